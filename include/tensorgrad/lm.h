@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Tools for language models: checkpoints and pretrained weights, training, evaluation,
-// quantization, sampling and generation.
+// embeddings, quantization, sampling and generation.
 #pragma once
 
 #include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/lm/decoder.h"
+#include "tensorgrad/lm/embedder.h"
 #include "tensorgrad/lm/evaluate.h"
 #include "tensorgrad/lm/generator.h"
 #include "tensorgrad/lm/mbjs.h"

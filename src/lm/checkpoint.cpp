@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "tensorgrad/lm/checkpoint.h"
 
+#include <algorithm>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "base/owned_json.h"
 #include "lm/read_json.h"
 #include "tensorgrad/data/weights.h"
 #include "tensorgrad/error.h"
@@ -24,7 +26,7 @@ std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
 // each layer a norm and a mixer's first matrix.
 double least_elements(const nn::LanguageModelConfig& config) {
   const auto width = static_cast<double>(config.d_model);
-  double sum = width * static_cast<double>(config.vocab_size);
+  double sum = width * static_cast<double>(config.vocab_size + config.n_positions);
   for (const nn::MixerKind kind : config.layers) {
     double inner = 1, each = 0;
     switch (kind) {
@@ -62,12 +64,37 @@ void check_tokenizer(const SavedModel& model, const std::string& path) {
       ", but the model has a vocabulary of " + std::to_string(model.config.vocab_size) + " tokens");
 }
 
+void check_eos_ids(const SavedModel& model, const std::string& path) {
+  for (const std::int32_t id : model.eos_ids) {
+    if (id >= 0 && id < model.config.vocab_size) continue;
+    throw UserError(path + ": eos_ids: expected ids from 0 to " +
+                    std::to_string(model.config.vocab_size - 1) + ", got " + std::to_string(id));
+  }
+}
+
+std::vector<std::int32_t> read_eos_ids(const StoredFile& file, const std::string& name) {
+  const auto found = file.metadata.find(kEosIdsKey);
+  if (found == file.metadata.end()) return {};
+  const std::string where = name + ": " + kEosIdsKey;
+  const OwnedJson tree(read_json(found->second, where));
+  const nlohmann::json& root = *tree;
+  std::vector<std::int32_t> ids;
+  const auto is_id = [](const nlohmann::json& id) {
+    return id.is_number_unsigned() && id.get<std::uint64_t>() <= INT32_MAX;
+  };
+  if (!root.is_array() || !std::all_of(root.begin(), root.end(), is_id))
+    throw IoError(where + ": expected a list of ids");
+  for (const nlohmann::json& id : root) ids.push_back(id.get<std::int32_t>());
+  return ids;
+}
+
 // The marks of a tokenizer_config.json.
 void take_marks(const std::string& json, std::string_view name, Tokenizer& tokenizer) {
   const auto fail = [&](const std::string& what) {
     throw IoError(std::string(name) + ": " + kTokenizerConfigKey + ": " + what);
   };
-  const nlohmann::json root = read_json(json, std::string(name) + ": " + kTokenizerConfigKey);
+  const OwnedJson tree(read_json(json, std::string(name) + ": " + kTokenizerConfigKey));
+  const nlohmann::json& root = *tree;
   if (!root.is_object()) fail("expected a JSON object");
   const auto take = [&](const char* key, void (Tokenizer::*set)(std::string_view)) {
     const auto found = root.find(key);
@@ -131,7 +158,9 @@ void save_model(const FileSink& sink, const SavedModel& model) {
   const std::string& path = sink.name();
   check_weights(model.config, model.weights, path);
   check_tokenizer(model, path);
+  check_eos_ids(model, path);
   StoredFile file;
+  file.checksums = true;
   for (const auto& [name, tensor] : model.weights) {
     file.tensors[name] = {std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
   }
@@ -140,6 +169,7 @@ void save_model(const FileSink& sink, const SavedModel& model) {
     file.metadata[kTokenizerKey] = model.tokenizer->to_json();
     file.metadata[kTokenizerConfigKey] = tokenizer_config_json(*model.tokenizer);
   }
+  if (!model.eos_ids.empty()) file.metadata[kEosIdsKey] = nlohmann::json(model.eos_ids).dump();
   write_safetensors(sink, file);
 }
 
@@ -164,7 +194,8 @@ std::optional<Tokenizer> read_tokenizer(const StoredFile& file, std::string_view
 SavedModel load_model(const FileSource& source) {
   const std::string& path = source.name();
   StoredFile file = read_safetensors(source);
-  SavedModel model{read_config(file, path), {}, read_tokenizer(file, path)};
+  SavedModel model{
+      read_config(file, path), {}, read_tokenizer(file, path), read_eos_ids(file, path)};
   // Packed weights stay as they are.
   const auto kept = [&](const std::string& dtype) -> std::optional<DType> {
     if (dtype == "F32") return f32;
@@ -184,6 +215,7 @@ SavedModel load_model(const FileSource& source) {
   }
   check_weights(model.config, model.weights, path);
   check_tokenizer(model, path);
+  check_eos_ids(model, path);
   return model;
 }
 

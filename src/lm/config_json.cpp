@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The configuration as JSON. Each field is named once, in visit(), for writing and for reading.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "base/owned_json.h"
 #include "lm/read_json.h"
 #include "tensorgrad/lm/checkpoint.h"
 
@@ -22,6 +24,9 @@ constexpr std::size_t kMostLayers = 65'536;
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
 // In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
 constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
+constexpr std::array kNorms = {"rms_norm", "layer_norm"};   // as nn::NormKind
+constexpr std::array kDecays = {"softplus", "heavy_tail"};  // as nn::DecayActivation
+constexpr std::array kMlps = {"swiglu", "gelu"};            // as nn::MlpKind
 constexpr const char* kOutNorms[] = {"none", "before_gate", "after_gate"};  // as nn::OutNorm
 
 class ConfigWriter {
@@ -42,6 +47,20 @@ class ConfigWriter {
     out_[key] = kOutNorms[static_cast<std::size_t>(value)];
   }
   void format(const char* key, const nn::WeightFormat& value) { out_[key] = nn::to_string(value); }
+  // Fields that older versions do not know are written only if they differ from the default.
+  void size_or(const char* key, const std::int64_t& value, std::int64_t usual) {
+    if (value != usual) out_[key] = value;
+  }
+  void number_or(const char* key, const double& value, double usual) {
+    if (value != usual) out_[key] = value;
+  }
+  void boolean_or(const char* key, const bool& value, bool usual) {
+    if (value != usual) out_[key] = value;
+  }
+  template <class Enum, std::size_t n>
+  void choice(const char* key, const Enum& value, const std::array<const char*, n>& names) {
+    if (value != Enum{}) out_[key] = names.at(static_cast<std::size_t>(value));
+  }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
     ConfigWriter inner(out_[key] = ConfigJson::object());
@@ -123,6 +142,31 @@ class ConfigReader {
       fail(full(key), error.message());
     }
   }
+  void size_or(const char* key, std::int64_t& value, std::int64_t usual) {
+    value = usual;
+    if (in_.contains(key)) size(key, value, 0);
+  }
+  void number_or(const char* key, double& value, double usual) {
+    value = usual;
+    if (in_.contains(key)) number(key, value, 0);
+  }
+  void boolean_or(const char* key, bool& value, bool usual) {
+    value = usual;
+    if (in_.contains(key)) boolean(key, value);
+  }
+  template <class Enum, std::size_t n>
+  void choice(const char* key, Enum& value, const std::array<const char*, n>& names) {
+    value = Enum{};
+    if (!in_.contains(key)) return;
+    const nlohmann::json& given = at(key);
+    const auto found = std::find(names.begin(), names.end(), given);
+    if (found == names.end()) {
+      std::string all;
+      for (const char* name : names) all += (all.empty() ? "" : " or ") + std::string(name);
+      fail(full(key), "expected " + all + ", got " + shown(given));
+    }
+    value = static_cast<Enum>(found - names.begin());
+  }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
     ConfigReader inner(at(key), file_, full(key));
@@ -195,6 +239,8 @@ void visit_config(Visitor& v, Config& c) {
   v.number("norm_epsilon", c.norm_epsilon, 0);
   v.boolean("tie_embeddings", c.tie_embeddings);
   v.format("weight_format", c.weight_format);
+  v.choice("norm", c.norm, kNorms);
+  v.size_or("n_positions", c.n_positions, 0);
   const auto has = [&](MixerKind kind) {
     return std::find(c.layers.begin(), c.layers.end(), kind) != c.layers.end();
   };
@@ -209,6 +255,8 @@ void visit_config(Visitor& v, Config& c) {
       in.boolean("conv_bias", o.conv_bias);
       in.boolean("x_bias", o.x_bias);
       in.rule("discretization", o.discretization);
+      in.boolean_or("b_c_dt_norm", o.b_c_dt_norm, false);
+      in.number_or("norm_epsilon", o.norm_epsilon, nn::MambaOptions{}.norm_epsilon);
       visit_steps(in, o);
     });
   }
@@ -228,6 +276,8 @@ void visit_config(Visitor& v, Config& c) {
     v.object("mamba3", [&](Visitor& in) {
       in.size("ranks", c.mamba3.ranks, 1);
       in.out_norm("out_norm", c.mamba3.out_norm);
+      in.choice("decay", c.mamba3.decay, kDecays);
+      in.number_or("a_floor", c.mamba3.a_floor, nn::Mamba3Options{}.a_floor);
       visit_heads(in, c.mamba3);
       visit_steps(in, c.mamba3);
     });
@@ -238,10 +288,15 @@ void visit_config(Visitor& v, Config& c) {
       in.size("kv_heads", c.attention.kv_heads, 0);
       in.number("rope_base", c.attention.rope_base, kSmallest);
       in.size("max_length", c.attention.max_length, 1);
+      in.boolean_or("rope", c.attention.rope, true);
+      in.boolean_or("bias", c.attention.bias, false);
     });
   }
   if (has(MixerKind::kMlp)) {
-    v.object("mlp", [&](Visitor& in) { in.size("width", c.mlp_width, 0); });
+    v.object("mlp", [&](Visitor& in) {
+      in.size("width", c.mlp_width, 0);
+      in.choice("kind", c.mlp, kMlps);
+    });
   }
 }
 
@@ -255,16 +310,17 @@ std::string to_json(const nn::LanguageModelConfig& given, Loc loc) {
     throw UserError(
         "to_json: vocab_size and d_model must be set, and layers must have n_layer elements", loc);
   }
-  ConfigJson out;
-  out["format"] = kFormat;
-  out["version"] = kVersion;
-  ConfigWriter writer(out);
+  OwnedJson out(ConfigJson::object());
+  (*out)["format"] = kFormat;
+  (*out)["version"] = kVersion;
+  ConfigWriter writer(*out);
   visit_config(writer, config);
-  return out.dump();
+  return (*out).dump();
 }
 
 nn::LanguageModelConfig config_from_json(std::string_view json, std::string_view name) {
-  const nlohmann::json root = read_json(json, std::string(name) + ": the configuration");
+  const OwnedJson tree(read_json(json, std::string(name) + ": the configuration"));
+  const nlohmann::json& root = *tree;
   nn::LanguageModelConfig config;
   ConfigReader reader(root, name, "");
   reader.text("format", kFormat);

@@ -53,7 +53,8 @@ std::int64_t max_context(const nn::LanguageModelConfig& config) {
   const auto& layers = config.layers;
   const bool attends =
       std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
-  return attends ? config.attention.max_length : 0;
+  if (config.n_positions == 0) return attends ? config.attention.max_length : 0;
+  return attends ? std::min(config.attention.max_length, config.n_positions) : config.n_positions;
 }
 
 std::vector<InputSpec> Decoder::inputs(std::int64_t batch) {
@@ -63,11 +64,13 @@ std::vector<InputSpec> Decoder::inputs(std::int64_t batch) {
 Decoder::Decoder(const SavedModel& model, const DecoderOptions& options, Loc loc)
     : Decoder(loaded_forward(model, options, loc), options, loc) {
   context_ = max_context(model.config);
+  n_positions_ = model.config.n_positions;
 }
 
 Decoder::Decoder(Trainer<nn::LanguageModel>& trainer, const DecoderOptions& options, Loc loc)
     : Decoder(trainer.attach(next_logits, forward_options(options, loc), loc), options, loc) {
   context_ = max_context(trainer.model().config);
+  n_positions_ = trainer.model().config.n_positions;
 }
 
 Decoder::Decoder(CompiledFunction forward, const DecoderOptions& options, Loc loc)
@@ -78,6 +81,14 @@ std::span<const float> Decoder::run(std::span<const std::int32_t> tokens,
   logits_ = forward_({{"tokens", tokens}, {"keep", keep}}, loc);
   if (logits_.dtype != f32) logits_ = HostTensor::from(logits_.shape, logits_.floats(), loc);
   return logits_.float_span();
+}
+
+void Decoder::check_length(std::int64_t length, Loc loc) const {
+  if (n_positions_ == 0 || length <= n_positions_) return;
+  throw UserError("decoder: a text has " + std::to_string(length) +
+                      " tokens; expected at most n_positions = " + std::to_string(n_positions_) +
+                      ", the positions that the model has learned",
+                  loc);
 }
 
 std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
@@ -93,7 +104,9 @@ std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t
     if (text.empty()) throw UserError("decoder: a text has no tokens; expected at least 1", loc);
     total = std::max(total, static_cast<std::int64_t>(text.size()));
   }
+  check_length(total, loc);
   for (const auto& text : texts) begins.insert(total - static_cast<std::int64_t>(text.size()));
+  const std::int64_t last_begin = *begins.rbegin();
   begins.insert(total);
   std::vector<std::int32_t> tokens;
   std::vector<float> keep(batch);
@@ -114,12 +127,16 @@ std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t
     run(tokens, keep, loc);
     at += piece;
   }
+  shortest_ = total - last_begin;
   return logits_.float_span();
 }
 
 std::span<const float> Decoder::step(std::span<const std::int32_t> tokens, Loc loc) {
+  check_length(shortest_ + 1, loc);
   const std::vector<float> keep(static_cast<std::size_t>(options_.batch), 1.0F);
-  return run(tokens, keep, loc);
+  const std::span<const float> logits = run(tokens, keep, loc);
+  ++shortest_;
+  return logits;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 
 #include "lm/stop_text.h"
@@ -126,9 +127,31 @@ std::vector<std::vector<std::int32_t>> whole_prompts(Prompts given, const Tokeni
   return prompts;
 }
 
+// Takes the ids that have no token out of logits.
+class TokenMask {
+ public:
+  TokenMask(const Tokenizer& tokenizer, std::size_t width) {
+    for (std::size_t id = 0; id < width; ++id) {
+      if (!tokenizer.id_to_token(static_cast<std::int32_t>(id))) unused_.push_back(id);
+    }
+  }
+  // Valid until the next call.
+  std::span<const float> operator()(std::span<const float> logits) {
+    if (unused_.empty()) return logits;
+    masked_.assign(logits.begin(), logits.end());
+    for (const std::size_t id : unused_) masked_[id] = -std::numeric_limits<float>::infinity();
+    return masked_;
+  }
+
+ private:
+  std::vector<std::size_t> unused_;
+  std::vector<float> masked_;
+};
+
 // Until all have ended.
 void write_group(Decoder& decoder, Prompts prompts, std::vector<Writing>& texts,
-                 std::span<const std::int32_t> stop_tokens, GenerationTimes& times, Loc loc) {
+                 const Tokenizer& tokenizer, std::span<const std::int32_t> stop_tokens,
+                 GenerationTimes& times, Loc loc) {
   const auto any_open = [&] {
     return std::any_of(texts.begin(), texts.end(), [](const Writing& t) { return t.open(); });
   };
@@ -139,10 +162,11 @@ void write_group(Decoder& decoder, Prompts prompts, std::vector<Writing>& texts,
   times.prompt_seconds += seconds_now() - began;
   began = seconds_now();
   const std::size_t width = logits.size() / batch;
+  TokenMask mask(tokenizer, width);
   std::vector<std::int32_t> next(batch);
   while (true) {
     for (std::size_t i = 0; i < texts.size(); ++i)
-      next[i] = texts[i].take(logits.subspan(i * width, width), stop_tokens, loc);
+      next[i] = texts[i].take(mask(logits.subspan(i * width, width)), stop_tokens, loc);
     if (!any_open()) break;
     logits = decoder.step(next, loc);
     ++times.steps;
@@ -164,10 +188,16 @@ std::string_view to_string(FinishReason reason) {
 }
 
 Generator::Generator(const SavedModel& model, const DecoderOptions& options, Loc loc)
-    : decoder_(model, options, loc), tokenizer_(tokenizer_of_model(model, loc)) {}
+    : decoder_(model, options, loc),
+      tokenizer_(tokenizer_of_model(model, loc)),
+      eos_ids_(model.eos_ids) {
+  if (eos_ids_.empty() && tokenizer_.eos_id()) eos_ids_ = {*tokenizer_.eos_id()};
+}
 
 Generator::Generator(Decoder decoder, const Tokenizer& tokenizer)
-    : decoder_(std::move(decoder)), tokenizer_(tokenizer) {}
+    : decoder_(std::move(decoder)), tokenizer_(tokenizer) {
+  if (tokenizer_.eos_id()) eos_ids_ = {*tokenizer_.eos_id()};
+}
 
 Completion Generator::generate(const std::string& prompt, const GenerateOptions& options, Loc loc) {
   return std::move(generate(std::span(&prompt, 1), options, loc).front());
@@ -185,7 +215,7 @@ std::vector<Completion> Generator::generate_from(std::span<const std::vector<std
   check_generate_options(options, loc);
   const auto prompts = whole_prompts(given, tokenizer_, decoder_.context(), loc);
   std::vector<std::int32_t> stop_tokens = options.stop_tokens;
-  if (tokenizer_.eos_id() && !options.ignore_eos) stop_tokens.push_back(*tokenizer_.eos_id());
+  if (!options.ignore_eos) stop_tokens.insert(stop_tokens.end(), eos_ids_.begin(), eos_ids_.end());
   times_ = {};
   std::vector<Completion> results;
   const auto batch = static_cast<std::size_t>(decoder_.batch());
@@ -200,7 +230,7 @@ std::vector<Completion> Generator::generate_from(std::span<const std::vector<std
       const std::int64_t room = decoder_.context() > 0 ? decoder_.context() - length + 1 : 0;
       texts.emplace_back(from + i, group[i], tokenizer_, options, room, loc);
     }
-    write_group(decoder_, group, texts, stop_tokens, times_, loc);
+    write_group(decoder_, group, texts, tokenizer_, stop_tokens, times_, loc);
     for (Writing& text : texts) {
       times_.tokens += static_cast<std::int64_t>(text.result().tokens.size());
       results.push_back(std::move(text.result()));

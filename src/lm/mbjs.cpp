@@ -212,8 +212,11 @@ void save_mbjs(const FileSink& sink, const SavedModel& given, int version) {
   const nn::LanguageModelConfig& config = given.config;
   const bool plain = std::all_of(config.layers.begin(), config.layers.end(),
                                  [](nn::MixerKind k) { return k == nn::MixerKind::kMamba1; });
-  if (!plain || !config.tie_embeddings) {
-    throw UserError(path + ": MBJS supports only models with mamba1 layers and a tied head");
+  if (!plain || !config.tie_embeddings || config.norm != nn::NormKind::kRmsNorm ||
+      config.n_positions > 0 || config.mamba.b_c_dt_norm) {
+    throw UserError(path +
+                    ": MBJS supports only models with mamba1 layers, RMS norms before them "
+                    "and a tied head");
   }
   check_weights(config, given.weights, path);
   const SavedModel model = quantize(given, nn::WeightFormat::kF32);

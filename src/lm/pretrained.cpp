@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "tensorgrad/lm/pretrained.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
 #include "lm/pretrained_config.h"
+#include "lm/pretrained_names.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/weights.h"
 #include "tensorgrad/error.h"
@@ -17,6 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kLongestJson = 64 << 20;
 constexpr const char* kWeightsFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr const char* kGenerationFile = "generation_config.json";
 constexpr const char* kEmbeddingName = "backbone.embedding.weight";
 constexpr const char* kHeadName = "lm_head.weight";
 
@@ -26,8 +30,7 @@ nlohmann::json json_file(const FileSource& source) {
 }
 
 std::map<std::string, HostTensor> read_shard(const FileSource& source) {
-  return read_weights(source,
-                      {.names = {{"backbone.embeddings.weight", kEmbeddingName}}, .partial = true});
+  return read_weights(source);
 }
 
 // The files that the index names, each once. A name is that of a file in the folder.
@@ -74,6 +77,26 @@ std::map<std::string, HostTensor> weights_in(const FolderSource& folder) {
   throw IoError(folder.name() + ": contains neither " + kWeightsFile + " nor " + kIndexFile);
 }
 
+void check_finite(const std::map<std::string, HostTensor>& weights, const std::string& folder) {
+  for (const auto& [name, tensor] : weights) {
+    if (tensor.dtype != f32) continue;
+    const std::span<const float> values = tensor.float_span();
+    const auto bad =
+        std::find_if_not(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+    if (bad == values.end()) continue;
+    throw IoError(folder + ": " + name + ": element " + std::to_string(bad - values.begin()) +
+                  " is " + (std::isnan(*bad) ? "NaN" : "infinite") + "; expected finite weights");
+  }
+}
+
+void check_head(const nn::LanguageModelConfig& config,
+                const std::map<std::string, HostTensor>& weights, const std::string& folder) {
+  if (config.tie_embeddings || weights.contains(kHeadName)) return;
+  throw IoError(folder + ": " + kHeadName +
+                " is missing: the weights are those of a base model without an output layer, and "
+                "config.json does not tie it to the embedding");
+}
+
 // A head that is the embedding has no weight of its own here; files may have it all the same.
 void drop_tied_head(const nn::LanguageModelConfig& config,
                     std::map<std::string, HostTensor>& weights, const std::string& folder) {
@@ -88,19 +111,57 @@ void drop_tied_head(const nn::LanguageModelConfig& config,
   weights.erase(head);
 }
 
+// Throws IoError if the folder has only a tokenizer that cannot be read.
 bool has_tokenizer(const FolderSource& folder) {
-  return folder.has_file("tokenizer.json") ||
-         (folder.has_file("vocab.json") && folder.has_file("merges.txt"));
+  if (folder.has_file("tokenizer.json") ||
+      (folder.has_file("vocab.json") && folder.has_file("merges.txt"))) {
+    return true;
+  }
+  for (const char* name :
+       {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "tekken.json"}) {
+    if (!folder.has_file(name)) continue;
+    throw IoError(folder.file(name).name() +
+                  ": this kind of tokenizer file is not supported; convert it with Python's "
+                  "transformers, AutoTokenizer.from_pretrained(folder).save_pretrained(folder), "
+                  "which writes a tokenizer.json, or import the model without a tokenizer");
+  }
+  return false;
+}
+
+std::vector<std::int32_t> eos_ids_of(const FolderSource& folder, const nlohmann::json& config,
+                                     const std::string& config_file, std::int64_t vocab_size) {
+  if (folder.has_file(kGenerationFile)) {
+    const FileSource generation = folder.file(kGenerationFile);
+    std::vector<std::int32_t> ids =
+        eos_ids_in(json_file(generation), generation.name(), vocab_size);
+    if (!ids.empty()) return ids;
+  }
+  return eos_ids_in(config, config_file, vocab_size);
 }
 
 }  // namespace
 
 SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& options) {
-  if (!folder.exists()) throw IoError(folder.name() + ": no such folder");
+  std::error_code ignored;
+  if (!folder.exists()) {
+    throw IoError(folder.name() + (fs::exists(folder.name(), ignored)
+                                       ? ": is a file; expected the folder that holds config.json "
+                                         "and the weights"
+                                       : ": no such folder"));
+  }
   const FileSource config = folder.file("config.json");
-  SavedModel model{pretrained_config(json_file(config), config.name()), weights_in(folder)};
+  const nlohmann::json root = json_file(config);
+  SavedModel model{pretrained_config(root, config.name()), {}};
+  if (options.context > 0) {
+    model.config.attention.max_length =
+        std::min(model.config.attention.max_length, options.context);
+  }
+  model.weights = weights_here(weights_in(folder), model.config, folder.name());
   drop_tied_head(model.config, model.weights, folder.name());
+  check_head(model.config, model.weights, folder.name());
   check_weights(model.config, model.weights, folder.name());
+  check_finite(model.weights, folder.name());
+  model.eos_ids = eos_ids_of(folder, root, config.name(), model.config.vocab_size);
   if (options.tokenizer && has_tokenizer(folder)) model.tokenizer = Tokenizer::from_folder(folder);
   return model;
 }

@@ -61,7 +61,7 @@ class ForeignConfig {
   [[nodiscard]] std::int64_t rank(const char* key) const {
     return !has(key) || at(key) == "auto" ? 0 : size(key);
   }
-  // What dt is kept between; an upper bound that is infinite is 0.
+  // What dt is kept between, which may be one value; an upper bound that is infinite is 0.
   void limits(const char* key, double& least, double& most) const {
     if (!has(key)) return;
     const ForeignJson& given = at(key);
@@ -73,8 +73,9 @@ class ForeignConfig {
       return value.is_number() && value >= 0 && value <= kLargestForeign;
     };
     if (!given.is_array() || given.size() != 2 || !is_limit(given[0]) ||
-        !(is_infinite(given[1]) || (is_limit(given[1]) && given[1] > given[0]))) {
-      fail(key, "expected two numbers, the second above the first, got " + shown(given));
+        !(is_infinite(given[1]) || (is_limit(given[1]) && given[1] >= given[0] && given[1] > 0))) {
+      fail(key,
+           "expected two numbers, the second above 0 and not below the first, got " + shown(given));
     }
     least = given[0].get<double>();
     most = is_infinite(given[1]) ? 0 : given[1].get<double>();
@@ -148,6 +149,68 @@ nn::LanguageModelConfig transformers_config(const ForeignConfig& in, bool second
   o.dt_rank = in.rank("time_step_rank");
   o.bias = in.boolean_or("use_bias", false);
   o.conv_bias = in.boolean_or("use_conv_bias", true);
+  o.b_c_dt_norm = in.at("model_type") == "falcon_mamba";
+  if (o.b_c_dt_norm) o.norm_epsilon = in.number_or("mixer_rms_eps", 1e-6);
+  return config;
+}
+
+// Of Llama, or of Mistral without a window: attention and an MLP in turn.
+nn::LanguageModelConfig llama_config(const ForeignConfig& in, const std::string& file) {
+  nn::LanguageModelConfig config;
+  config.vocab_size = in.size("vocab_size");
+  config.d_model = in.size("hidden_size");
+  config.norm_epsilon = in.number_or("rms_norm_eps", 1e-6);
+  config.tie_embeddings = in.boolean_or("tie_word_embeddings", false);
+  in.only("hidden_act", "silu");
+  in.only("attention_bias", false);
+  in.only("mlp_bias", false);
+  in.only("pretraining_tp", 1);
+  in.only("sliding_window", nullptr);
+  config.heads = in.size("num_attention_heads");
+  config.mlp_width = in.size("intermediate_size");
+  if (config.d_model % config.heads != 0)
+    in.fail("num_attention_heads", "expected a divisor of hidden_size");
+  if (in.has("head_dim") && !in.at("head_dim").is_null() &&
+      in.size("head_dim") != config.d_model / config.heads) {
+    in.fail("head_dim", "expected hidden_size / num_attention_heads");
+  }
+  auto& attention = config.attention;
+  attention.kv_heads = in.size_or("num_key_value_heads", config.heads);
+  attention.max_length = in.size_or("max_position_embeddings", 2048);
+  in.only("rope_scaling", nullptr);
+  const ForeignJson none = ForeignJson::object();
+  const ForeignConfig rope(in.has("rope_parameters") ? in.at("rope_parameters") : none, file,
+                           "rope_parameters");
+  rope.known({"rope_theta", "rope_type"});
+  rope.only("rope_type", "default");
+  attention.rope_base = rope.number_or("rope_theta", in.number_or("rope_theta", 10000));
+  if (!(attention.rope_base > 0)) {
+    const ForeignConfig& with_base = rope.has("rope_theta") ? rope : in;
+    with_base.fail("rope_theta", "expected a number above 0");
+  }
+  const std::int64_t layers = in.size("num_hidden_layers", kMostForeignLayers / 2);
+  config.n_layer = 2 * layers;
+  for (std::int64_t i = 0; i < layers; ++i)
+    config.layers.insert(config.layers.end(), {MixerKind::kAttention, MixerKind::kMlp});
+  return config;
+}
+
+nn::LanguageModelConfig gpt2_config(const ForeignConfig& in) {
+  const std::int64_t blocks = in.size_or("n_layer", 12);
+  if (blocks > kMostForeignLayers / 2) (void)in.size("n_layer", kMostForeignLayers / 2);
+  const std::int64_t width = in.size_or("n_embd", 768), heads = in.size_or("n_head", 12);
+  if (width % heads != 0) in.fail("n_head", "expected a divisor of n_embd");
+  nn::LanguageModelConfig config = nn::gpt2_config(in.size_or("vocab_size", 50'257), width, blocks,
+                                                   heads, in.size_or("n_positions", 1024));
+  config.norm_epsilon = in.number_or("layer_norm_epsilon", 1e-5);
+  config.tie_embeddings = in.boolean_or("tie_word_embeddings", true);
+  if (in.has("n_inner") && !in.at("n_inner").is_null()) config.mlp_width = in.size("n_inner");
+  if (config.mlp_width > kLargestForeignSize) in.fail("n_embd", "is too large for n_inner");
+  if (in.has("activation_function") && in.at("activation_function") != "gelu_pytorch_tanh")
+    in.only("activation_function", "gelu_new");
+  in.only("scale_attn_weights", true);
+  in.only("scale_attn_by_inverse_layer_idx", false);
+  in.only("add_cross_attention", false);
   return config;
 }
 
@@ -226,15 +289,37 @@ nlohmann::json python_json(std::string_view text, const std::string& file) {
 
 nn::LanguageModelConfig pretrained_config(const nlohmann::json& root, const std::string& file) {
   const ForeignConfig in(root, file, "");
+  if (in.has("quantization_config") && !in.at("quantization_config").is_null()) {
+    in.fail("quantization_config",
+            "quantized weights of other libraries are not supported; save the model dequantized "
+            "(tg lm quantize quantizes it)");
+  }
   if (in.has("model_type")) {
     const nlohmann::json& type = in.at("model_type");
-    if (type == "mamba" || type == "mamba2") return transformers_config(in, type == "mamba2");
-    in.fail("model_type", "expected mamba or mamba2, got " + type.dump());
+    if (type == "mamba" || type == "falcon_mamba" || type == "mamba2")
+      return transformers_config(in, type == "mamba2");
+    if (type == "llama" || type == "mistral") return llama_config(in, file);
+    if (type == "gpt2") return gpt2_config(in);
+    in.fail("model_type",
+            "expected mamba, falcon_mamba, mamba2, llama, mistral or gpt2, got " + type.dump());
   }
   if (in.has("ssm_cfg") || in.has("n_layer")) return state_spaces_config(in, file);
   in.fail("model_type",
           "is missing, and so is ssm_cfg; expected a configuration of transformers "
           "or mamba-ssm");
+}
+
+std::vector<std::int32_t> eos_ids_in(const nlohmann::json& root, const std::string& file,
+                                     std::int64_t vocab_size) {
+  const ForeignConfig in(root, file, "");
+  std::vector<std::int32_t> ids;
+  if (!in.has("eos_token_id") || in.at("eos_token_id").is_null()) return ids;
+  const ForeignJson& given = in.at("eos_token_id");
+  for (const ForeignJson& id : given.is_array() ? given : ForeignJson::array({given})) {
+    if (!id.is_number_integer()) in.fail("eos_token_id", "expected an id or a list of ids");
+    if (id >= 0 && id < vocab_size) ids.push_back(id.get<std::int32_t>());
+  }
+  return ids;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

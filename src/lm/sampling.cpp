@@ -8,25 +8,20 @@
 #include <numeric>
 #include <string>
 
+#include "base/numbers.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 constexpr float kLeftOut = -std::numeric_limits<float>::infinity();
-
-std::string number_of(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
+constexpr double kLargestLogit = 1e30;  // beyond it a quotient may be no float
 
 void demand(bool holds, const char* name, const char* expected, double given, Loc loc) {
   if (holds) return;
-  throw UserError(
-      std::string("sampling: ") + name + ": expected " + expected + ", got " + number_of(given),
-      loc);
+  throw UserError(std::string("sampling: ") + name + ": expected " + expected + ", got " +
+                      format_text("%g", given),
+                  loc);
 }
 
 void check_logits(std::span<const float> logits, Loc loc) {
@@ -94,12 +89,21 @@ void keep_min_p(std::span<float> logits, double share) {
   }
 }
 
+void divide(std::span<float> logits, double temperature) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  // A shift changes no probability. With the largest at 0, no quotient overflows upwards.
+  const double shift = std::abs(most) / temperature > kLargestLogit ? most : 0;
+  for (float& logit : logits) {
+    if (logit == kLeftOut) continue;
+    const double quotient = (logit - shift) / temperature;
+    logit = static_cast<float>(std::max(quotient, -double{std::numeric_limits<float>::max()}));
+  }
+}
+
 // All but the penalty.
 void narrow_down(std::span<float> logits, const SamplingOptions& options) {
   if (options.temperature == 0) return;
-  if (options.temperature != 1) {
-    for (float& logit : logits) logit = static_cast<float>(logit / options.temperature);
-  }
+  if (options.temperature != 1) divide(logits, options.temperature);
   keep_top_k(logits, options.top_k);
   keep_top_p(logits, options.top_p);
   keep_min_p(logits, options.min_p);

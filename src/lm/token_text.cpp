@@ -55,7 +55,7 @@ TokenSplit pack_documents(std::span<const std::string> documents, const Tokenize
                     std::to_string(options.holdout));
   }
   std::vector<std::int32_t> train, validation;
-  const std::optional<std::int32_t> eos = tokenizer.eos_id();
+  const std::optional<std::int32_t> eos = options.add_eos ? tokenizer.eos_id() : std::nullopt;
   const auto append = [eos](std::vector<std::int32_t>& text, auto piece) {
     text.insert(text.end(), piece.begin(), piece.end());
     if (eos && !text.empty() && text.back() != *eos) text.push_back(*eos);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/ops.h"
 
@@ -207,7 +208,7 @@ double LanguageTrainer::step(Loc loc) {
     sum += trainer_.step(loader_.next(loc), {}, loc).loss;
   const double loss = sum / options_.accumulate;
   if (std::isfinite(loss)) return loss;
-  throw UserError("LanguageTrainer: the loss is " + std::to_string(loss) + " at step " +
+  throw UserError("LanguageTrainer: the loss is " + number_text(loss) + " at step " +
                       std::to_string(steps()) + "; a smaller learning rate may help",
                   loc);
 }
@@ -234,7 +235,8 @@ SavedModel LanguageTrainer::model(std::optional<Tokenizer> tokenizer) const {
   return {config_, trainer_.download_params(), std::move(tokenizer)};
 }
 
-TextScore LanguageTrainer::validate(std::int64_t most, Loc loc) {
+TextScore LanguageTrainer::validate(std::int64_t most, const std::function<void()>& before_batch,
+                                    Loc loc) {
   const std::int64_t batch = options_.batch, length = options_.length;
   if (validation_.size() < 2) {
     throw UserError("LanguageTrainer: no validation text was given", loc);
@@ -252,6 +254,7 @@ TextScore LanguageTrainer::validate(std::int64_t most, Loc loc) {
   TextScore score;
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * length)), next(tokens.size());
   for (std::int64_t from = 0; from < count; from += batch) {
+    if (before_batch) before_batch();
     std::fill(tokens.begin(), tokens.end(), 0);
     std::fill(next.begin(), next.end(), kIgnoreIndex);
     for (std::int64_t row = 0; row < std::min(batch, count - from); ++row) {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
@@ -91,11 +93,13 @@ RecurrentResult Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) 
   const Tensor u = silu(conv.y, loc);
   const Tensor made = x_proj(u, loc);
   const std::int64_t n = options.d_state;
-  const Tensor delta =
-      linear(narrow(made, -1, 0, dt_rank, loc), dt_proj.weight.tensor(loc), std::nullopt, loc);
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    const Tensor values = narrow(made, -1, first, count, loc);
+    return options.b_c_dt_norm ? rms_norm(values, std::nullopt, options.norm_epsilon, loc) : values;
+  };
+  const Tensor delta = linear(part(0, dt_rank), dt_proj.weight.tensor(loc), std::nullopt, loc);
   const SelectiveScan scan =
-      selective_scan(u, delta, -exp(Operand(A_log, loc)), narrow(made, -1, dt_rank, n, loc),
-                     narrow(made, -1, dt_rank + n, n, loc),
+      selective_scan(u, delta, -exp(Operand(A_log, loc)), part(dt_rank, n), part(dt_rank + n, n),
                      {.D = D.tensor(loc),
                       .z = gate,
                       .delta_bias = dt_proj.bias->tensor(loc),
@@ -193,7 +197,6 @@ Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
       b_bias({heads, given.ranks, given.d_state}, init::ones(), loc),
       c_bias({heads, given.ranks, given.d_state}, init::ones(), loc),
       dt_bias({heads}, init::inverse_softplus(given.dt_min, given.dt_max, given.dt_floor), loc),
-      A_bias({heads}, init::inverse_softplus(given.a_min, given.a_max), loc),
       D({heads}, init::ones(), loc),
       out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {
   if (heads * given.head_dim != d_inner || given.d_state % 2 != 0 || given.ranks < 1) {
@@ -204,6 +207,8 @@ Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
             std::to_string(given.d_state) + " and " + std::to_string(given.ranks),
         loc);
   }
+  if (given.decay == DecayActivation::kSoftplus)
+    A_bias.emplace(Shape{heads}, init::inverse_softplus(given.a_min, given.a_max), loc);
   if (given.out_norm != OutNorm::kNone) norm.emplace(d_inner, given.norm_epsilon, loc);
   if (given.ranks == 1) return;
   const Shape factors = {heads, given.ranks, given.head_dim};
@@ -220,6 +225,17 @@ std::vector<StateSpec> Mamba3::state_specs(std::int64_t batch) const {
           {"phase", {batch, heads, n / 2}}};
 }
 
+namespace {
+
+// The rate of decay, -A, of the projected a.
+Tensor decay_rate(Tensor a, const Mamba3& layer, Loc loc) {
+  if (layer.A_bias) return softplus(Operand(a + layer.A_bias->tensor(loc), loc));
+  const Tensor above = maximum(a, 0.0), below = minimum(a, 0.0);
+  return maximum(above + 1.0 / (1.0 - below), layer.options.a_floor);
+}
+
+}  // namespace
+
 RecurrentResult Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   demand_width("Mamba3", x, d_model, loc);
   const std::int64_t batch = x.size(0), length = x.size(1), p = options.head_dim;
@@ -235,7 +251,7 @@ RecurrentResult Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc)
   };
   const Tensor inner = reshape(made[1], steps, loc);
   const Tensor dt = softplus(Operand(made[4] + dt_bias.tensor(loc), loc));
-  const Tensor rate = -softplus(Operand(made[5] + A_bias.tensor(loc), loc));
+  const Tensor rate = -decay_rate(made[5], *this, loc);
   const Tensor theta = broadcast_to(unsqueeze(made[7], 2, loc), {batch, length, heads, n / 2}, loc);
   RotaryScanOptions how = {.chunk = options.chunk};
   if (!state.empty()) how.initial_state = {state.at(0), state.at(1), state.at(2), state.at(3)};
@@ -263,7 +279,7 @@ CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const O
       heads(count),
       kv_heads(given.kv_heads == 0 ? count : given.kv_heads),
       in_proj(1, 1, false, loc),
-      out_proj(scaled_linear(width, width, given.residuals, loc)) {
+      out_proj(scaled_linear(width, width, given.residuals, loc, given.bias)) {
   if (heads < 1 || kv_heads < 1 || d_model % heads != 0 || heads % kv_heads != 0) {
     throw ShapeError(
         "CausalAttention: d_model must be a multiple of heads and heads of kv_heads, got " +
@@ -271,7 +287,7 @@ CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const O
             std::to_string(kv_heads),
         loc);
   }
-  in_proj = Linear(d_model, d_model / heads * (heads + 2 * kv_heads), false, loc);
+  in_proj = Linear(d_model, d_model / heads * (heads + 2 * kv_heads), given.bias, loc);
 }
 
 std::vector<StateSpec> CausalAttention::state_specs(std::int64_t batch) const {
@@ -321,14 +337,18 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
   Tensor v = of_heads(heads + kv_heads, kv_heads);
   AttentionOptions attending = {.causal = true, .enable_gqa = kv_heads != heads};
   std::vector<Tensor> behind;
-  if (state.empty()) {
-    q = rope(q, {.base = options.rope_base}, loc);
-    k = rope(k, {.base = options.rope_base}, loc);
-  } else {
+  if (options.rope) {
+    const auto rotated = [&](Tensor part) {
+      return state.empty() ? rope(part, {.base = options.rope_base}, loc)
+                           : turned(part, state.at(2), options.rope_base, loc);
+    };
+    q = rotated(q);
+    k = rotated(k);
+  }
+  if (!state.empty()) {
     const Tensor position = state.at(2);
     const std::int64_t length = x.size(1), room = options.max_length;
-    q = turned(q, position, options.rope_base, loc);
-    k = written(state.at(0), turned(k, position, options.rope_base, loc), position, loc);
+    k = written(state.at(0), k, position, loc);
     v = written(state.at(1), v, position, loc);
     const Tensor row = iota({length, room}, 0, f32, loc),
                  column = iota({length, room}, 1, f32, loc);
@@ -349,6 +369,46 @@ Tensor GatedMlp::operator()(Tensor x, Loc loc) const {
   const Tensor both = fc1(x, loc);
   const Tensor gate = narrow(both, -1, 0, width, loc), up = narrow(both, -1, width, width, loc);
   return fc2(silu(gate, loc) * up, loc);
+}
+
+GeluMlp::GeluMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals, Loc loc)
+    : fc1(d_model, width, true, loc), fc2(scaled_linear(width, d_model, residuals, loc, true)) {}
+
+Tensor GeluMlp::operator()(Tensor x, Loc loc) const {
+  return fc2(gelu(fc1(x, loc), GeluApproximation::kTanh, loc), loc);
+}
+
+BlockNorm::BlockNorm(NormKind kind, std::int64_t size, double epsilon, Loc loc) {
+  if (kind == NormKind::kRmsNorm) {
+    rms.emplace(size, epsilon, loc);
+  } else {
+    layer.emplace(size, epsilon, true, loc);
+  }
+}
+
+void BlockNorm::visit_fields(ParameterVisitor& visitor) const {
+  if (rms) rms->visit_fields(visitor);
+  if (layer) layer->visit_fields(visitor);
+}
+
+Tensor BlockNorm::operator()(Tensor x, Loc loc) const {
+  return rms ? (*rms)(x, loc) : (*layer)(x, loc);
+}
+
+LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, std::int64_t blocks,
+                                std::int64_t heads, std::int64_t n_positions) {
+  LanguageModelConfig config{.vocab_size = vocab_size, .d_model = d_model, .n_layer = 2 * blocks};
+  for (std::int64_t i = 0; i < blocks; ++i)
+    config.layers.insert(config.layers.end(), {MixerKind::kAttention, MixerKind::kMlp});
+  config.heads = heads;
+  config.attention.max_length = n_positions;
+  config.attention.rope = false;
+  config.attention.bias = true;
+  config.mlp_width = 4 * d_model;
+  config.norm = NormKind::kLayerNorm;
+  config.mlp = MlpKind::kGelu;
+  config.n_positions = n_positions;
+  return config;
 }
 
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer, Loc loc) {
@@ -376,7 +436,7 @@ std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_la
 }
 
 MixerBlock::MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc)
-    : norm(config.d_model, config.norm_epsilon, loc) {
+    : norm(config.norm, config.d_model, config.norm_epsilon, loc) {
   const auto of_many = [&](auto options) {
     options.residuals = config.n_layer;
     return options;
@@ -389,6 +449,12 @@ MixerBlock::MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc lo
       attention.emplace(config.d_model, config.heads, of_many(config.attention), loc);
       break;
     case MixerKind::kMlp: {
+      if (config.mlp == MlpKind::kGelu) {
+        gelu_mlp.emplace(config.d_model,
+                         config.mlp_width > 0 ? config.mlp_width : 4 * config.d_model,
+                         config.n_layer, loc);
+        break;
+      }
       const std::int64_t usual = (config.d_model * 8 / 3 + 7) / 8 * 8;
       mlp.emplace(config.d_model, config.mlp_width > 0 ? config.mlp_width : usual, config.n_layer,
                   loc);
@@ -404,6 +470,7 @@ void MixerBlock::visit_fields(ParameterVisitor& visitor) const {
   detail::visit_field(visitor, "mixer", mamba3);
   detail::visit_field(visitor, "mixer", attention);
   detail::visit_field(visitor, "mixer", mlp);
+  detail::visit_field(visitor, "mixer", gelu_mlp);
 }
 
 std::vector<StateSpec> MixerBlock::state_specs(std::int64_t batch) const {
@@ -426,7 +493,7 @@ RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state, Loc 
   } else if (attention) {
     made = attention->run(h, state, loc);
   } else {
-    made.y = (*mlp)(h, loc);
+    made.y = mlp ? (*mlp)(h, loc) : (*gelu_mlp)(h, loc);
   }
   made.y = x + made.y;
   return made;
@@ -446,6 +513,21 @@ LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
                         std::to_string(config.layers.size()),
                     loc);
   }
+  if (config.n_positions < 0) {
+    throw UserError(
+        "LanguageModel: n_positions: expected 0 or more, got " + std::to_string(config.n_positions),
+        loc);
+  }
+  if (config.n_positions == 0) return config;
+  const bool attends = std::find(config.layers.begin(), config.layers.end(),
+                                 MixerKind::kAttention) != config.layers.end();
+  if (attends && config.attention.rope) {
+    throw UserError(
+        "LanguageModel: n_positions: learned positions cannot be combined with "
+        "attention.rope; expected attention.rope = false",
+        loc);
+  }
+  config.attention.max_length = std::min(config.attention.max_length, config.n_positions);
   return config;
 }
 
@@ -459,6 +541,7 @@ std::vector<Linear*> matrices_of(MixerBlock& block) {
   if (block.mamba2) return {&block.mamba2->in_proj, &block.mamba2->out_proj};
   if (block.mamba3) return {&block.mamba3->in_proj, &block.mamba3->out_proj};
   if (block.attention) return {&block.attention->in_proj, &block.attention->out_proj};
+  if (block.gelu_mlp) return {&block.gelu_mlp->fc1, &block.gelu_mlp->fc2};
   return {&block.mlp->fc1, &block.mlp->fc2};
 }
 
@@ -468,9 +551,15 @@ LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
     : config(checked_config(given, loc)),
       backbone{Embedding(config.vocab_size, config.d_model, loc),
                {},
-               RMSNorm(config.d_model, config.norm_epsilon, loc)} {
+               {},
+               BlockNorm(config.norm, config.d_model, config.norm_epsilon, loc)} {
   backbone.embedding.weight =
       Parameter({config.vocab_size, config.d_model}, init::normal(0, 0.02), loc);
+  if (config.n_positions > 0) {
+    backbone.position_embedding.emplace(config.n_positions, config.d_model, loc);
+    backbone.position_embedding->weight =
+        Parameter({config.n_positions, config.d_model}, init::normal(0, 0.02), loc);
+  }
   for (const MixerKind kind : config.layers) backbone.layers.emplace_back(kind, config, loc);
   if (!config.tie_embeddings) lm_head.emplace(config.d_model, config.vocab_size, false, loc);
   if (config.weight_format == WeightFormat::kF32) return;
@@ -487,8 +576,44 @@ Tensor LanguageModel::operator()(Tensor tokens, Loc loc) const {
 
 Tensor LanguageModel::hidden(Tensor tokens, Loc loc) const {
   Tensor x = backbone.embedding(tokens, loc);
+  if (backbone.position_embedding) {
+    const std::int64_t length = tokens.size(-1, loc);
+    if (length > config.n_positions) {
+      throw ShapeError(
+          "LanguageModel: expected at most n_positions = " + std::to_string(config.n_positions) +
+              " tokens, got " + std::to_string(length),
+          loc);
+    }
+    x = x + narrow(backbone.position_embedding->weight.tensor(loc), 0, 0, length, loc);
+  }
   for (const MixerBlock& block : backbone.layers) x = block(x, loc);
   return x;
+}
+
+Tensor LanguageModel::hidden_states(Tensor tokens, Loc loc) const {
+  return backbone.norm_f(hidden(tokens, loc), loc);
+}
+
+Tensor LanguageModel::embed(Tensor tokens, Tensor lengths, Pooling pooling, Loc loc) const {
+  const Tensor x = hidden_states(tokens, loc);
+  const std::int64_t batch = x.size(0, loc), length = x.size(1, loc);
+  if (lengths.dtype() != i32) {
+    throw DtypeError("LanguageModel: expected i32 lengths, got " +
+                         std::string(tensorgrad::to_string(lengths.dtype())),
+                     loc);
+  }
+  if (lengths.shape(loc) != Shape{batch}) {
+    throw ShapeError("LanguageModel: expected lengths " + to_string(Shape{batch}) + ", got " +
+                         to_string(lengths.shape(loc)),
+                     loc);
+  }
+  const Tensor count = clamp(cast(lengths, f32), 1, static_cast<double>(length));
+  if (pooling == Pooling::kLast) {
+    const Tensor last = reshape(cast(count - 1.0, i32), {batch, 1, 1}, loc);
+    return squeeze(gather(x, 1, broadcast_to(last, {batch, 1, x.size(2)}, loc), loc), 1, loc);
+  }
+  const Tensor inside = iota({batch, length}, 1, f32, loc) < unsqueeze(count, 1, loc);
+  return sum(where(unsqueeze(inside, 2, loc), x, 0.0), 1, false, loc) / unsqueeze(count, 1, loc);
 }
 
 Tensor LanguageModel::loss(Tensor tokens, Tensor next, const LinearCrossEntropyOptions& options,
@@ -522,6 +647,7 @@ Tensor LanguageModel::resume_last(Tensor tokens, Tensor keep, Loc loc) const {
 Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
   const std::int64_t batch = tokens.size(0, loc);
   Tensor x = backbone.embedding(tokens, loc);
+  if (backbone.position_embedding) x = x + resumed_positions(tokens, keep, loc);
   for (std::size_t i = 0; i < backbone.layers.size(); ++i) {
     const MixerBlock& block = backbone.layers[i];
     const std::vector<StateSpec> parts = block.state_specs(batch);
@@ -540,6 +666,17 @@ Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
     x = made.y;
   }
   return x;
+}
+
+Tensor LanguageModel::resumed_positions(Tensor tokens, Tensor keep, Loc loc) const {
+  const std::int64_t batch = tokens.size(0, loc), length = tokens.size(1, loc);
+  const Tensor begin = where(keep != 0.0, state("position", {batch}, 0, f32, loc), 0.0);
+  set_state("position", begin + static_cast<double>(length), loc);
+  const Tensor at = iota({batch, length}, 1, f32, loc) + unsqueeze(begin, 1, loc);
+  const auto last = static_cast<double>(config.n_positions - 1);
+  const Tensor rows =
+      (*backbone.position_embedding)(cast(minimum(at, last), i32), loc);  // [B, L, d_model]
+  return where(unsqueeze(at <= last, 2, loc), rows, std::numeric_limits<double>::quiet_NaN());
 }
 
 ParamGroup LanguageModel::no_weight_decay() {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/numbers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
@@ -81,7 +82,7 @@ struct PackedElements {
 
   [[noreturn]] void fail(std::size_t at, const std::string& why) const {
     throw UserError("quantize_weight: element " + std::to_string(at) + " is " +
-                        std::to_string(values[at]) + ", " + why,
+                        number_text(double{values[at]}) + ", " + why,
                     loc);
   }
   [[nodiscard]] double largest(std::size_t begin, std::size_t end) const {

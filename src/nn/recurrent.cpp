@@ -74,10 +74,28 @@ Tensor linear_of(Tensor x, const Parameter& weight, const std::optional<Paramete
   return linear(x, weight.tensor(loc), b, loc);
 }
 
+void check_lengths(const Tensor& x, const Tensor& lengths, bool batch_first, Loc loc) {
+  if (lengths.dtype() != i32 && lengths.dtype() != u32) {
+    throw DtypeError(
+        "recurrent layer: expected i32 lengths, got " + std::string(to_string(lengths.dtype())),
+        loc);
+  }
+  if (x.rank() == 3 && lengths.shape() == Shape{x.size(batch_first ? 0 : 1)}) return;
+  throw ShapeError("recurrent layer: expected a length for each sequence of the batch, got " +
+                       to_string(lengths.shape()) + " for x " + to_string(x.shape()),
+                   loc);
+}
+
 }  // namespace
 
-Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell, Loc loc) const {
+Tensor Recurrent::Step::next(Tensor state, Tensor old) const {
+  return valid ? where(*valid, state, old) : state;
+}
+
+Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell,
+                      const std::optional<Tensor>& lengths, Loc loc) const {
   const bool single = x.rank() == 2, turned = !single && options_.batch_first;
+  if (lengths) check_lengths(x, *lengths, turned, loc);
   if (single) x = unsqueeze(x, 1, loc);
   if (turned) x = transpose(x, 0, 1, loc);
   const std::size_t ways = options_.bidirectional ? 2 : 1;
@@ -87,12 +105,16 @@ Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell, Loc lo
       const Layer& layer = layers_[which];
       // The inputs of all steps at once: they do not wait for each other.
       std::vector<Tensor> steps = unbind(linear_of(x, layer.weight_ih, layer.bias_ih, loc), 0, loc);
-      if (which > k) std::reverse(steps.begin(), steps.end());
-      for (Tensor& step : steps) {
-        h[which] = cell(which, step, linear_of(h[which], layer.weight_hh, layer.bias_hh, loc));
-        step = h[which];
+      const std::size_t count = steps.size();
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t t = which > k ? count - 1 - i : i;
+        Step step{steps[t], linear_of(h[which], layer.weight_hh, layer.bias_hh, loc), {}};
+        if (lengths) {
+          step.valid = unsqueeze(gt(*lengths, static_cast<std::int64_t>(t)), 1, loc);
+        }
+        h[which] = step.next(cell(which, step), h[which]);
+        steps[t] = step.valid ? where(*step.valid, h[which], 0.0) : h[which];
       }
-      if (which > k) std::reverse(steps.begin(), steps.end());
       results.push_back(stack(steps, 0, loc));
     }
     x = concat(results, -1, loc);
@@ -103,27 +125,29 @@ Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell, Loc lo
 }
 
 LSTM::Output LSTM::operator()(Tensor x, std::optional<Tensor> h, std::optional<Tensor> c,
-                              Loc loc) const {
+                              std::optional<Tensor> lengths, Loc loc) const {
   std::vector<Tensor> hidden = first(x, h, loc), memory = first(x, c, loc);
-  const auto cell = [&](std::size_t k, Tensor from_input, Tensor from_hidden) {
-    const std::vector<Tensor> gate = chunk(from_input + from_hidden, 4, -1, loc);
-    memory[k] = sigmoid(gate[1]) * memory[k] + sigmoid(gate[0]) * tanh(gate[2]);
-    return sigmoid(gate[3]) * tanh(memory[k]);
+  const auto cell = [&](std::size_t k, const Step& step) {
+    const std::vector<Tensor> gate = chunk(step.from_input + step.from_hidden, 4, -1, loc);
+    const Tensor fresh = sigmoid(gate[1]) * memory[k] + sigmoid(gate[0]) * tanh(gate[2]);
+    memory[k] = step.next(fresh, memory[k]);
+    return sigmoid(gate[3]) * tanh(fresh);
   };
-  const Tensor output = run(x, hidden, cell, loc);
+  const Tensor output = run(x, hidden, cell, lengths, loc);
   return {output, last(x, hidden, loc), last(x, memory, loc)};
 }
 
-GRU::Output GRU::operator()(Tensor x, std::optional<Tensor> h, Loc loc) const {
+GRU::Output GRU::operator()(Tensor x, std::optional<Tensor> h, std::optional<Tensor> lengths,
+                            Loc loc) const {
   std::vector<Tensor> hidden = first(x, h, loc);
-  const auto cell = [&](std::size_t k, Tensor from_input, Tensor from_hidden) {
-    const std::vector<Tensor> input = chunk(from_input, 3, -1, loc);
-    const std::vector<Tensor> before = chunk(from_hidden, 3, -1, loc);
+  const auto cell = [&](std::size_t k, const Step& step) {
+    const std::vector<Tensor> input = chunk(step.from_input, 3, -1, loc);
+    const std::vector<Tensor> before = chunk(step.from_hidden, 3, -1, loc);
     const Tensor reset = sigmoid(input[0] + before[0]), update = sigmoid(input[1] + before[1]);
     const Tensor fresh = tanh(input[2] + reset * before[2]);
     return fresh + update * (hidden[k] - fresh);
   };
-  const Tensor output = run(x, hidden, cell, loc);
+  const Tensor output = run(x, hidden, cell, lengths, loc);
   return {output, last(x, hidden, loc)};
 }
 

@@ -121,9 +121,10 @@ std::vector<Case> losses() {
   add_losses_by_reduction(cases, "none", kNone);
   const std::pair<std::string, Reduction> reductions[] = {
       {"mean", kMean}, {"sum", kSum}, {"none", kNone}, {"batchmean", kBatchMean}};
-  for (const auto& [how, r] : reductions) {
-    cases.push_back({"kl_div_" + how, [r = r](T t) { return kl_div(t[0], t[1], r); }});
-    cases.push_back({"kl_div_log_" + how, [r = r](T t) { return kl_div(t[0], t[1], r, true); }});
+  for (const auto& [how, reduction] : reductions) {
+    cases.push_back({"kl_div_" + how, [r = reduction](T t) { return kl_div(t[0], t[1], r); }});
+    cases.push_back(
+        {"kl_div_log_" + how, [r = reduction](T t) { return kl_div(t[0], t[1], r, true); }});
   }
   const auto signs = [] { return constant(std::vector<float>{1, -1, 1, -1}, {4}); };
   cases.push_back({"cosine_embedding",

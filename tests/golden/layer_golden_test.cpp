@@ -43,11 +43,11 @@ Trainer<Model<Layer>> check_layer(const std::string& name, const Layer& layer, A
   const double tolerance = device == "cpu" ? 3e-5 : 1e-4;
   const std::map<std::string, HostTensor> given = layers_fixture().all_of(name + "/in/");
   std::vector<InputSpec> specs;
-  Feed feed;
+  FeedView feed;
   for (const auto& [key, tensor] : given) {
     specs.push_back({key, tensor.shape, tensor.dtype});
-    feed.emplace(key, HostView(tensor.dtype, tensor.bytes.data(),
-                               static_cast<std::size_t>(numel(tensor.shape))));
+    feed.add(key, HostView(tensor.dtype, tensor.bytes.data(),
+                           static_cast<std::size_t>(numel(tensor.shape))));
   }
   const auto result = [apply](const Model<Layer>& model, const Inputs& in) {
     return apply(model.layer, in);

@@ -67,8 +67,12 @@ def mamba1(p, x, states):
     return (y * silu(gate)) @ p["out_proj.weight"].T
 
 
-def mamba3(p, x, ranks):
-    """x [B, L, WIDTH]."""
+def heavy_tail(x):
+    return np.where(x >= 0, 1 + x, 1 / (1 - np.minimum(x, 0)))
+
+
+def mamba3(p, x, ranks, floor=None):
+    """x [B, L, WIDTH]. With a floor, the decays are those of mamba-ssm's heavy_tail_activation()."""
     batch, length = x.shape[:2]
     heads, _, n = p["b_bias"].shape
     inner = p["out_proj.weight"].shape[1]
@@ -76,7 +80,7 @@ def mamba3(p, x, ranks):
     z, u, b, c, dt, rate, lam, theta = cut(
         x @ p["in_proj.weight"].T, [inner, inner, ranks * n, ranks * n, heads, heads, heads, n // 2])
     dt = softplus(dt + p["dt_bias"])  # [B, L, H]
-    rate = -softplus(rate + p["A_bias"])
+    rate = -softplus(rate + p["A_bias"]) if floor is None else -np.maximum(heavy_tail(rate), floor)
     lam = sigmoid(lam)
     # B and C are those of all heads, but for a head's bias: [B, L, H, R, N].
     b = rms_norm(b.reshape(batch, length, 1, ranks, n), p["b_norm.weight"]) + p["b_bias"]
@@ -229,6 +233,9 @@ def main():
                          lambda p, x: attention(p, x, 4, 2, base=50)))
     tensors.update(layer(draw, "gated_mlp", draw.gated_mlp(16), gated_mlp))
     tensors.update(model(draw, 17))
+    heavy = draw.mamba3(4, 1, 6)
+    del heavy["A_bias"]
+    tensors.update(layer(draw, "mamba3_of_heavy_tails", heavy, lambda p, x: mamba3(p, x, 1, floor=0.7)))
     write_safetensors("mamba_blocks.safetensors", tensors)
 
 

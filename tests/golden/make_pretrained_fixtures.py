@@ -16,7 +16,8 @@ import shutil
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from transformers import Mamba2Config, Mamba2ForCausalLM, LanguageModelConfig, MambaForCausalLM
+from transformers import (FalconMambaConfig, FalconMambaForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig,
+                          LlamaForCausalLM, Mamba2Config, Mamba2ForCausalLM, MambaConfig, MambaForCausalLM)
 
 from make_fixtures import draw, write_safetensors
 
@@ -29,7 +30,9 @@ def randomize(model, generator):
     heads = {"A_log": (0.0, 1.0), "dt_bias": (-1.0, 0.7), "D": (1.0, 0.5)}
     for name, value in model.named_parameters():
         last = name.split(".")[-1]
-        if "norm" in name:
+        if name.endswith("bias") and ".ln_" in name:
+            mean, scale = 0.0, 0.3
+        elif "norm" in name or ".ln_" in name:
             mean, scale = 1.0, 0.3
         elif "dt_proj.bias" in name:
             mean, scale = -1.0, 0.7
@@ -48,8 +51,9 @@ def expected(model, folder, vocab, generator):
         logits = model(tokens).logits
         # The implementation's own two ways agree.
         first = model(tokens[:, :9], use_cache=True)
+        cache = "cache_params" if "cache_params" in first else "past_key_values"
         for i in range(9, LENGTH):
-            first = model(tokens[:, i:i + 1], cache_params=first.cache_params, use_cache=True)
+            first = model(tokens[:, i:i + 1], use_cache=True, **{cache: first[cache]})
         limits = getattr(model.config, "time_step_limit", (0.0, math.inf))
         if tuple(limits) == (0.0, math.inf):  # its step forgets the limits
             assert (first.logits[:, -1] - logits[:, -1]).abs().max() < 1e-4
@@ -84,9 +88,9 @@ def state_spaces_fixture(name, kind, config, written, generator):
 
 
 def checkpoints(generator):
-    transformers_fixture("mamba", MambaForCausalLM, LanguageModelConfig(
+    transformers_fixture("mamba", MambaForCausalLM, MambaConfig(
         vocab_size=23, hidden_size=16, state_size=4, num_hidden_layers=2), torch.float32, generator)
-    transformers_fixture("mamba_odd", MambaForCausalLM, LanguageModelConfig(
+    transformers_fixture("mamba_odd", MambaForCausalLM, MambaConfig(
         vocab_size=19, hidden_size=18, state_size=5, num_hidden_layers=2, conv_kernel=3, expand=3, time_step_rank=3,
         use_bias=True, use_conv_bias=False, layer_norm_epsilon=1e-3, tie_word_embeddings=False), torch.bfloat16,
         generator)
@@ -98,7 +102,7 @@ def checkpoints(generator):
         conv_kernel=2, use_bias=True, use_conv_bias=False, layer_norm_epsilon=1e-3, time_step_limit=(0.05, 0.4),
         tie_word_embeddings=True), torch.float32, generator)
     common = {"rms_norm": True, "residual_in_fp32": True, "fused_add_norm": True, "pad_vocab_size_multiple": 8}
-    state_spaces_fixture("ssm_mamba", MambaForCausalLM, LanguageModelConfig(
+    state_spaces_fixture("ssm_mamba", MambaForCausalLM, MambaConfig(
         vocab_size=24, hidden_size=16, state_size=16, num_hidden_layers=2), {
             "d_model": 16, "n_layer": 2, "vocab_size": 21, "ssm_cfg": {}, **common}, generator)
     state_spaces_fixture("ssm_mamba2", Mamba2ForCausalLM, Mamba2Config(
@@ -107,6 +111,32 @@ def checkpoints(generator):
             "d_model": 16, "d_intermediate": 0, "n_layer": 2, "vocab_size": 24,
             "ssm_cfg": {"layer": "Mamba2", "d_state": 6, "headdim": 8, "ngroups": 2, "chunk_size": 8},
             "attn_layer_idx": [], "attn_cfg": {}, "tie_embeddings": False, **common}, generator)
+
+
+def llamas(generator):
+    transformers_fixture("llama", LlamaForCausalLM, LlamaConfig(
+        vocab_size=23, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3,
+        num_key_value_heads=1, max_position_embeddings=64, rms_norm_eps=1e-3, rope_theta=5000.0,
+        eos_token_id=[2, 5]), torch.float32, generator)
+    transformers_fixture("llama_tied", LlamaForCausalLM, LlamaConfig(
+        vocab_size=19, hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=2,
+        max_position_embeddings=32, tie_word_embeddings=True), torch.bfloat16, generator, shard="6KB")
+
+
+def gpt2s(generator):
+    transformers_fixture("gpt2", GPT2LMHeadModel, GPT2Config(
+        vocab_size=23, n_embd=24, n_layer=2, n_head=3, n_positions=32, eos_token_id=7, bos_token_id=7),
+        torch.float32, generator)
+    transformers_fixture("gpt2_odd", GPT2LMHeadModel, GPT2Config(
+        vocab_size=19, n_embd=20, n_layer=3, n_head=4, n_positions=13, n_inner=28, layer_norm_epsilon=1e-3,
+        activation_function="gelu_pytorch_tanh", tie_word_embeddings=False, eos_token_id=7, bos_token_id=7),
+        torch.float16, generator, shard="9KB")
+
+
+def falcon_mambas(generator):
+    transformers_fixture("falcon_mamba", FalconMambaForCausalLM, FalconMambaConfig(
+        vocab_size=23, hidden_size=16, state_size=4, num_hidden_layers=2, mixer_rms_eps=0.01,
+        tie_word_embeddings=False), torch.float32, generator)
 
 
 def selective_scan(u, delta, a, b, c, d, z, delta_bias):
@@ -166,6 +196,9 @@ def functions(generator):
 def main():
     generator = torch.Generator().manual_seed(23)
     checkpoints(generator)
+    llamas(torch.Generator().manual_seed(45))
+    gpt2s(torch.Generator().manual_seed(46))
+    falcon_mambas(torch.Generator().manual_seed(47))
     write_safetensors("mamba_functions.safetensors", functions(generator))
 
 

@@ -39,6 +39,10 @@ void check_mamba3(const std::string& device) {
   of_ranks.ranks = 2;
   check_block("mamba3", nn::Mamba3(16, options), device);
   check_block("mamba3_of_ranks", nn::Mamba3(16, of_ranks), device);
+  nn::Mamba3Options heavy = options;
+  heavy.decay = nn::DecayActivation::kHeavyTail;
+  heavy.a_floor = 0.7;  // above some of the rates
+  check_block("mamba3_of_heavy_tails", nn::Mamba3(16, heavy), device);
 }
 TEST(MambaBlocks, mamba3_is_that_of_a_loop_on_cpu) { check_mamba3("cpu"); }
 TEST(MambaBlocks, mamba3_is_that_of_a_loop_on_webgpu) { check_mamba3("webgpu"); }

@@ -40,12 +40,12 @@ void check_scan(const std::string& name, GoldenScan scan, const std::string& dev
   const Fixture fixture("mamba_functions.safetensors");
   std::vector<InputSpec> specs;
   std::map<std::string, std::vector<float>> given;
-  Feed feed;
+  FeedView feed;
   for (const std::string& full : fixture.names()) {
     if (!full.starts_with(name + "/in/") && !full.starts_with(name + "/weight/")) continue;
     specs.push_back({full, fixture.shape(full)});
     given[full] = fixture.values<float>(full);
-    feed.emplace(full, given[full]);
+    feed.add(full, given[full]);
   }
   auto forward = compile_function(
       NoModel{},

@@ -41,12 +41,12 @@ void train(const std::string& file, const std::vector<ObjectiveSpec<Model>>& obj
   for (std::int64_t round = 0; round < kRounds; ++round) {
     for (const auto& objective : objectives) {
       std::map<std::string, HostTensor> given;
-      Feed feed;
+      FeedView feed;
       for (const InputSpec& input : objective.options.inputs) {
         const auto words = fixture.batch<float>(input.name, round);  // or of integers
         const auto bytes = std::as_bytes(std::span(words));
         HostTensor& tensor = given[input.name] = {input.dtype, {}, {bytes.begin(), bytes.end()}};
-        feed.emplace(input.name, HostView(input.dtype, tensor.bytes.data(), words.size()));
+        feed.add(input.name, HostView(input.dtype, tensor.bytes.data(), words.size()));
       }
       const float loss = trainer[objective.name].step(feed).loss;
       const auto want = fixture.values<float>("losses/" + objective.name);

@@ -3,8 +3,10 @@
 // scans over the whole, by a piece and single steps, and after they were saved as ours.
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "golden/fixture.h"
 #include "support/file_pairs.h"
@@ -106,6 +108,41 @@ std::string weights_or_error(const FolderSource& folder) {
   }
 }
 
+// A copy of a fixture that is spoilt.
+class SpoiltFolder {
+ public:
+  explicit SpoiltFolder(const std::string& name) { fs::copy(pretrained_path(name), folder_.str()); }
+  [[nodiscard]] fs::path file(const std::string& name) const { return folder_ / name; }
+  void replace(const std::string& name, const std::string& old, const std::string& put) const {
+    std::string text = read_text_file(file(name).string());
+    const std::size_t at = text.find(old);
+    ASSERT_NE(at, std::string::npos) << old;
+    std::ofstream(file(name), std::ios::binary) << text.replace(at, old.size(), put);
+  }
+  // What is said behind the folder's name.
+  [[nodiscard]] std::string failure() const {
+    try {
+      (void)lm::load_pretrained(folder_.str());
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.message().find(folder_.str()), 0U) << error.message();
+      return error.message().substr(folder_.str().size());
+    }
+    return "nothing was thrown";
+  }
+
+ private:
+  test::TempDir folder_;
+};
+
+// The tensors of a file, renamed.
+template <class Rename>
+void rename_tensors(const std::string& path, const Rename& rename) {
+  StoredFile file = read_safetensors(path), renamed;
+  renamed.metadata = file.metadata;
+  for (auto& [name, tensor] : file.tensors) renamed.tensors[rename(name)] = std::move(tensor);
+  write_safetensors(path, renamed);
+}
+
 TEST(Pretrained, folders_in_memory_are_read_as_those_on_disk) {
   for (const char* name : {"mamba", "mamba2", "ssm_mamba2"}) {
     const test::TempDir disk;
@@ -137,6 +174,106 @@ TEST(Pretrained, mamba2_has_the_logits_of_transformers) { check_pretrained("mamb
 TEST(Pretrained, odd_mamba2_has_the_logits_of_transformers) {
   check_pretrained("mamba2_odd", "cpu");
 }
+// Grouped key-value heads, two ids that end texts.
+TEST(Pretrained, LlamaHasLogitsOfTransformers) { check_pretrained("llama", "cpu"); }
+// Shards, a tied head, BF16.
+TEST(Pretrained, TiedLlamaHasLogitsOfTransformers) { check_pretrained("llama_tied", "cpu"); }
+
+// RMS norms of B, C and dt, with an epsilon that counts.
+TEST(Pretrained, FalconMambaHasLogitsOfTransformers) { check_pretrained("falcon_mamba", "cpu"); }
+
+TEST(Pretrained, Gpt2HasLogitsOfTransformers) { check_pretrained("gpt2", "cpu"); }
+// A head of its own, another width of the MLP, all positions in use, shards in F16.
+TEST(Pretrained, OddGpt2HasLogitsOfTransformers) { check_pretrained("gpt2_odd", "cpu"); }
+
+// As the published gpt2: without a prefix, and with the causal masks.
+TEST(Pretrained, Gpt2WithoutPrefixIsABaseModel) {
+  const SpoiltFolder folder("gpt2");
+  const std::string path = folder.file("model.safetensors").string();
+  rename_tensors(path, [](const std::string& name) { return name.substr(12); });
+  StoredFile file = read_safetensors(path);
+  for (const char* block : {"h.0", "h.1"}) {
+    file.tensors[std::string(block) + ".attn.bias"] = {
+        "F32", {1, 1, 32, 32}, std::vector<std::byte>(std::size_t{32} * 32 * 4)};
+  }
+  write_safetensors(path, file);
+  check_logits(lm::load_pretrained(folder.file("").string()), "gpt2", "cpu");
+}
+
+TEST(Pretrained, LlamaWithoutPrefixIsABaseModel) {
+  const SpoiltFolder folder("llama_tied");
+  for (const auto& entry : fs::directory_iterator(folder.file(""))) {
+    if (entry.path().extension() != ".safetensors" || entry.path().stem() == "expected") continue;
+    rename_tensors(entry.path().string(), [](const std::string& name) { return name.substr(6); });
+  }
+  check_logits(lm::load_pretrained(folder.file("").string()), "llama_tied", "cpu");
+}
+
+TEST(Pretrained, ContextOfLlamaCanBeLimited) {
+  EXPECT_EQ(lm::load_pretrained(pretrained_path("llama")).config.attention.max_length, 64);
+  const nn::LanguageModelConfig config =
+      lm::load_pretrained(pretrained_path("llama"), {.context = 16}).config;
+  EXPECT_EQ(config.attention.max_length, 16);
+}
+
+// check_exports.py loads such folders with transformers.
+TEST(Pretrained, WritesFoldersThatItReads) {
+  for (const char* name : {"mamba", "mamba_odd", "mamba2", "mamba2_odd", "ssm_mamba2", "llama",
+                           "llama_tied", "gpt2", "gpt2_odd", "falcon_mamba"}) {
+    SCOPED_TRACE(name);
+    lm::SavedModel model = lm::load_pretrained(pretrained_path(name));
+    Tokenizer tokenizer = Tokenizer::bytes({"<end>"});
+    tokenizer.set_eos("<end>");
+    model.tokenizer = tokenizer;
+    const auto files = lm::pretrained_files(model);
+    const lm::SavedModel again = lm::load_pretrained(files);
+    EXPECT_EQ(again.eos_ids, model.eos_ids);
+    EXPECT_EQ(again.tokenizer->eos_id(), 256);
+    ASSERT_EQ(again.weights.size(), model.weights.size());
+    for (const auto& [tensor, values] : model.weights)
+      EXPECT_EQ(again.weights.at(tensor).bytes, values.bytes) << tensor;
+    check_logits(again, name, "cpu");
+    const test::TempDir folder;
+    lm::save_pretrained(folder / "new", model);
+    EXPECT_EQ(files_of(folder / "new"), files);
+  }
+}
+
+TEST(Pretrained, RefusesToWriteWhatTransformersLacks) {
+  const auto failure = [](const lm::SavedModel& model) {
+    try {
+      (void)lm::pretrained_files(model);
+    } catch (const UserError& error) {
+      return error.message();
+    }
+    return std::string("nothing was thrown");
+  };
+  lm::SavedModel model = lm::load_pretrained(pretrained_path("mamba"));
+  model.config.mamba.discretization = Discretization::kZeroOrderHold;
+  EXPECT_EQ(failure(model),
+            "pretrained_files: transformers has no Mamba layers with zero-order hold");
+  model = lm::load_pretrained(pretrained_path("mamba2"));
+  model.config.mamba2.norm_epsilon = 0.5;
+  EXPECT_EQ(failure(model),
+            "pretrained_files: transformers has one epsilon for all norms of Mamba-2");
+  const nn::LanguageModelConfig gpt2 = lm::load_pretrained(pretrained_path("gpt2")).config;
+  for (int i = 0; i < 4; ++i) {
+    model.config = gpt2;
+    if (i == 0) model.config.norm = nn::NormKind::kRmsNorm;
+    if (i == 1) model.config.mlp = nn::MlpKind::kSwiGlu;
+    if (i == 2) model.config.attention.bias = false;
+    if (i == 3) model.config.attention.kv_heads = 1;
+    model.weights =
+        compile_function(
+            nn::LanguageModel(model.config),
+            [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+            {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}})
+            .download_params();
+    EXPECT_THAT(failure(model),
+                ::testing::StartsWith("pretrained_files: transformers has no model with these"));
+  }
+}
+
 TEST(Pretrained, checkpoints_of_mamba_ssm_have_the_same_logits) {
   check_pretrained("ssm_mamba", "cpu");
   check_pretrained("ssm_mamba2", "cpu");
@@ -161,32 +298,6 @@ TEST(Pretrained, configurations_say_what_the_weights_are) {
   EXPECT_EQ(config_of("mamba_odd").norm_epsilon, 1e-3);
 }
 
-// A copy of a fixture that is spoilt.
-class SpoiltFolder {
- public:
-  explicit SpoiltFolder(const std::string& name) { fs::copy(pretrained_path(name), folder_.str()); }
-  [[nodiscard]] fs::path file(const std::string& name) const { return folder_ / name; }
-  void replace(const std::string& name, const std::string& old, const std::string& put) const {
-    std::string text = read_text_file(file(name).string());
-    const std::size_t at = text.find(old);
-    ASSERT_NE(at, std::string::npos) << old;
-    std::ofstream(file(name), std::ios::binary) << text.replace(at, old.size(), put);
-  }
-  // What is said behind the folder's name.
-  [[nodiscard]] std::string failure() const {
-    try {
-      (void)lm::load_pretrained(folder_.str());
-    } catch (const UserError& error) {
-      EXPECT_EQ(error.message().find(folder_.str()), 0U) << error.message();
-      return error.message().substr(folder_.str().size());
-    }
-    return "nothing was thrown";
-  }
-
- private:
-  test::TempDir folder_;
-};
-
 std::string failure_with(const std::string& fixture, const std::string& old, const std::string& put,
                          const std::string& file = "config.json") {
   const SpoiltFolder folder(fixture);
@@ -195,8 +306,32 @@ std::string failure_with(const std::string& fixture, const std::string& old, con
 }
 
 TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
-  EXPECT_EQ(failure_with("mamba", R"("model_type": "mamba")", R"("model_type": "falcon_mamba")"),
-            R"(/config.json: model_type: expected mamba or mamba2, got "falcon_mamba")");
+  EXPECT_EQ(
+      failure_with("mamba", R"("model_type": "mamba")", R"("model_type": "jamba")"),
+      R"(/config.json: model_type: expected mamba, falcon_mamba, mamba2, llama, mistral or gpt2, got "jamba")");
+  EXPECT_EQ(failure_with("gpt2", R"("activation_function": "gelu_new")",
+                         R"("activation_function": "relu")"),
+            R"(/config.json: activation_function: only "gelu_new" is supported, got "relu")");
+  EXPECT_EQ(failure_with("gpt2", R"("scale_attn_by_inverse_layer_idx": false)",
+                         R"("scale_attn_by_inverse_layer_idx": true)"),
+            "/config.json: scale_attn_by_inverse_layer_idx: only false is supported, got true");
+  EXPECT_EQ(failure_with("gpt2", R"("n_head": 3)", R"("n_head": 5)"),
+            "/config.json: n_head: expected a divisor of n_embd");
+  EXPECT_EQ(failure_with("gpt2", R"("n_layer": 2)", R"("n_layer": 3)"),
+            ": the tensor transformer.h.2.ln_1.weight is missing");
+  EXPECT_EQ(failure_with("gpt2", R"("n_positions": 32)", R"("n_positions": 31)"),
+            ": backbone.position_embedding.weight: expected f32[31,24], got f32[32,24]");
+  EXPECT_EQ(failure_with("llama", R"("attention_bias": false)", R"("attention_bias": true)"),
+            "/config.json: attention_bias: only false is supported, got true");
+  EXPECT_EQ(
+      failure_with("llama", R"("rope_type": "default")", R"("rope_type": "llama3")"),
+      R"(/config.json: rope_parameters.rope_type: only "default" is supported, got "llama3")");
+  EXPECT_EQ(failure_with("llama", R"("head_dim": 8)", R"("head_dim": 16)"),
+            "/config.json: head_dim: expected hidden_size / num_attention_heads");
+  EXPECT_EQ(failure_with("llama", R"("num_hidden_layers": 2)", R"("num_hidden_layers": 3)"),
+            ": the tensor model.layers.2.input_layernorm.weight is missing");
+  EXPECT_EQ(failure_with("llama", R"("intermediate_size": 40)", R"("intermediate_size": 41)"),
+            ": model.layers.0.mlp.gate_proj.weight: expected f32[41,24], got f32[40,24]");
   EXPECT_EQ(failure_with("mamba", R"("hidden_act": "silu")", R"("hidden_act": "gelu")"),
             R"(/config.json: hidden_act: only "silu" is supported, got "gelu")");
   EXPECT_EQ(failure_with("mamba2", R"("num_heads": 4)", R"("num_heads": 5)"),
@@ -220,12 +355,82 @@ TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
             R"(/config.json: ssm_cfg.layer: expected Mamba1 or Mamba2, got "Mamba3")");
   EXPECT_EQ(failure_with("ssm_mamba", "{", "["), "/config.json: is not JSON at byte 13");
   EXPECT_EQ(failure_with("mamba2_odd", "0.4", "0.01"),
-            "/config.json: time_step_limit: expected two numbers, the second above the first, got "
-            "[0.05,0.01]");
+            "/config.json: time_step_limit: expected two numbers, the second above 0 and not below "
+            "the first, got [0.05,0.01]");
+  EXPECT_THAT(failure_with("mamba", "{", R"({"quantization_config": {"quant_method": "fp8"},)"),
+              ::testing::StartsWith("/config.json: quantization_config: quantized weights"));
   EXPECT_EQ(failure_with("mamba", R"("vocab_size": 23)", R"("vocab_size": 24)"),
             ": backbone.embedding.weight: expected f32[24,16], got f32[23,16]");
   EXPECT_THAT(failure_with("mamba", R"("num_hidden_layers": 2)", R"("num_hidden_layers": 60000)"),
               ::testing::HasSubstr("has more parameters than the"));
+}
+
+// As MambaModel.save_pretrained() writes them.
+TEST(Pretrained, BaseModelWithTiedHeadHasLogitsOfTransformers) {
+  const SpoiltFolder folder("mamba");
+  rename_tensors(folder.file("model.safetensors").string(), [](const std::string& name) {
+    EXPECT_EQ(name.find("backbone."), 0U) << name;
+    return name.substr(9);
+  });
+  check_logits(lm::load_pretrained(folder.file("").string()), "mamba", "cpu");
+}
+
+TEST(Pretrained, BaseModelWithoutHeadIsRefused) {
+  const SpoiltFolder folder("mamba_odd");
+  const std::string path = folder.file("model.safetensors").string();
+  StoredFile file = read_safetensors(path);
+  ASSERT_EQ(file.tensors.erase("lm_head.weight"), 1U);
+  write_safetensors(path, file);
+  rename_tensors(path, [](const std::string& name) { return name.substr(9); });
+  EXPECT_EQ(folder.failure(),
+            ": lm_head.weight is missing: the weights are those of a base model without an output "
+            "layer, and config.json does not tie it to the embedding");
+}
+
+TEST(Pretrained, LimitsOfTheTimeStepMayBeEqual) {
+  const SpoiltFolder folder("mamba2_odd");
+  folder.replace("config.json", "0.4", "0.05");
+  const nn::LanguageModelConfig config = lm::load_pretrained(folder.file("").string()).config;
+  EXPECT_EQ(config.mamba2.dt_limit_min, 0.05);
+  EXPECT_EQ(config.mamba2.dt_limit_max, 0.05);
+}
+
+TEST(Pretrained, IdsThatEndTextComeFromTheGenerationConfigThenTheConfig) {
+  const SpoiltFolder folder("mamba");  // of 23 tokens; its config.json has 0
+  const auto ids = [&] { return lm::load_pretrained(folder.file("").string()).eos_ids; };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(ids(), (Ids{0}));
+  folder.replace("config.json", R"("eos_token_id": 0)", R"("eos_token_id": [4, 7, 50256])");
+  EXPECT_EQ(ids(), (Ids{4, 7}));
+  std::ofstream(folder.file("generation_config.json")) << R"({"eos_token_id": null})";
+  EXPECT_EQ(ids(), (Ids{4, 7}));
+  std::ofstream(folder.file("generation_config.json")) << R"({"eos_token_id": [2, 3]})";
+  EXPECT_EQ(ids(), (Ids{2, 3}));
+  std::ofstream(folder.file("generation_config.json")) << R"({"eos_token_id": 5})";
+  EXPECT_EQ(ids(), (Ids{5}));
+  std::ofstream(folder.file("generation_config.json")) << R"({"eos_token_id": ["</s>"]})";
+  EXPECT_EQ(folder.failure(),
+            "/generation_config.json: eos_token_id: expected an id or a list of ids");
+}
+
+TEST(Pretrained, RefusesWeightsThatAreNotFinite) {
+  const SpoiltFolder folder("mamba");
+  const std::string path = folder.file("model.safetensors").string();
+  StoredFile file = read_safetensors(path);
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(&file.tensors.at("backbone.norm_f.weight").data[12], &bad, sizeof bad);
+  write_safetensors(path, file);
+  EXPECT_EQ(folder.failure(),
+            ": backbone.norm_f.weight: element 3 is NaN; expected finite weights");
+}
+
+TEST(Pretrained, NamesTheTokenizerFileThatItCannotRead) {
+  const SpoiltFolder folder("mamba");
+  std::ofstream(folder.file("tokenizer.model")) << "pieces";
+  EXPECT_THAT(folder.failure(),
+              ::testing::StartsWith("/tokenizer.model: this kind of tokenizer file is not "
+                                    "supported; convert it with Python's transformers"));
+  EXPECT_FALSE(lm::load_pretrained(folder.file("").string(), {.tokenizer = false}).tokenizer);
 }
 
 // Older versions wrote what is no JSON.
@@ -258,6 +463,14 @@ TEST(Pretrained, names_the_file_that_is_wrong) {
   fs::remove(folder.file("config.json"));
   EXPECT_EQ(folder.failure().substr(0, 13), "/config.json:");
   EXPECT_THROW((void)lm::load_pretrained(folder.file("none").string()), IoError);
+  try {
+    (void)lm::load_pretrained(pretrained_path("mamba/config.json"));
+    ADD_FAILURE() << "no error";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.message(),
+                ::testing::EndsWith("mamba/config.json: is a file; expected the folder that holds "
+                                    "config.json and the weights"));
+  }
 }
 
 TEST(Pretrained, a_tied_head_is_the_embedding) {

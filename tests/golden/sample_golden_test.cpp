@@ -34,12 +34,12 @@ void train(const std::string& file, Tensor (*loss)(const Model&, const Inputs&),
   const std::vector<float> losses = fixture.values<float>("losses");
   ASSERT_EQ(losses.size(), 10U);
   for (std::int64_t step = 0; step < 10; ++step) {
-    Feed feed;
+    FeedView feed;
     std::vector<std::vector<float>> words;  // or of integers
     words.reserve(options.inputs.size());
     for (const InputSpec& input : options.inputs) {
       const auto& given = words.emplace_back(fixture.batch<float>(input.name, step));
-      feed.emplace(input.name, HostView(input.dtype, given.data(), given.size()));
+      feed.add(input.name, HostView(input.dtype, given.data(), given.size()));
     }
     const float want = losses[static_cast<std::size_t>(step)];
     EXPECT_NEAR(trainer.step(feed).loss, want, tolerances.loss * want) << step;

@@ -3,10 +3,12 @@
 // the tokenizer in the metadata. docs/formats.md describes the format.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/data/tokenizer.h"
@@ -15,10 +17,12 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
-/// Metadata keys of the configuration, the tokenizer.json and the tokenizer_config.json.
+/// Metadata keys of the configuration, the tokenizer.json, the tokenizer_config.json and the ids
+/// that end a text, as a JSON list.
 inline constexpr const char* kConfigKey = "tensorgrad.lm.config";
 inline constexpr const char* kTokenizerKey = "tensorgrad.lm.tokenizer";
 inline constexpr const char* kTokenizerConfigKey = "tensorgrad.lm.tokenizer_config";
+inline constexpr const char* kEosIdsKey = "tensorgrad.lm.eos_ids";
 
 /// Returns a configuration as one line of JSON. It contains the options of the kinds of layers in
 /// the model. Throws UserError if a required size is missing or `layers` does not have `n_layer`
@@ -36,6 +40,9 @@ struct SavedModel {
   nn::LanguageModelConfig config;
   std::map<std::string, HostTensor> weights;  ///< By the parameter names of nn::LanguageModel.
   std::optional<Tokenizer> tokenizer = std::nullopt;
+
+  /// Ids that end generated text. Empty: the tokenizer's eos token.
+  std::vector<std::int32_t> eos_ids = {};
 };
 
 /// Throws UserError naming the tensor if the weights are not those of a model with this
@@ -45,13 +52,14 @@ void check_weights(const nn::LanguageModelConfig& config,
                    const std::map<std::string, HostTensor>& weights, std::string_view name);
 
 /// Writes a model to a file, atomically. Throws UserError as check_weights(), or if the tokenizer
-/// has ids beyond the model's vocabulary. Throws IoError if the file cannot be written.
+/// or `eos_ids` have ids beyond the model's vocabulary. Throws IoError if the file cannot be
+/// written.
 void save_model(const FileSink& sink, const SavedModel& model);
 
 /// Reads a model written by save_model(). F16 and BF16 weights become f32, except quantized
 /// weights. The tokenizer is nullopt if the file has none. Throws IoError if the file cannot be
-/// read, its configuration is missing or malformed, or its tokenizer is malformed. A checkpoint of
-/// TrainerBase::save() has no configuration. Throws UserError as save_model().
+/// read, its configuration is missing or malformed, or its tokenizer or `eos_ids` are malformed. A
+/// checkpoint of TrainerBase::save() has no configuration. Throws UserError as save_model().
 SavedModel load_model(const FileSource& source);
 
 /// Returns the bos, eos and pad tokens as the JSON of Hugging Face's tokenizer_config.json.

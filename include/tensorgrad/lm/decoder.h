@@ -46,7 +46,8 @@ class Decoder {
 
   /// Starts new texts and returns the logits [B, V] after each of them. Expects 1 to B texts of at
   /// least one token each. Rows without a text are unspecified. The logits are valid until the next
-  /// call. Throws UserError if the number of texts is out of range or a text is empty.
+  /// call. Throws UserError if the number of texts is out of range, a text is empty, or a text is
+  /// longer than LanguageModelConfig::n_positions, if that is set.
   ///
   /// The logits of a text do not depend on the other texts, except for the last bits: all texts end
   /// at the same step, and the lengths of the others change where its chunks begin.
@@ -54,14 +55,16 @@ class Decoder {
                                  Loc loc = Loc::current());
 
   /// Appends one token to each text and returns the logits [B, V] after it, valid until the next
-  /// call. Expects B tokens; those of rows without a text have no effect on the others.
+  /// call. Expects B tokens; those of rows without a text have no effect on the others. If
+  /// LanguageModelConfig::n_positions is set, the logits of longer texts are NaN; throws UserError
+  /// if all texts are longer.
   std::span<const float> step(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
 
   /// Returns the number of texts decoded together, B.
   [[nodiscard]] std::int64_t batch() const { return options_.batch; }
 
   /// Returns the maximum number of tokens of a text (see max_context()), or 0 if there is no limit.
-  /// The decoder itself does not enforce it.
+  /// The decoder itself enforces only LanguageModelConfig::n_positions.
   [[nodiscard]] std::int64_t context() const { return context_; }
 
   /// Sets the maximum number of tokens of a text, for a decoder of a function.
@@ -75,14 +78,19 @@ class Decoder {
   std::span<const float> run(std::span<const std::int32_t> tokens, const std::vector<float>& keep,
                              Loc loc);
 
+  void check_length(std::int64_t length, Loc loc) const;
+
   CompiledFunction forward_;
   DecoderOptions options_;
   std::int64_t context_ = 0;
-  HostTensor logits_;  // f32
+  std::int64_t n_positions_ = 0;  // 0: texts have any length
+  std::int64_t shortest_ = 0;     // length of the shortest text
+  HostTensor logits_;             // f32
 };
 
-/// Returns the maximum number of tokens of a text: CausalAttention::Options::max_length if the
-/// model has attention layers, else 0 for no limit.
+/// Returns the maximum number of tokens of a text: the smaller of
+/// CausalAttention::Options::max_length, if the model has attention layers, and
+/// LanguageModelConfig::n_positions, if it is set; else 0 for no limit.
 std::int64_t max_context(const nn::LanguageModelConfig& config);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -31,7 +31,7 @@ struct GenerateOptions {
   std::int64_t max_tokens = 256;               ///< Limit on new tokens per prompt.
   std::vector<std::string> stop = {};          ///< Strings that end a text and are left out.
   std::vector<std::int32_t> stop_tokens = {};  ///< Tokens that end a text, in addition to eos.
-  bool ignore_eos = false;                     ///< Does not stop at the tokenizer's eos.
+  bool ignore_eos = false;                     ///< Does not stop at eos.
 
   /// Prompt k draws its random numbers from stream `first_stream` + k (see Sampler).
   std::uint64_t first_stream = 0;
@@ -62,15 +62,16 @@ struct GenerationTimes {
   std::int64_t steps = 0;                      ///< Number of decoder steps, each for a batch.
 };
 
-/// Generates text with a Decoder and a Tokenizer.
+/// Generates text with a Decoder and a Tokenizer. Ids that have no token are not sampled, for
+/// vocabularies that are padded to a round size.
 class Generator {
  public:
-  /// Compiles a generator for a loaded model. Throws UserError if the model has no tokenizer, and
-  /// as Decoder.
+  /// Compiles a generator for a loaded model. Its eos are SavedModel::eos_ids or, if there are
+  /// none, that of the tokenizer. Throws UserError if the model has no tokenizer, and as Decoder.
   explicit Generator(const SavedModel& model, const DecoderOptions& options = {},
                      Loc loc = Loc::current());
 
-  /// Creates a generator from its parts.
+  /// Creates a generator from its parts. Its eos is that of the tokenizer.
   Generator(Decoder decoder, const Tokenizer& tokenizer);
 
   /// Continues each prompt. Prompts are processed in batches of Decoder::batch(). An empty prompt
@@ -103,6 +104,7 @@ class Generator {
  private:
   Decoder decoder_;
   Tokenizer tokenizer_;
+  std::vector<std::int32_t> eos_ids_;
   GenerationTimes times_;
 };
 

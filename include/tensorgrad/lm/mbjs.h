@@ -20,9 +20,9 @@ struct MbjsOptions {
 /// that is zero in every layer is left out, except that of `dt_proj`.
 ///
 /// Throws IoError as read_mbjs(). Also throws IoError if the file has layers of other kinds, which
-/// differ from this library's layers (docs/mamba_behaviours.md), or if the sizes of tensors do not
-/// match. The message names the tensor and both sizes. read_mbjs() still returns the tensors of
-/// such files.
+/// differ from this library's layers (tests/behaviours/mambacode_js.tsv), or if the sizes of
+/// tensors do not match. The message names the tensor and both sizes. read_mbjs() still returns the
+/// tensors of such files.
 SavedModel load_mbjs(const FileSource& source, const MbjsOptions& options = {});
 
 /// Converts the content of an MBJS file, as load_mbjs(). `name` stands for the file in errors.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -75,8 +76,14 @@ class LanguageTrainer {
 
   /// Returns the score of the validation text, in windows of the same length that each start
   /// without context. If `most` is greater than 0, uses at most that many windows, evenly spaced.
+  /// Calls `before_batch` before each batch of windows; what it throws ends the validation.
   /// Throws UserError if the validation text has fewer than two tokens.
-  TextScore validate(std::int64_t most = 0, Loc loc = Loc::current());
+  TextScore validate(std::int64_t most, const std::function<void()>& before_batch,
+                     Loc loc = Loc::current());
+  /// As above, without such calls.
+  TextScore validate(std::int64_t most = 0, Loc loc = Loc::current()) {
+    return validate(most, nullptr, loc);
+  }
 
   /// Writes a checkpoint of everything that the next update depends on, including the position in
   /// the text. See TrainerBase::save().

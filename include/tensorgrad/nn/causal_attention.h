@@ -10,8 +10,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-/// Causal self-attention with rotary position embeddings and without biases. Each step attends to
-/// itself and to the steps before it.
+/// Causal self-attention. Each step attends to itself and to the steps before it. By default it has
+/// rotary position embeddings and no biases.
 struct CausalAttention {
   /// Options of the layer.
   struct Options {
@@ -19,6 +19,8 @@ struct CausalAttention {
     double rope_base = 10000;        ///< See RopeOptions::base.
     std::int64_t max_length = 2048;  ///< Size of the key-value cache, in steps.
     std::int64_t residuals = 1;      ///< See MambaOptions::residuals.
+    bool rope = true;                ///< Encodes positions by rotary embeddings.
+    bool bias = false;               ///< Adds biases to both projections.
   };
 
   /// Creates the parameters. Throws ShapeError if `heads` does not divide `d_model`, or `kv_heads`

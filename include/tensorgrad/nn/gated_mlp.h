@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gated MLP (SwiGLU).
+// MLPs of language models.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,20 @@ struct GatedMlp {
            Loc loc = Loc::current());
 
   std::int64_t width;
+  Linear fc1, fc2;
+  TG_MODULE(fc1, fc2)
+
+  /// Returns the output: [..., d_model] -> [..., d_model].
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+
+/// MLP with biases, as in GPT-2: fc2(gelu(fc1(x))), with the tanh approximation of gelu().
+struct GeluMlp {
+  /// Creates the parameters. `width` is the size of fc1(x). For `residuals`, see
+  /// MambaOptions::residuals.
+  GeluMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals = 1,
+          Loc loc = Loc::current());
+
   Linear fc1, fc2;
   TG_MODULE(fc1, fc2)
 

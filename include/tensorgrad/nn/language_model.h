@@ -19,6 +19,12 @@ namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 /// Kind of the mixer of a MixerBlock.
 enum class MixerKind : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention, kMlp };
 
+/// Kind of the norms of a LanguageModel. kLayerNorm has a bias.
+enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
+
+/// Kind of its MLPs: GatedMlp or GeluMlp.
+enum class MlpKind : std::uint8_t { kSwiGlu, kGelu };
+
 /// Configuration of a LanguageModel.
 struct LanguageModelConfig {
   std::int64_t vocab_size = 0, d_model = 0, n_layer = 0;  ///< Required.
@@ -31,7 +37,8 @@ struct LanguageModelConfig {
   std::int64_t heads = 4;  ///< Number of heads of attention layers.
   CausalAttention::Options attention = {};
 
-  std::int64_t mlp_width = 0;  ///< See GatedMlp; 0: 8/3 of d_model, up to a multiple of 8.
+  /// See GatedMlp and GeluMlp; 0: 8/3 of d_model, up to a multiple of 8, or 4 * d_model for kGelu.
+  std::int64_t mlp_width = 0;
   double norm_epsilon = 1e-5;
   bool tie_embeddings = true;  ///< The output layer uses the weight of the embedding.
 
@@ -39,7 +46,20 @@ struct LanguageModelConfig {
   /// can_quantize() is false stay f32. Formats other than kF32 are for models that are not trained;
   /// lm::quantize() creates their weights.
   WeightFormat weight_format = WeightFormat::kF32;
+
+  NormKind norm = NormKind::kRmsNorm;
+  MlpKind mlp = MlpKind::kSwiGlu;
+
+  /// Size of a table of learned position embeddings, added to the embedding; 0: no table. Texts
+  /// have at most this many tokens. It also limits CausalAttention::Options::max_length. Cannot be
+  /// combined with CausalAttention::Options::rope.
+  std::int64_t n_positions = 0;
 };
+
+/// Returns the configuration of GPT-2 (Radford et al. 2019) with `blocks` blocks. A block is two
+/// layers, attention and an MLP.
+LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, std::int64_t blocks,
+                                std::int64_t heads, std::int64_t n_positions);
 
 /// Returns the mixers of `n_layer` layers by the name of a schedule. "mamba1", "mamba2", "mamba3",
 /// "attention" and "mlp" use one kind for all layers. "jamba" uses attention for every fourth
@@ -48,17 +68,39 @@ struct LanguageModelConfig {
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
                                       Loc loc = Loc::current());
 
+/// How LanguageModel::embed() reduces the hidden states of a sequence to one vector.
+enum class Pooling : std::uint8_t {
+  kMean,  ///< The mean over all tokens.
+  kLast   ///< The hidden state of the last token.
+};
+
+/// Norm of a language model. Exactly one of the two is set.
+struct BlockNorm {
+  /// Creates the parameters.
+  BlockNorm(NormKind kind, std::int64_t size, double epsilon, Loc loc = Loc::current());
+
+  std::optional<RMSNorm> rms;
+  std::optional<LayerNorm> layer;
+
+  /// Visits "weight", and "bias" of a layer norm.
+  void visit_fields(ParameterVisitor& visitor) const;
+
+  /// Returns the normalized `x`, in the shape of `x`.
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+
 /// Residual block of a language model: x + mixer(norm(x)). Exactly one of the mixers is set.
 struct MixerBlock {
   /// Creates a block with a mixer of this kind.
   MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc = Loc::current());
 
-  RMSNorm norm;
+  BlockNorm norm;
   std::optional<Mamba> mamba;
   std::optional<Mamba2> mamba2;
   std::optional<Mamba3> mamba3;
   std::optional<CausalAttention> attention;
   std::optional<GatedMlp> mlp;
+  std::optional<GeluMlp> gelu_mlp;
 
   /// Visits the norm, and the mixer under the name "mixer".
   void visit_fields(ParameterVisitor& visitor) const;
@@ -79,13 +121,14 @@ struct LanguageModel {
   /// The model without its output layer.
   struct Backbone {
     Embedding embedding;
+    std::optional<Embedding> position_embedding;  ///< Set if LanguageModelConfig::n_positions is.
     std::vector<MixerBlock> layers;
-    RMSNorm norm_f;
-    TG_MODULE(embedding, layers, norm_f)
+    BlockNorm norm_f;
+    TG_MODULE(embedding, position_embedding, layers, norm_f)
   };
 
-  /// Creates the parameters. Throws UserError if a size is missing or `layers` does not have
-  /// `n_layer` elements.
+  /// Creates the parameters. Throws UserError if a size is missing, `layers` does not have
+  /// `n_layer` elements, or learned positions are combined with rotary ones.
   explicit LanguageModel(const LanguageModelConfig& config, Loc loc = Loc::current());
 
   LanguageModelConfig config;
@@ -93,8 +136,19 @@ struct LanguageModel {
   std::optional<Linear> lm_head;  ///< Unset if LanguageModelConfig::tie_embeddings is set.
   TG_MODULE(backbone, lm_head)
 
-  /// Returns the logits of whole sequences: i32 [B, L] -> [B, L, vocab_size].
+  /// Returns the logits of whole sequences: i32 [B, L] -> [B, L, vocab_size]. Throws ShapeError if
+  /// L is above LanguageModelConfig::n_positions, if that is set.
   Tensor operator()(Tensor tokens, Loc loc = Loc::current()) const;
+
+  /// Returns the hidden states of whole sequences after the final norm, from which the output layer
+  /// computes the logits: i32 [B, L] -> [B, L, d_model]. Throws as operator().
+  [[nodiscard]] Tensor hidden_states(Tensor tokens, Loc loc = Loc::current()) const;
+
+  /// Returns an embedding of each sequence, pooled from its hidden_states(): i32 [B, L] ->
+  /// [B, d_model]. `lengths`, i32 [B], is the number of tokens of each sequence, from 1 to L; what
+  /// follows is padding. Throws ShapeError or DtypeError if `lengths` has another shape or dtype.
+  [[nodiscard]] Tensor embed(Tensor tokens, Tensor lengths, Pooling pooling = Pooling::kMean,
+                             Loc loc = Loc::current()) const;
 
   /// Returns the cross-entropy of the logits with the next tokens, i32 [B, L]. Uses
   /// linear_cross_entropy(), so that the logits of a large vocabulary are not stored, unless the
@@ -106,6 +160,7 @@ struct LanguageModel {
   /// Returns the logits of the next L tokens of B sequences that are processed in chunks of any
   /// length. The layers' states are states of the traced function ("layers.0.ssm"). `keep` [B]
   /// holds 1 to continue a sequence and 0 to start a new one. A chunk of one token needs no scan.
+  /// Logits of tokens beyond LanguageModelConfig::n_positions are NaN.
   [[nodiscard]] Tensor resume(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
 
   /// Like resume(), but returns only the logits of the last token, [B, vocab_size], for generation.
@@ -118,6 +173,8 @@ struct LanguageModel {
  private:
   // The output of the blocks for the next chunk: [B, L, d_model]. Updates the states.
   [[nodiscard]] Tensor resumed(Tensor tokens, Tensor keep, Loc loc) const;
+  // The embeddings of the positions of the next chunk: [B, L, d_model]. Updates the state.
+  [[nodiscard]] Tensor resumed_positions(Tensor tokens, Tensor keep, Loc loc) const;
   // The output of the blocks for whole sequences.
   [[nodiscard]] Tensor hidden(Tensor tokens, Loc loc) const;
   // The final norm and the output layer.

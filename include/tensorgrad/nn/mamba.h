@@ -33,6 +33,11 @@ struct MambaOptions {
   /// Number of additions to the residual stream in the whole model. The initial weight of
   /// `out_proj` is divided by its square root.
   std::int64_t residuals = 1;
+
+  /// Normalizes the results of `x_proj` (the input of `dt_proj`, B and C) with rms_norm() without
+  /// weights, as in Falcon-Mamba.
+  bool b_c_dt_norm = false;
+  double norm_epsilon = 1e-6;  ///< Epsilon of these norms.
 };
 
 /// Mamba block (Gu and Dao 2023). `in_proj` computes x and a gate z. A causal convolution and
@@ -124,6 +129,15 @@ enum class OutNorm : std::uint8_t {
   kAfterGate,   ///< norm(y silu(z)), over all channels, as in Mamba-2.
 };
 
+/// How Mamba3 computes the rate of decay, -A, from the projected a.
+enum class DecayActivation : std::uint8_t {
+  kSoftplus,  ///< softplus(a + A_bias), as in the paper.
+
+  /// max(f(a), a_floor) with f(a) = 1 + a if a >= 0, else 1 / (1 - a), without `A_bias`. mamba-ssm
+  /// trains so now, for stability at high learning rates.
+  kHeavyTail
+};
+
 /// Options of Mamba3.
 struct Mamba3Options {
   std::int64_t d_state = 128, expand = 2, head_dim = 64;  ///< See Mamba2Options.
@@ -137,6 +151,8 @@ struct Mamba3Options {
 
   double norm_epsilon = 1e-5;
   std::int64_t residuals = 1;  ///< See MambaOptions::residuals.
+  DecayActivation decay = DecayActivation::kSoftplus;
+  double a_floor = 1e-4;  ///< See DecayActivation::kHeavyTail.
 };
 
 /// Mamba-3 block (arXiv 2603.15569), which has no convolution. `in_proj` computes a gate z, x, dt,
@@ -159,7 +175,10 @@ struct Mamba3 {
   Parameter b_bias, c_bias;  ///< [heads, ranks, d_state], initialized to 1.
 
   /// [heads] each. `A_bias` and `dt_bias` are added to the projected A and dt before softplus.
-  Parameter dt_bias, A_bias, D;
+  /// With DecayActivation::kHeavyTail, `A_bias` is unset.
+  Parameter dt_bias;
+  std::optional<Parameter> A_bias;
+  Parameter D;
 
   std::optional<Parameter> mimo_x, mimo_z, mimo_out;  ///< [heads, ranks, head_dim], if ranks > 1.
   std::optional<RMSNorm> norm;                        ///< Its weight is [d_inner].

@@ -17,6 +17,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+struct HostTensor;
+
 /// Trainable f32 tensor of a module. The object holds only the shape and the initial values; the
 /// elements are on the device. A parameter is identified by its address in the model while tracing.
 /// A copy is another parameter, but a parameter that is reached twice through a `std::shared_ptr`
@@ -57,6 +59,17 @@ class Buffer {
   explicit Buffer(Shape shape, double initial = 0, DType dtype = f32,
                   SourceLocation loc = SourceLocation::current());
 
+  /// Returns a buffer that starts with these values, for example positions or a mask:
+  /// ```cpp
+  /// tg::Buffer scale = tg::Buffer::from(tg::HostTensor::from({3},
+  /// std::vector{0.1F, 1.0F, 10.0F}));
+  /// ```
+  /// Throws ShapeError if the shape is invalid.
+  static Buffer from(HostTensor values, SourceLocation loc = SourceLocation::current());
+
+  /// Returns the values of from(), or null if all elements start as one number.
+  [[nodiscard]] const std::shared_ptr<const HostTensor>& values() const { return values_; }
+
   /// Returns the shape.
   [[nodiscard]] const Shape& shape() const { return shape_; }
 
@@ -82,6 +95,7 @@ class Buffer {
   double initial_;
   DType dtype_;
   SourceLocation location_;
+  std::shared_ptr<const HostTensor> values_;
 };
 
 /// Visitor that calls a function for each parameter and buffer of a module, with its path.

@@ -49,13 +49,22 @@ class Recurrent {
     std::optional<Parameter> bias_ih, bias_hh;
   };
 
-  /// Function that computes one step of layer `which` of `all` and returns the new h. Its arguments
-  /// are the products of the input and of h with the weights, with biases: [B, gates * hidden].
-  using Cell = std::function<Tensor(std::size_t which, Tensor from_input, Tensor from_hidden)>;
+  /// Products of a step: of its input and of h with the weights, with biases: [B, gates * hidden].
+  struct Step {
+    Tensor from_input, from_hidden;
+    std::optional<Tensor> valid;  ///< Whether each sequence has this step: bool [B, 1].
+
+    /// Returns the new state of the sequences that have the step, and the old one of the others.
+    [[nodiscard]] Tensor next(Tensor state, Tensor old) const;
+  };
+
+  /// Function that computes one step of layer `which` of `all` and returns the new h.
+  using Cell = std::function<Tensor(std::size_t which, const Step& step)>;
 
   /// Returns h of the last layer at each step, in the layout of `x`. `h` holds the state
   /// [B, hidden] of each of `all`, and is updated to the final states.
-  Tensor run(Tensor x, std::vector<Tensor>& h, const Cell& cell, Loc loc) const;
+  Tensor run(Tensor x, std::vector<Tensor>& h, const Cell& cell,
+             const std::optional<Tensor>& lengths, Loc loc) const;
 
   /// Returns the initial states [B, hidden] of all layers: slices of `given` [all, B, hidden], or
   /// zeros. Throws ShapeError if the shape of `x` or `given` does not match.
@@ -90,9 +99,13 @@ class LSTM : public Recurrent {
   };
 
   /// Returns the outputs and final states of a sequence. `h` and `c` are the initial states
-  /// [all, B, hidden] (default: zeros). Throws ShapeError if a shape does not match.
+  /// [all, B, hidden] (default: zeros). `lengths`, i32 [B], has the number of steps of each
+  /// sequence in a padded batch, as a packed sequence of PyTorch: later outputs are 0, the final
+  /// states are those after the last step, and the reverse direction begins there. All T steps are
+  /// computed. Throws ShapeError or DtypeError if an argument does not match.
   Output operator()(Tensor x, std::optional<Tensor> h = std::nullopt,
-                    std::optional<Tensor> c = std::nullopt, Loc loc = Loc::current()) const;
+                    std::optional<Tensor> c = std::nullopt,
+                    std::optional<Tensor> lengths = std::nullopt, Loc loc = Loc::current()) const;
 };
 
 /// Gated recurrent unit (torch.nn.GRU; Cho et al. 2014). The gates are in the order reset, update,
@@ -111,9 +124,10 @@ class GRU : public Recurrent {
   };
 
   /// Returns the outputs and the final state of a sequence. `h` is the initial state
-  /// [all, B, hidden] (default: zeros). Throws ShapeError if a shape does not match.
+  /// [all, B, hidden] (default: zeros). `lengths` is as for LSTM. Throws ShapeError or DtypeError
+  /// if an argument does not match.
   Output operator()(Tensor x, std::optional<Tensor> h = std::nullopt,
-                    Loc loc = Loc::current()) const;
+                    std::optional<Tensor> lengths = std::nullopt, Loc loc = Loc::current()) const;
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -77,7 +77,7 @@ TEST(LmCheckpointHostile, metadata_that_cannot_be_is_refused) {
   const test::TempDir folder;
   const std::string path = folder / "m.safetensors";
   lm::save_model(path, model_of_all_kinds());
-  const std::string good = test::get_file(path);
+  const std::string good = test::without_checksum(test::get_file(path));
   const json header = json::parse(good.substr(8, header_size(good)));
   TestRandom random(5);
   Hostile hostile;
@@ -100,7 +100,7 @@ TEST(LmCheckpointHostile, damaged_bytes_are_refused_or_are_values) {
   const test::TempDir folder;
   const std::string path = folder / "m.safetensors";
   lm::save_model(path, model_of_all_kinds());
-  const std::string good = test::get_file(path);
+  const std::string good = test::without_checksum(test::get_file(path));
   // Most of the file is values: half of the damage is before them.
   const std::size_t values = 8 + header_size(good);
   TestRandom random(6);

@@ -33,7 +33,9 @@ LanguageModelConfig unusual() {
                   .discretization = Discretization::kZeroOrderHold,
                   .dt_min = 0.002,
                   .dt_max = 0.3,
-                  .dt_floor = 0};
+                  .dt_floor = 0,
+                  .b_c_dt_norm = true,
+                  .norm_epsilon = 0.2};
   config.mamba2 = {.d_state = 6,
                    .d_conv = 2,
                    .expand = 4,
@@ -61,7 +63,9 @@ LanguageModelConfig unusual() {
                    .dt_min = 0.01,
                    .dt_max = 0.2,
                    .dt_floor = 0.1,
-                   .norm_epsilon = 0.01};
+                   .norm_epsilon = 0.01,
+                   .decay = nn::DecayActivation::kHeavyTail,
+                   .a_floor = 0.3};
   config.heads = 6;
   config.attention = {.kv_heads = 2, .rope_base = 500, .max_length = 31};
   config.mlp_width = 17;
@@ -97,6 +101,10 @@ TEST(LmConfig, is_read_as_it_was_written) {
   EXPECT_EQ(read.mamba.discretization, Discretization::kZeroOrderHold);
   EXPECT_EQ(read.mamba.dt_min, 0.002);
   EXPECT_EQ(read.mamba3.ranks, 3);
+  EXPECT_TRUE(read.mamba.b_c_dt_norm);
+  EXPECT_EQ(read.mamba.norm_epsilon, 0.2);
+  EXPECT_EQ(read.mamba3.decay, nn::DecayActivation::kHeavyTail);
+  EXPECT_EQ(read.mamba3.a_floor, 0.3);
   EXPECT_EQ(read.mamba3.out_norm, nn::OutNorm::kAfterGate);
   EXPECT_EQ(read.attention.max_length, 31);
   EXPECT_FALSE(read.tie_embeddings);
@@ -108,7 +116,9 @@ TEST(LmConfig, is_read_as_it_was_written) {
   std::set<std::string> same;
   const auto written = nlohmann::json::parse(json).flatten();
   for (const auto& [path, value] : written.items()) {
-    if (others.at(path) == value) same.insert(path.substr(0, path.find('/', 1)));
+    // Some are written only if they are not the default.
+    if (others.contains(path) && others.at(path) == value)
+      same.insert(path.substr(0, path.find('/', 1)));
   }
   EXPECT_THAT(same,
               ::testing::ElementsAre("/d_model", "/format", "/layers", "/version", "/vocab_size"));
@@ -136,6 +146,35 @@ TEST(LmConfig, has_no_norm_behind_mamba3_where_none_is_named) {
     config.mamba3.out_norm = each;
     EXPECT_EQ(lm::config_from_json(lm::to_json(config)).mamba3.out_norm, each);
   }
+}
+
+TEST(LmConfig, OptionsOfGpt2AreWrittenOnlyIfTheyAreUsed) {
+  const LanguageModelConfig config = nn::gpt2_config(9, 12, 2, 3, 31);
+  const std::string json = lm::to_json(config);
+  const LanguageModelConfig read = lm::config_from_json(json);
+  EXPECT_EQ(lm::to_json(read), json);
+  EXPECT_EQ(read.norm, nn::NormKind::kLayerNorm);
+  EXPECT_EQ(read.mlp, nn::MlpKind::kGelu);
+  EXPECT_EQ(read.n_positions, 31);
+  EXPECT_FALSE(read.attention.rope);
+  EXPECT_TRUE(read.attention.bias);
+  const std::string plain = lm::to_json(unusual());
+  for (const char* key : {"\"norm\"", "n_positions", "\"rope\"", "\"kind\""}) {
+    EXPECT_THAT(json, ::testing::HasSubstr(key));
+    EXPECT_THAT(plain, ::testing::Not(::testing::HasSubstr(key)));
+  }
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = json;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << json;
+    text.replace(at, from.size(), to);
+    return message_of([&] { (void)lm::config_from_json(text, "c"); });
+  };
+  EXPECT_EQ(changed("\"layer_norm\"", "\"batch_norm\""),
+            "c: norm: expected rms_norm or layer_norm, got \"batch_norm\"");
+  EXPECT_EQ(changed("\"gelu\"", "1"), "c: mlp.kind: expected swiglu or gelu, got 1");
+  EXPECT_EQ(changed("\"n_positions\":31", "\"n_positions\":-1"),
+            "c: n_positions: expected an integer from 0 to 1073741824, got -1");
 }
 
 TEST(LmConfig, names_the_field_that_is_wrong) {
@@ -283,6 +322,12 @@ TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
               file.metadata[lm::kTokenizerConfigKey] = R"({"eos_token":"<end>"})";
             }),
             path + ": tensorgrad.lm.tokenizer_config: eos_token: the tokenizer has no such token");
+  for (const char* ids : {"3", "[-1]", "[0.5]", R"(["a"])"}) {
+    EXPECT_EQ(failure([&](StoredFile& file) { file.metadata[lm::kEosIdsKey] = ids; }),
+              path + ": tensorgrad.lm.eos_ids: expected a list of ids");
+  }
+  EXPECT_EQ(failure([](StoredFile& file) { file.metadata[lm::kEosIdsKey] = "[2,9]"; }),
+            path + ": eos_ids: expected ids from 0 to 8, got 9");
   // What is claimed is not made.
   LanguageModelConfig huge = config;
   huge.n_layer = 60'000;

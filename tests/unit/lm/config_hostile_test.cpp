@@ -38,6 +38,7 @@ std::vector<std::string> own_configurations() {
     config.layers = nn::mixer_schedule(schedule, config.n_layer);
     all.push_back(lm::to_json(config));
   }
+  all.push_back(lm::to_json(nn::gpt2_config(9, 12, 2, 3, 16)));
   return all;
 }
 

@@ -266,9 +266,10 @@ TEST(LmGenerator, of_a_function_ends_where_it_is_told_to) {
   EXPECT_EQ(made.tokens.size(), 4U);
 }
 
-// A model that writes a fixed text: after token t comes the one that follows it in the text.
-SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer) {
-  const std::int64_t symbols = tokenizer.vocab_size();
+// A model that writes a fixed text: after token t comes the one that follows it in the text. It has
+// `padding` more tokens than the tokenizer, whose logits are the largest.
+SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer, std::int64_t padding = 0) {
+  const std::int64_t known = tokenizer.vocab_size(), symbols = known + padding;
   nn::LanguageModelConfig config{
       .vocab_size = symbols, .d_model = symbols, .n_layer = 1, .layers = {MixerKind::kMlp}};
   config.tie_embeddings = false;
@@ -284,6 +285,7 @@ SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer) {
         values[static_cast<std::size_t>(text[i + 1]) * width + static_cast<std::size_t>(text[i])] =
             9;
       }
+      std::fill(values.begin() + known * symbols, values.end(), 20.0F);
     } else if (name.find("norm") != std::string::npos) {
       std::fill(values.begin(), values.end(), 1.0F);
     }
@@ -354,6 +356,38 @@ TEST(LmGenerator, ends_at_the_end_of_text_and_where_the_callback_says_so) {
   const Completion cut = generator.generate("", stream.options);
   EXPECT_EQ(cut.text, "ba");
   EXPECT_EQ(cut.finish_reason, lm::FinishReason::kCallback);
+}
+
+TEST(LmGenerator, DoesNotSampleIdsWithoutToken) {
+  const Tokens bytes = Tokenizer::bytes().encode("abcd");
+  Generator generator(model_that_writes(bytes, Tokenizer::bytes(), 7),
+                      {.batch = 2, .device = {.kind = "cpu"}});
+  const std::vector<std::string> prompts = {"a", "b"};
+  GenerateOptions options{.sampling = {.temperature = 0}, .max_tokens = 2};
+  std::vector<Completion> made = generator.generate(prompts, options);
+  EXPECT_EQ(made[0].text, "bc");
+  EXPECT_EQ(made[1].text, "cd");
+  options.sampling = {.temperature = 3, .seed = 4};
+  options.max_tokens = 40;
+  for (const Completion& each : generator.generate(prompts, options))
+    EXPECT_LT(*std::max_element(each.tokens.begin(), each.tokens.end()), 256);
+}
+
+TEST(LmGenerator, EndsAtEachEosIdOfTheModel) {
+  Tokenizer tokenizer = Tokenizer::bytes({"<end>"});
+  tokenizer.set_eos("<end>");
+  SavedModel model = model_that_writes(Tokenizer::bytes().encode("abcdefgh"), tokenizer);
+  model.eos_ids = {'f', 'd'};
+  std::vector<std::byte> file;
+  lm::save_model(file, model);
+  Generator generator(lm::load_model(file), {.device = {.kind = "cpu"}});
+  GenerateOptions options{.sampling = {.temperature = 0}, .max_tokens = 7};
+  const Completion made = generator.generate("a", options);
+  EXPECT_EQ(made.text, "bc");
+  EXPECT_EQ(made.finish_reason, lm::FinishReason::kStopToken);
+  EXPECT_EQ(generator.generate("d", options).text, "e");
+  options.ignore_eos = true;
+  EXPECT_EQ(generator.generate("a", options).text, "bcdefgh");
 }
 
 TEST(LmGenerator, refuses_what_it_cannot_do) {

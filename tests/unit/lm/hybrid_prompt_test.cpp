@@ -115,6 +115,45 @@ TEST(LmHybridPrompts, of_mamba2_attention_and_mamba3_are_the_whole_on_cpu) {
                                     kWidth, 112),
                       {1, 99, 64}, 12, "cpu");
 }
+nn::LanguageModelConfig gpt2_prompts(std::int64_t width, std::int64_t positions) {
+  return nn::gpt2_config(kSyllables, width, 2, 4, positions);
+}
+// The longest text has all positions.
+TEST(LmHybridPrompts, OfGpt2AreTheWholeOnCpu) {
+  texts_are_the_whole(gpt2_prompts(kWidth, 112), {68, 100, 4}, 12, "cpu");
+}
+TEST(LmHybridPrompts, OfGpt2AreTheWholeOnWebGpu) {
+  texts_are_the_whole(gpt2_prompts(16, 23), {9, 20, 4}, 3, "webgpu");
+}
+
+TEST(LmHybridPrompts, LearnedPositionsEndByName) {
+  const lm::SavedModel model = hybrid_model(gpt2_prompts(16, 6));
+  EXPECT_EQ(lm::max_context(model.config), 6);
+  const auto message = [](const auto& work) {
+    try {
+      work();
+    } catch (const UserError& error) {
+      return error.message();
+    }
+    return std::string("nothing was thrown");
+  };
+  const std::string known =
+      " tokens; expected at most n_positions = 6, the positions that the "
+      "model has learned";
+  lm::Decoder decoder(model, {.batch = 2, .device = {.kind = "cpu"}});
+  using Texts = std::vector<Syllables>;
+  EXPECT_EQ(message([&] { (void)decoder.prefill(Texts{random_tokens(7, kSyllables, 1)}); }),
+            "decoder: a text has 7" + known);
+  (void)decoder.prefill(Texts{random_tokens(6, kSyllables, 1), random_tokens(5, kSyllables, 2)});
+  const Syllables next = {1, 2};
+  const std::span<const float> logits = decoder.step(next);
+  EXPECT_TRUE(std::isnan(logits[0]));  // of the first text, the second has a position left
+  EXPECT_TRUE(std::isfinite(logits[kSyllables]));
+  EXPECT_EQ(message([&] { (void)decoder.step(next); }), "decoder: a text has 7" + known);
+  EXPECT_EQ(message([&] { (void)whole_hybrid(model.config, 7, "cpu"); }),
+            "LanguageModel: expected at most n_positions = 6 tokens, got 7");
+}
+
 // Smaller, as a driver in software takes long to compile kernels.
 TEST(LmHybridPrompts, of_mamba1_attention_and_mamba3_are_the_whole_on_webgpu) {
   texts_are_the_whole(

@@ -322,6 +322,9 @@ TEST(MbjsModel, names_what_does_not_fit) {
   other.config.tie_embeddings = false;
   EXPECT_THROW(lm::save_mbjs(dir / "m", other), UserError);
   other = model;
+  other.config.mamba.b_c_dt_norm = true;
+  EXPECT_THROW(lm::save_mbjs(dir / "m", other), UserError);
+  other = model;
   other.config.layers[0] = nn::MixerKind::kMamba2;
   EXPECT_THROW(lm::save_mbjs(dir / "m", other), UserError);
   for (const char* name : {"backbone.embedding.weight", "backbone.layers.1.mixer.x_proj.weight",

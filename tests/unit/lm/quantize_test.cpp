@@ -66,8 +66,7 @@ const std::vector<MixerKind> kEveryLayer = {MixerKind::kMamba1, MixerKind::kMamb
                                             MixerKind::kMamba3, MixerKind::kAttention,
                                             MixerKind::kMlp};
 
-TEST(Quantized, model_computes_what_its_weights_say) {
-  const SavedModel model = some_model(quantizable(kEveryLayer, false));
+void computes_what_its_weights_say(const SavedModel& model) {
   const std::vector<float> whole = logits(model);
   const std::map<WeightFormat, double> near = {{WeightFormat::kF16, 0.01},
                                                {WeightFormat::kBf16, 0.05},
@@ -83,6 +82,13 @@ TEST(Quantized, model_computes_what_its_weights_say) {
     EXPECT_GT(cost, 0) << nn::to_string(format);
     EXPECT_LT(cost, bound) << nn::to_string(format);
   }
+}
+
+TEST(Quantized, model_computes_what_its_weights_say) {
+  computes_what_its_weights_say(some_model(quantizable(kEveryLayer, false)));
+}
+TEST(Quantized, Gpt2ComputesWhatItsWeightsSay) {
+  computes_what_its_weights_say(some_model(nn::gpt2_config(kQuantizedVocab, 32, 2, 2, 16)));
 }
 
 // Every format in a small model, and every kind of layer in one format.

@@ -73,6 +73,22 @@ TEST(Sampling, depends_on_seed_and_stream_alone) {
   }
 }
 
+// A quotient must not overflow: the largest logit alone is left.
+TEST(Sampling, a_tiny_temperature_is_nearly_greedy) {
+  for (const double temperature : {1e-30, 1e-39, 1e-300, 5e-324}) {
+    for (const float shift : {0.0F, 50.0F, -50.0F, 1e38F}) {
+      std::vector<float> logits = kLogits;
+      for (float& logit : logits) logit += shift;
+      Sampler sampler({.temperature = temperature, .top_p = 0.9, .min_p = 0.1});
+      const auto first = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      EXPECT_EQ(logits.at(static_cast<std::size_t>(sampler.next(logits))),
+                logits.at(static_cast<std::size_t>(first)));
+      lm::process_logits(logits, {}, {.temperature = temperature});
+      for (const double chance : lm::probabilities(logits)) EXPECT_TRUE(std::isfinite(chance));
+    }
+  }
+}
+
 TEST(Sampling, leaves_out_what_has_no_chance) {
   Sampler sampler({});
   const std::vector<float> logits = {kOut, 1, kOut, kOut};

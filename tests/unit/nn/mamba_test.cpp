@@ -344,7 +344,7 @@ void has_the_gradient_of_differences(MixerKind kind, const LanguageModelConfig& 
   std::mt19937 random(3);
   std::map<std::string, std::vector<float>> at;
   DoubleLeaves leaves;
-  Feed feed;
+  FeedView feed;
   for (const nn::StateSpec& each : given) {
     std::vector<float>& values = at[each.name];
     values.resize(static_cast<std::size_t>(numel(each.shape)));
@@ -352,7 +352,7 @@ void has_the_gradient_of_differences(MixerKind kind, const LanguageModelConfig& 
     // How many keys there are, of attention.
     if (each.name == "state position") values.assign(kBatch, 7);
     leaves[each.name] = as_doubles(values);
-    feed.emplace(each.name, values);
+    feed.add(each.name, values);
   }
   CompiledFunction forward = made(true);
   for (const auto& [name, tensor] : forward.download_params())
@@ -375,6 +375,10 @@ TEST(MixerBlock, of_other_options_has_the_gradient_of_differences_for_what_it_is
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention})
     has_the_gradient_of_differences(kind, other_mamba(kSymbols, {kind}, 24));
+}
+TEST(MixerBlock, OfGpt2HasTheGradientOfDifferences) {
+  for (const MixerKind kind : {MixerKind::kAttention, MixerKind::kMlp})
+    has_the_gradient_of_differences(kind, nn::gpt2_config(kSymbols, 12, 1, 2, 24));
 }
 TEST(MixerBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
   for (const std::int64_t ranks : {1, 2}) {
@@ -480,6 +484,22 @@ TEST(LanguageModel, refuses_what_does_not_fit) {
       LanguageModel({.vocab_size = 3, .d_model = 4, .n_layer = 2, .layers = {MixerKind::kMlp}}),
       UserError);
   EXPECT_THROW(nn::mixer_schedule("gpt", 2), UserError);
+  const auto message = [](const LanguageModelConfig& config) {
+    try {
+      (void)LanguageModel(config);
+    } catch (const UserError& error) {
+      return error.message();
+    }
+    return std::string("nothing was thrown");
+  };
+  LanguageModelConfig gpt2 = nn::gpt2_config(3, 4, 1, 2, 8);
+  EXPECT_EQ(message(gpt2), "nothing was thrown");
+  gpt2.attention.rope = true;
+  EXPECT_EQ(message(gpt2),
+            "LanguageModel: n_positions: learned positions cannot be combined with "
+            "attention.rope; expected attention.rope = false");
+  gpt2.n_positions = -1;
+  EXPECT_EQ(message(gpt2), "LanguageModel: n_positions: expected 0 or more, got -1");
   EXPECT_THROW(nn::Mamba2(8, {.head_dim = 5}), ShapeError);
   EXPECT_THROW(nn::Mamba(8, {.d_conv = 1}), ShapeError);
   EXPECT_THROW(nn::Mamba2(8, {.d_conv = 1, .head_dim = 4}), ShapeError);

@@ -129,6 +129,10 @@ TEST(LanguageModel, gradients_with_norms_behind_mamba3_are_those_of_differences)
   }
 }
 
+TEST(LanguageModel, GradientsOfGpt2AreThoseOfDifferences) {
+  check_gradients(nn::gpt2_config(kLetters, 12, 2, 2, 14));
+}
+
 // ---- texts in two pieces ------------------------------------------------------------------------
 
 constexpr std::int64_t kTexts = 2, kFirst = 9, kRest = 8;
@@ -242,6 +246,11 @@ TEST(LanguageModel, mamba2_trains_on_webgpu_as_on_the_cpu) {
 }
 TEST(LanguageModel, mamba3_trains_on_webgpu_as_on_the_cpu) {
   trains_as_on_the_cpu({MixerKind::kMamba3}, true);
+}
+TEST(LanguageModel, Gpt2TrainsOnWebGpuAsOnTheCpu) {
+  const LanguageModelConfig config = nn::gpt2_config(kLetters, 12, 1, 2, 20);
+  expect_trained_alike(trained(config, 4, {.kind = "webgpu", .allow_software = true}),
+                       trained(config, 4, {.kind = "cpu"}));
 }
 TEST(LanguageModel, hybrid_trains_on_webgpu_as_on_the_cpu) {
   trains_as_on_the_cpu({MixerKind::kMamba1, MixerKind::kAttention, MixerKind::kMlp}, false);

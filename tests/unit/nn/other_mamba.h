@@ -17,6 +17,8 @@ inline nn::LanguageModelConfig other_mamba(std::int64_t symbols, std::vector<nn:
   config.mamba.bias = config.mamba.x_bias = true;
   config.mamba.conv_bias = false;
   config.mamba.discretization = Discretization::kZeroOrderHold;
+  config.mamba.b_c_dt_norm = true;
+  config.mamba.norm_epsilon = 0.01;
   // Six heads in two groups. dt begins log-uniform from 0.001 to 0.1: some of it is below, some
   // between and some above its bounds.
   config.mamba2 = {.d_state = 6,
@@ -28,6 +30,7 @@ inline nn::LanguageModelConfig other_mamba(std::int64_t symbols, std::vector<nn:
                    .dt_limit_min = 0.006,
                    .dt_limit_max = 0.03};
   config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 1, .chunk = 4};
+  config.mamba3.decay = nn::DecayActivation::kHeavyTail;
   config.heads = 6;
   config.attention.kv_heads = 2;
   config.attention.rope_base = 50;
