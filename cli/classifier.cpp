@@ -151,7 +151,8 @@ CompiledFunction outside_forward(const std::string& model_path, const Run& run,
 }
 
 // The last batch is padded with zeros; the results of the padding are dropped.
-std::vector<float> Predictor::log_probabilities(const Samples& samples) {
+std::vector<float> Predictor::log_probabilities(const Samples& samples,
+                                                const std::function<void()>& before_batch) {
   const bool table = task_.kind == Task::Kind::kTable;
   const std::int64_t width = table ? task_.features() : task_.words();
   const auto one = static_cast<std::size_t>(batch_ * width);
@@ -159,6 +160,7 @@ std::vector<float> Predictor::log_probabilities(const Samples& samples) {
   std::vector<float> floats(table ? one : 0);
   std::vector<std::uint32_t> words(table ? 0 : one);
   for (std::int64_t from = 0; from < samples.count; from += batch_) {
+    if (before_batch) before_batch();
     const std::int64_t count = std::min(batch_, samples.count - from);
     const auto fill = [&](const auto& all, auto& part) {
       std::fill(part.begin(), part.end(), 0);

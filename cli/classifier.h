@@ -3,6 +3,7 @@
 // cosine learning-rate schedule.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ class Predictor {
             std::int64_t count);
 
   // Returns the log probabilities, [count, classes].
-  std::vector<float> log_probabilities(const Samples& samples);
+  std::vector<float> log_probabilities(const Samples& samples,
+                                       const std::function<void()>& before_batch = nullptr);
 
   [[nodiscard]] std::string device() const { return forward_.device(); }
 

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "run_folder.h"
 #include "settings.h"
+#include "tensorgrad/train/debug.h"
 #include "tensorgrad/train/device.h"
 
 namespace tensorgrad::cli {
@@ -15,6 +17,7 @@ struct TrainArguments {
   std::string out;
   std::string resume;           // run folder; if set, `out`, `force` and `settings` are ignored
   std::int64_t stop_after = 0;  // step to stop after; 0: train to the end
+  double checkpoint_seconds = kCheckpointSeconds;
   bool force = false;
   TrainSettings settings;
   DeviceOptions device;
@@ -82,6 +85,7 @@ struct IrArguments {
   std::string file;
   std::string inputs;  // safetensors file; missing values are generated from `seed`
   std::uint32_t seed = 0;
+  std::uint64_t max_bytes = ir::LeafOptions().max_bytes;
   std::string out;  // run_ir() only: safetensors file to write
   DeviceOptions device;
 };

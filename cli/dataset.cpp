@@ -67,11 +67,11 @@ void measure_table(Task& task, const CsvRows& rows) {
   const auto count = static_cast<double>(rows.count);
   task.mean.assign(width, 0);
   task.deviation.assign(width, 0);
-  for (std::size_t i = 0; i < rows.features.size(); ++i) {
-    task.mean[i % width] += rows.features[i] / count;
+  for (std::size_t i = 0; i < rows.exact.size(); ++i) {
+    task.mean[i % width] += rows.exact[i] / count;
   }
-  for (std::size_t i = 0; i < rows.features.size(); ++i) {
-    const double off = rows.features[i] - task.mean[i % width];
+  for (std::size_t i = 0; i < rows.exact.size(); ++i) {
+    const double off = rows.exact[i] - task.mean[i % width];
     task.deviation[i % width] += off * off / count;
   }
   for (double& deviation : task.deviation) deviation = usable_deviation(deviation);
@@ -81,7 +81,7 @@ Samples pack_table(const Task& task, CsvRows rows) {
   const auto width = static_cast<std::size_t>(task.features());
   for (std::size_t i = 0; i < rows.features.size(); ++i) {
     const std::size_t f = i % width;
-    rows.features[i] = static_cast<float>((rows.features[i] - task.mean[f]) / task.deviation[f]);
+    rows.features[i] = static_cast<float>((rows.exact[i] - task.mean[f]) / task.deviation[f]);
   }
   Samples samples;
   samples.count = rows.count;
@@ -121,8 +121,17 @@ TrainingData read_images(const std::string& path, const TrainSettings& settings)
   return data;
 }
 
-TrainingData read_table(const std::string& path, const TrainSettings& settings) {
+CsvOptions table_options(const TrainSettings& settings) {
   CsvOptions options;
+  options.exact = true;
+  options.header = settings.header == "yes"  ? CsvOptions::Header::kYes
+                   : settings.header == "no" ? CsvOptions::Header::kNo
+                                             : CsvOptions::Header::kAuto;
+  return options;
+}
+
+TrainingData read_table(const std::string& path, const TrainSettings& settings) {
+  CsvOptions options = table_options(settings);
   options.label = settings.label;
   options.label_hint = settings.label.empty() ? "--label NAME selects the label column"
                                               : "--label NAME selects another column";
@@ -169,6 +178,7 @@ void check_columns(const Task& task, const CsvData& csv, const std::string& path
 // Returns the rows of a CSV file. All columns are features, except `label` if it is set.
 CsvData read_features(const Task& task, const std::string& path, const std::string& label) {
   CsvOptions options;
+  options.exact = true;
   options.unlabeled = label.empty();
   options.label = label;
   CsvData csv = read_csv(path, options);
@@ -260,6 +270,7 @@ Samples read_test_data(const Run& run, const std::string& path) {
   }
   if (run.task.kind == Task::Kind::kImages) return read_test_folder(run, path);
   CsvOptions options;
+  options.exact = true;
   options.label = label_of(run);
   options.class_names = run.task.class_names;
   CsvData csv = read_csv(path, options);

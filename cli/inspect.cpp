@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +16,7 @@
 #include "classifier.h"
 #include "commands.h"
 #include "evaluation.h"
+#include "run_folder.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/error.h"
 #include "text.h"
@@ -22,8 +26,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string model_path(const std::string& folder) {
-  return (std::filesystem::path(folder) / "model.safetensors").string();
+std::string model_path(const std::string& folder) { return run_path(folder, RunFile::kModel); }
+
+// What programs need that run the model: lists and shapes as JSON, by the names of run.json.
+std::vector<std::pair<std::string, std::string>> onnx_metadata(const Task& task) {
+  const auto json = [](const nlohmann::json& value) {
+    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  std::vector<std::pair<std::string, std::string>> metadata = {
+      {"class_names", json(task.class_names)}};
+  if (task.kind == Task::Kind::kImages) {
+    metadata.emplace_back("image_shape", json(task.image_shape));
+  } else {
+    metadata.emplace_back("feature_names", json(task.feature_names));
+    metadata.emplace_back("label_name", task.label_name);
+  }
+  return metadata;
 }
 
 void print_json(const Json& json) {
@@ -148,7 +166,8 @@ int export_model(const ExportArguments& arguments) {
     forward.export_web(arguments.out, {.name = "classifier", .doc = doc, .sizes = arguments.batch});
     batch = arguments.batch.empty() ? "1" : fmt::format("{}", fmt::join(arguments.batch, "|"));
   } else {
-    forward.export_onnx(arguments.out, {.name = "classifier", .doc = doc});
+    forward.export_onnx(arguments.out,
+                        {.name = "classifier", .doc = doc, .metadata = onnx_metadata(run.task)});
     if (!open) batch = fmt::format("{}", arguments.batch[0]);
   }
   fmt::print(

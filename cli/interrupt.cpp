@@ -21,8 +21,15 @@ void catch_interrupts() {
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before = {};
+  ::sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
 }
 
 int interrupted() { return signal_seen; }
+
+void check_interrupted() {
+  if (interrupted() != 0) throw Interrupted();  // NOLINT(bugprone-std-exception-baseclass)
+}
 
 }  // namespace tensorgrad::cli

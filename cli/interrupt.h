@@ -4,10 +4,15 @@
 
 namespace tensorgrad::cli {
 
-// Installs the signal handlers. The first SIGINT or SIGTERM sets the flag; a second one of the same
-// kind ends the process.
+// Thrown by check_interrupted(). No std::exception, so that handlers of errors let it pass.
+struct Interrupted {};
+
+// Installs the signal handlers. The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) sets
+// the flag; a second one of the same kind ends the process.
 void catch_interrupts();
 // Returns the number of the last caught signal, or 0 if there was none.
 int interrupted();
+// Throws Interrupted if a signal was caught.
+void check_interrupted();
 
 }  // namespace tensorgrad::cli

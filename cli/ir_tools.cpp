@@ -25,6 +25,7 @@ std::string text_of(const std::string& path) {
 ir::LeafOptions leaf_options(const IrArguments& arguments) {
   ir::LeafOptions options;
   options.seed = arguments.seed;
+  options.max_bytes = arguments.max_bytes;
   if (arguments.inputs.empty()) return options;
   for (const auto& [name, tensor] : read_safetensors(arguments.inputs).tensors) {
     options.given[name] = {element_type(arguments.inputs, name, tensor), tensor.shape, tensor.data};

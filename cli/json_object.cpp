@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "json_object.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 
 #include <fmt/format.h>
 
+#include "fingerprint.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 
@@ -27,6 +29,43 @@ nlohmann::ordered_json read_json_file(const std::string& path, std::uint64_t max
     throw IoError(fmt::format("{}: invalid JSON at byte {}", path, error.byte));
   } catch (const JsonObject::Json::out_of_range&) {
     throw IoError(path + ": a number is too large");
+  }
+}
+
+namespace {
+
+constexpr const char* kChecksumName = "checksum";
+constexpr const char* kBytesName = "bytes";  // of a path
+
+// Of the values, not of the text: white space and the order of members may change.
+std::string checksum_of(const JsonObject::Json& object) {
+  nlohmann::json sorted = nlohmann::json::parse(object.dump());
+  sorted.erase(kChecksumName);
+  const std::string text = sorted.dump();
+  Fingerprint print;
+  print.add(text.data(), text.size());
+  return print.text();
+}
+
+}  // namespace
+
+std::string with_checksum(nlohmann::ordered_json object) {
+  // What is not UTF-8 is replaced, so that the file can be read.
+  using Json = nlohmann::ordered_json;
+  object = Json::parse(object.dump(-1, ' ', false, Json::error_handler_t::replace));
+  object[kChecksumName] = checksum_of(object);
+  return object.dump(2) + "\n";
+}
+
+nlohmann::ordered_json path_json(const std::string& path) {
+  using Json = nlohmann::ordered_json;
+  try {
+    (void)Json(path).dump();
+    return path;
+  } catch (const Json::type_error&) {  // not UTF-8
+    std::string digits;
+    for (const char c : path) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    return {{kBytesName, digits}};
   }
 }
 
@@ -67,6 +106,38 @@ std::vector<std::string> JsonObject::texts(const char* key, std::size_t most) co
   std::vector<std::string> values;
   for (const Json& each : array(key, most)) values.push_back(as_text(each, full(key)));
   return values;
+}
+
+std::string JsonObject::path(const char* key) const { return as_path(at(key), full(key)); }
+
+std::vector<std::string> JsonObject::paths(const char* key, std::size_t most) const {
+  std::vector<std::string> values;
+  for (const Json& each : array(key, most)) values.push_back(as_path(each, full(key)));
+  return values;
+}
+
+std::map<std::string, std::string> JsonObject::texts_by_name(const char* key) const {
+  std::map<std::string, std::string> values;
+  if (!object_.contains(key)) return values;
+  if (!at(key).is_object()) fail(full(key), "expected an object");
+  for (const auto& [name, value] : at(key).items())
+    values[name] = as_text(value, full(key) + "." + name);
+  return values;
+}
+
+std::string JsonObject::text_or(const char* key, const std::string& otherwise) const {
+  return object_.contains(key) ? text(key) : otherwise;
+}
+
+void JsonObject::check_checksum() const {
+  const std::string expected = text_or(kChecksumName, "none");
+  if (expected == "none") return;
+  const std::string got = checksum_of(object_);
+  if (got == expected) return;
+  throw IoError(fmt::format(
+      "{}: differs from its checksum: expected {}, got {}; the file is damaged (if you edited it, "
+      "set \"checksum\" to \"none\")",
+      path_, expected, got));
 }
 
 bool JsonObject::boolean(const char* key) const {
@@ -132,6 +203,21 @@ double JsonObject::as_number(const Json& value, const std::string& name, double 
 std::string JsonObject::as_text(const Json& value, const std::string& name) const {
   if (!value.is_string()) fail(name, "expected a string");
   return value.get<std::string>();
+}
+
+std::string JsonObject::as_path(const Json& value, const std::string& name) const {
+  if (!value.is_object()) return as_text(value, name);
+  const std::string digits = JsonObject(value, path_, name).text(kBytesName);
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    unsigned byte = 0;
+    const auto [stop, error] = std::from_chars(&digits[i], &digits[i] + 2, byte, 16);
+    if (error != std::errc() || stop != &digits[i] + 2 || byte == 0) break;
+    bytes += static_cast<char>(byte);
+  }
+  if (bytes.empty() || bytes.size() * 2 != digits.size())
+    fail(name + "." + kBytesName, "expected the bytes of a path in hexadecimal");
+  return bytes;
 }
 
 }  // namespace tensorgrad::cli

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,12 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 // Returns the parsed file. Throws IoError if it does not exist, is larger than `max_bytes`, is not
 // valid JSON, is nested too deeply or has a number that does not fit a double.
 nlohmann::ordered_json read_json_file(const std::string& path, std::uint64_t max_bytes);
+
+// Returns the text of an object with the member "checksum", a hash of the others.
+std::string with_checksum(nlohmann::ordered_json object);
+
+// Returns a path as JSON: a string, or an object with its bytes if it is not UTF-8.
+nlohmann::ordered_json path_json(const std::string& path);
 
 // An object whose members are read by name, type and range. Holds a reference to the JSON value.
 class JsonObject {
@@ -36,9 +43,18 @@ class JsonObject {
   [[nodiscard]] std::vector<double> numbers(const char* key, double low) const;
   [[nodiscard]] std::string text(const char* key) const;
   [[nodiscard]] std::vector<std::string> texts(const char* key, std::size_t most) const;
+  // As text() and texts(), of path_json().
+  [[nodiscard]] std::string path(const char* key) const;
+  [[nodiscard]] std::vector<std::string> paths(const char* key, std::size_t most) const;
+  // Returns an object of strings; an empty one if the member is missing.
+  [[nodiscard]] std::map<std::string, std::string> texts_by_name(const char* key) const;
   [[nodiscard]] bool boolean(const char* key) const;
   // Returns `otherwise` if the member is missing.
   [[nodiscard]] bool boolean_or(const char* key, bool otherwise) const;
+  [[nodiscard]] std::string text_or(const char* key, const std::string& otherwise) const;
+  // Throws IoError if the object differs from its checksum, which with_checksum() wrote. A file of
+  // an older version has none; users who edit a file set it to "none".
+  void check_checksum() const;
   // Throws IoError if the run has another `format`, i.e. was not written by `tool`, or another
   // `version`.
   void check_run(const char* format, std::int64_t version, std::string_view tool) const;
@@ -56,6 +72,7 @@ class JsonObject {
   [[nodiscard]] double as_number(const Json& value, const std::string& name, double low,
                                  double high) const;
   [[nodiscard]] std::string as_text(const Json& value, const std::string& name) const;
+  [[nodiscard]] std::string as_path(const Json& value, const std::string& name) const;
 
   const Json& object_;
   std::string path_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lm_settings.h"
+#include "run_folder.h"
 #include "tensorgrad/train/device.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the name is CLI11's
@@ -21,6 +22,7 @@ struct LmTrainArguments {
   std::string out;
   std::string resume;           // run folder; if set, `out`, `force` and `settings` are ignored
   std::int64_t stop_after = 0;  // step to stop after; 0: train to the end
+  double checkpoint_seconds = kCheckpointSeconds;
   bool force = false;
   LmSettings settings;
   DeviceOptions device;
@@ -42,18 +44,36 @@ struct LmEvalArguments {
   std::string model;
   std::vector<std::string> data;  // if empty, the validation text of the run
   lm::ScoreOptions options;
+  bool eos = false;  // ends each text of `data` with eos, as in training
   bool json = false;
   DeviceOptions device;
 };
 int lm_eval(const LmEvalArguments& arguments);
 
+struct LmEmbedArguments {
+  std::string model;
+  std::vector<std::string> texts;
+  std::string lines;  // file with one more text per line
+  std::string out;    // FILE.npy; if empty, prints JSON lines
+  lm::EmbedOptions options;
+};
+int lm_embed(const LmEmbedArguments& arguments);
+
 struct LmImportArguments {
   std::string from;  // folder of transformers or mamba-ssm, or MBJS file
   std::string out;
   bool tokenizer = true;
-  bool euler = false;  // MBJS only: weights trained with Euler discretization
+  std::int64_t context = 0;  // limit of attention layers; 0: that of the configuration
+  bool euler = false;        // MBJS only: weights trained with Euler discretization
 };
 int lm_import(const LmImportArguments& arguments);
+
+struct LmExportArguments {
+  std::string model;
+  std::string out;  // FILE.onnx or a folder
+  DeviceOptions device;
+};
+int lm_export(const LmExportArguments& arguments);
 
 struct LmQuantizeArguments {
   std::string model;
@@ -62,7 +82,8 @@ struct LmQuantizeArguments {
 };
 int lm_quantize(const LmQuantizeArguments& arguments);
 
-// Returns the path of model.safetensors if `model` is a run folder, else `model`.
+// Returns the path of model.safetensors if `model` is a run folder, else `model`. Throws UserError
+// if `model` is a folder of another library.
 std::string lm_model_path(const std::string& model);
 
 // Adds the lm command and its subcommands. Parsing sets `action` to the selected one.

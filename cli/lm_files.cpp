@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// tg lm import and quantize.
+// tg lm import, export and quantize.
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -20,6 +23,14 @@ void print_file(const std::string& path, const lm::SavedModel& model) {
              model.tokenizer ? "" : ", without a tokenizer");
 }
 
+// Returns true for the files of a folder of transformers.
+bool belongs_to_folder(const std::string& path) {
+  const std::filesystem::path file(path);
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) &&
+         (file.extension() == ".safetensors" || file.extension() == ".json");
+}
+
 }  // namespace
 
 int lm_import(const LmImportArguments& arguments) {
@@ -27,7 +38,12 @@ int lm_import(const LmImportArguments& arguments) {
   std::error_code ignored;
   if (std::filesystem::is_directory(arguments.from, ignored)) {
     if (arguments.euler) throw UserError("lm import: --euler applies only to MBJS files");
-    model = lm::load_pretrained(arguments.from, {.tokenizer = arguments.tokenizer});
+    model = lm::load_pretrained(arguments.from,
+                                {.tokenizer = arguments.tokenizer, .context = arguments.context});
+  } else if (belongs_to_folder(arguments.from)) {
+    throw UserError(arguments.from +
+                    ": is a file; expected the folder that holds it, or an MBJS "
+                    "file");
   } else {
     lm::MbjsOptions options;
     if (arguments.euler) options.discretization = Discretization::kEuler;
@@ -35,6 +51,35 @@ int lm_import(const LmImportArguments& arguments) {
   }
   lm::save_model(arguments.out, model);
   print_file(arguments.out, model);
+  return 0;
+}
+
+int lm_export(const LmExportArguments& arguments) {
+  const lm::SavedModel model = lm::load_model(lm_model_path(arguments.model));
+  if (!arguments.out.ends_with(".onnx")) {
+    lm::save_pretrained(arguments.out, model);
+    fmt::print("wrote {}: a folder for transformers{}\n", arguments.out,
+               model.tokenizer ? "" : ", without a tokenizer");
+    return 0;
+  }
+  // Pieces that need a scan, whose sizes are none of the model; one token is taken too.
+  const std::int64_t context = lm::max_context(model.config);
+  const OnnxOptions options = {.name = "language_model",
+                               .size_name = "length",
+                               .sizes = context == 0 || context > 41
+                                            ? std::vector<std::int64_t>{10, 23, 41}
+                                            : std::vector<std::int64_t>{5, 7, 9},
+                               .states = true};
+  CompiledFunction forward = compile_function(
+      nn::LanguageModel(model.config),
+      [](const nn::LanguageModel& net, const Inputs& in) {
+        return std::map<std::string, Tensor>{{"logits", net.resume(in["tokens"], in["keep"])}};
+      },
+      {.inputs = lm::Decoder::inputs(1), .device = arguments.device});
+  forward.upload_params(model.weights);
+  forward.export_onnx(arguments.out, options);
+  fmt::print("wrote {}: tokens i32[1,length], keep f32[1] and states -> logits f32[1,length,{}]\n",
+             arguments.out, model.config.vocab_size);
   return 0;
 }
 

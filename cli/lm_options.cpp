@@ -21,6 +21,9 @@ const std::map<std::string, nn::OutNorm> kOutNorms = {{"none", nn::OutNorm::kNon
                                                       {"before_gate", nn::OutNorm::kBeforeGate},
                                                       {"after_gate", nn::OutNorm::kAfterGate}};
 
+const std::map<std::string, nn::DecayActivation> kDecays = {
+    {"softplus", nn::DecayActivation::kSoftplus}, {"heavy_tail", nn::DecayActivation::kHeavyTail}};
+
 const CLI::Validator kFromZero(
     [](std::string& text) {
       char* end = nullptr;
@@ -39,7 +42,7 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
   return {
       command.add_option("--arch", s.shape.arch, "Architecture of the model")
           ->check(CLI::IsMember(lm_arches()))
-          ->option_text("mamba1|mamba2|mamba3|gpt|hybrid|jamba|zamba (hybrid)"),
+          ->option_text("mamba1|mamba2|mamba3|gpt|gpt2|hybrid|jamba|zamba (hybrid)"),
       counted("--layers", s.shape.layers,
               "Number of layers; each includes an MLP, except in mamba1 to mamba3"),
       counted("--width", s.shape.width, "Width of the model"),
@@ -53,10 +56,16 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
               "Norm between scan and output projection of Mamba-3 (mamba3, zamba)")
           ->check(CLI::IsMember(kOutNorms))
           ->option_text("none|before_gate|after_gate (none)"),
+      command
+          .add_option_function<std::string>(
+              "--decay", [&s](const std::string& name) { s.shape.decay = kDecays.at(name); },
+              "Activation of the decays of Mamba-3 (mamba3, zamba)")
+          ->check(CLI::IsMember(kDecays))
+          ->option_text("softplus|heavy_tail (softplus)"),
       counted("--heads", s.shape.heads, "Number of attention heads"),
       command.add_option("--context", s.shape.context, "Context length of attention, in tokens")
           ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
-          ->option_text("INT (1024; gpt: --length)"),
+          ->option_text("INT (1024; gpt, gpt2: --length)"),
       command
           .add_option("--tokenizer", s.tokenizer,
                       "Tokenizer: characters, bytes or bpe:N (N tokens), trained on the text; or a "
@@ -154,6 +163,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
   for (CLI::Option* const option : fixed) option->excludes(resume);
   command.add_option("--stop-after", args->stop_after, "Stop after this step, as with Ctrl-C")
       ->check(CLI::Range(std::int64_t{1}, kMostOfLm));
+  add_checkpoint_every(command, args->checkpoint_seconds);
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"
@@ -174,7 +184,15 @@ void add_lm_train(CLI::App& app, LmAction& action) {
     if (shape.out_norm != nn::OutNorm::kNone && !has_mamba3(shape))
       throw CLI::ValidationError("--out-norm",
                                  "applies only to Mamba-3 layers; " + shape.arch + " has none");
-    if (shape.context == 0) shape.context = shape.arch == "gpt" ? t.length : 1024;
+    if (shape.decay != nn::DecayActivation::kSoftplus && !has_mamba3(shape))
+      throw CLI::ValidationError("--decay",
+                                 "applies only to Mamba-3 layers; " + shape.arch + " has none");
+    if (shape.context == 0) shape.context = shape.arch.starts_with("gpt") ? t.length : 1024;
+    if (shape.arch == "gpt2" && shape.context < t.length) {
+      throw CLI::ValidationError("--context",
+                                 "expected at least --length " + std::to_string(t.length) +
+                                     " for gpt2, which has an embedding for each position");
+    }
     action = [args] { return lm_train(*args); };
   });
 }
@@ -242,6 +260,7 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
   command.add_option("MODEL", args->model, "Run folder or model file")->required();
   command.add_option("--data", args->data,
                      "Texts, as for `tg lm train` (default: the validation text of the run)");
+  command.add_flag("--eos", args->eos, "End each text of --data with eos, as in training");
   command.add_option("--chunk", args->options.chunk, "Tokens processed at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
@@ -264,8 +283,46 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
       "  tg lm eval runs/shakespeare\n"
       "  tg lm eval runs/shakespeare --data other.txt --context 256 --json\n"
       "The state is carried through the whole text, or up to the context length of attention\n"
-      "layers. The loss is in nats per token.");
+      "layers. The loss is in nats per token. Texts of --data are encoded as by transformers, "
+      "with\n"
+      "the bos token of the tokenizer's template.");
   command.callback([=, &action] { action = [args] { return lm_eval(*args); }; });
+}
+
+void add_lm_embed(CLI::App& app, LmAction& action) {
+  static const std::map<std::string, nn::Pooling> kPoolings = {{"mean", nn::Pooling::kMean},
+                                                               {"last", nn::Pooling::kLast}};
+  auto args = std::make_shared<LmEmbedArguments>();
+  CLI::App& command =
+      *app.add_subcommand("embed", "Embed texts: the pooled hidden states of a language model");
+  command.add_option("MODEL", args->model, "Run folder or model file")->required();
+  CLI::Option* const text =
+      command.add_option("--text", args->texts, "Text to embed; may be repeated")
+          ->allow_extra_args(false);
+  CLI::Option* const lines =
+      command.add_option("--lines", args->lines, "File with one text per line");
+  command
+      .add_option_function<std::string>(
+          "--pooling",
+          [args](const std::string& name) { args->options.pooling = kPoolings.at(name); },
+          "Mean over the tokens of a text, or its last token")
+      ->check(CLI::IsMember(kPoolings))
+      ->option_text("mean|last (mean)");
+  command.add_option("--batch", args->options.batch, "Texts processed at once")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+      ->capture_default_str();
+  command.add_option("-o,--out", args->out, "FILE.npy to write (default: print JSON lines)");
+  add_device_options(command, args->options.device);
+  command.footer(
+      "Examples:\n"
+      "  tg lm embed runs/plays --text 'to be' --text 'or not to be'\n"
+      "  tg lm embed runs/plays --lines sentences.txt --pooling last -o embeddings.npy");
+  command.callback([=, &action] {
+    if (text->empty() && lines->empty()) throw CLI::RequiredError("--text or --lines");
+    if (!args->out.empty() && !args->out.ends_with(".npy"))
+      throw CLI::ValidationError("--out", "expected a .npy file, got " + args->out);
+    action = [args] { return lm_embed(*args); };
+  });
 }
 
 void add_lm_import(CLI::App& app, LmAction& action) {
@@ -274,12 +331,17 @@ void add_lm_import(CLI::App& app, LmAction& action) {
   command
       .add_option("FROM", args->from,
                   "Folder with config.json and safetensors of transformers or mamba-ssm (Mamba, "
-                  "Mamba-2), or MBJS file")
+                  "Falcon-Mamba, Mamba-2, Llama, GPT-2), or MBJS file")
       ->required();
   command.add_option("-o,--out", args->out, "File to write")->required();
   command.add_flag_callback(
       "--no-tokenizer", [args] { args->tokenizer = false; },
       "Do not import the tokenizer of the folder");
+  command
+      .add_option("--context", args->context,
+                  "Limit of the context length of attention layers; 0: that of config.json")
+      ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
+      ->capture_default_str();
   command.add_flag("--euler", args->euler,
                    "MBJS: the weights were trained with Euler discretization");
   command.footer(
@@ -287,6 +349,24 @@ void add_lm_import(CLI::App& app, LmAction& action) {
       "  tg lm import mamba-130m-hf -o mamba.safetensors\n"
       "  tg lm generate mamba.safetensors --prompt 'Once upon a time'");
   command.callback([=, &action] { action = [args] { return lm_import(*args); }; });
+}
+
+void add_lm_export(CLI::App& app, LmAction& action) {
+  auto args = std::make_shared<LmExportArguments>();
+  CLI::App& command = *app.add_subcommand("export", "Export a model for other libraries");
+  command.add_option("MODEL", args->model, "Run folder or model file")->required();
+  command
+      .add_option(
+          "-o,--out", args->out,
+          "Folder to write for transformers, or FILE.onnx, with states as inputs and outputs")
+      ->required();
+  add_device_options(command, args->device);
+  command.footer(
+      "Examples:\n"
+      "  tg lm export runs/plays -o plays-hf      # "
+      "AutoModelForCausalLM.from_pretrained(\"plays-hf\")\n"
+      "  tg lm export runs/plays -o plays.onnx");
+  command.callback([=, &action] { action = [args] { return lm_export(*args); }; });
 }
 
 void add_lm_quantize(CLI::App& app, LmAction& action) {
@@ -318,11 +398,13 @@ void add_lm(CLI::App& app, std::function<int()>& action) {
   add_lm_train(command, action);
   add_lm_generate(command, action);
   add_lm_eval(command, action);
+  add_lm_embed(command, action);
   add_lm_import(command, action);
+  add_lm_export(command, action);
   add_lm_quantize(command, action);
   command.callback([&command] {
     if (!command.get_subcommands().empty()) return;
-    throw CLI::RequiredError("train, generate, eval, import or quantize");
+    throw CLI::RequiredError("train, generate, eval, embed, import, export or quantize");
   });
   command.footer("See `tg lm COMMAND --help` for details and examples.");
 }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "json_object.h"
+#include "run_folder.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::cli {
@@ -95,10 +96,12 @@ LmSettings read_lm_settings(const JsonObject& in) {
 }  // namespace
 
 std::vector<std::string> lm_arches() {
-  return {"mamba1", "mamba2", "mamba3", "gpt", "hybrid", "jamba", "zamba"};
+  return {"mamba1", "mamba2", "mamba3", "gpt", "gpt2", "hybrid", "jamba", "zamba"};
 }
 
 nn::LanguageModelConfig lm_config(const LmShape& shape) {
+  if (shape.arch == "gpt2")
+    return nn::gpt2_config(0, shape.width, shape.layers, shape.heads, shape.context);
   nn::LanguageModelConfig config{.d_model = shape.width};
   const bool with_mlp = !shape.arch.starts_with("mamba");
   for (std::int64_t i = 0; i < shape.layers; ++i) {
@@ -113,6 +116,7 @@ nn::LanguageModelConfig lm_config(const LmShape& shape) {
   config.mamba2.head_dim = head_dim_of(config.mamba2.expand * shape.width);
   config.mamba3.head_dim = head_dim_of(config.mamba3.expand * shape.width);
   config.mamba3.out_norm = shape.out_norm;
+  config.mamba3.decay = shape.decay;
   return config;
 }
 
@@ -121,32 +125,37 @@ std::string lm_run_json(const LmRun& run) {
   out["format"] = kLmFormat;
   out["version"] = kLmVersion;
   out["tensorgrad"] = TENSORGRAD_VERSION_STRING;
-  out["data"] = run.data;
+  out["data"] = LmJson::array();
+  for (const std::string& path : run.data) out["data"].push_back(path_json(path));
   out["settings"] = settings_json(run.settings);
   out["config"] = LmJson::parse(lm::to_json(run.config));
   out["train_tokens"] = run.train_tokens;
   out["validation_tokens"] = run.validation_tokens;
   out["fingerprint"] = run.fingerprint;
-  return out.dump(2, ' ', false, LmJson::error_handler_t::replace) + "\n";
+  out["files"] = run.files;
+  return with_checksum(std::move(out));
 }
 
 LmRun read_lm_run(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "run.json").string();
+  const std::string path = run_path(folder, RunFile::kRun);
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
     throw IoError(folder + ": not a run folder");
   }
+  finish_replacement(folder);
   const LmJson json = read_json_file(path, kMostRunBytes);
   const JsonObject in(json, path, "");
   in.check_run(kLmFormat, kLmVersion, "tg lm train");
   LmRun run;
-  run.data = in.texts("data", 1'000'000);
+  run.data = in.paths("data", 1'000'000);
   if (run.data.empty()) in.fail("data", "expected at least one path");
   run.settings = read_lm_settings(in.object("settings"));
   run.config = lm::config_from_json(in.at("config").dump(), path + ": config");
   run.train_tokens = in.integer("train_tokens", 0, INT64_MAX);
   run.validation_tokens = in.integer("validation_tokens", 0, INT64_MAX);
   run.fingerprint = in.text("fingerprint");
+  run.files = in.texts_by_name("files");
+  in.check_checksum();
   return run;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,18 +16,19 @@ struct LmShape {
   std::string arch = "hybrid";
   std::int64_t layers = 4, width = 128;
   std::int64_t state = 0;  // state size per channel or head; 0: 16 in mamba1, 64 in the others
-  nn::OutNorm out_norm = nn::OutNorm::kNone;  // Mamba-3 only
-  std::int64_t heads = 4;                     // attention heads
-  // Context length of attention, in tokens. 0: 1024, or the window length for gpt. In gpt only
-  // attention encodes positions, and positions beyond the window are not trained.
+  nn::OutNorm out_norm = nn::OutNorm::kNone;                   // Mamba-3 only
+  nn::DecayActivation decay = nn::DecayActivation::kSoftplus;  // Mamba-3 only
+  std::int64_t heads = 4;                                      // attention heads
+  // Context length of attention, in tokens. 0: 1024, or the window length for gpt and gpt2, where
+  // positions beyond the window are not trained.
   std::int64_t context = 0;
 };
-// Returns the names of the architectures: mamba1, mamba2, mamba3, gpt, hybrid, jamba and zamba.
+// Returns the names of the architectures, such as mamba1.
 std::vector<std::string> lm_arches();
 // Returns the configuration of a model, without vocab_size. mamba1 to mamba3 consist of Mamba
 // layers only. In the others each layer is a mixer and a gated MLP. The mixers of gpt are
 // attention; those of hybrid are Mamba-1, with attention in the second of every three layers; those
-// of jamba and zamba come from nn::mixer_schedule().
+// of jamba and zamba come from nn::mixer_schedule(). gpt2 is nn::gpt2_config().
 nn::LanguageModelConfig lm_config(const LmShape& shape);
 
 struct LmSettings {
@@ -49,6 +51,8 @@ struct LmRun {
   nn::LanguageModelConfig config;
   std::int64_t train_tokens = 0, validation_tokens = 0;
   std::string fingerprint;  // of the tokens
+  // Hashes of the files that never change, by name. Empty in runs of older versions of tg.
+  std::map<std::string, std::string> files;
 };
 
 // Returns the text of run.json.

@@ -63,6 +63,8 @@ Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::strin
 // the first bytes: the size of the header, then the header.
 bool holds_tokens(const std::string& path) {
   if (path.ends_with(".safetensors")) return true;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;  // opening a pipe waits for its writer
   std::ifstream file(path, std::ios::binary);
   unsigned char start[9] = {};
   file.read(reinterpret_cast<char*>(start), sizeof start);
@@ -123,7 +125,7 @@ std::vector<std::string> read_documents(const std::vector<std::string>& files) {
 }
 
 LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wanted,
-                    const std::optional<Tokenizer>& given, double holdout) {
+                    const std::optional<Tokenizer>& given, double holdout, LmTextUse use) {
   Fingerprint print;
   const auto finished = [&](LmText text) {
     add_tokens(print, text.split.train);
@@ -154,7 +156,9 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
               "",
               static_cast<std::int64_t>(documents.size())};
   text.split = lm::pack_documents(documents, text.tokenizer,
-                                  {.holdout = holdout, .encode = {.add_special_tokens = false}});
+                                  {.holdout = holdout,
+                                   .encode = {.add_special_tokens = use == LmTextUse::kScore},
+                                   .add_eos = use == LmTextUse::kTrain});
   return finished(std::move(text));
 }
 

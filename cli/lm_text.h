@@ -28,11 +28,16 @@ std::vector<std::string> text_files(const std::vector<std::string>& paths);
 // UserError if a file contains tokens, and IoError if a file cannot be read.
 std::vector<std::string> read_documents(const std::vector<std::string>& files);
 
+// What text is read for. kTrain: eos ends each document, and the tokenizer's template is not used.
+// kScore: documents are encoded with the template, without other eos tokens.
+enum class LmTextUse : std::uint8_t { kTrain, kScore };
+
 // Returns the tokens of the text, split for training and validation. A single path may be a token
-// file. `wanted` is "characters", "bytes" or "bpe:N", which are trained on the text, or a tokenizer
-// file; it is ignored if `given` is set. Throws UserError if `wanted` is invalid, or if a token
-// file does not match the tokenizer.
+// file, whose tokens are not changed. `wanted` is "characters", "bytes" or "bpe:N", which are
+// trained on the text, or a tokenizer file; it is ignored if `given` is set. Throws UserError if
+// `wanted` is invalid, or if a token file does not match the tokenizer.
 LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wanted,
-                    const std::optional<Tokenizer>& given, double holdout);
+                    const std::optional<Tokenizer>& given, double holdout,
+                    LmTextUse use = LmTextUse::kTrain);
 
 }  // namespace tensorgrad::cli

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "fingerprint.h"
 #include "interrupt.h"
 #include "lm_commands.h"
 #include "lm_text.h"
@@ -56,15 +57,16 @@ ProgressOptions token_progress() {
 class LmTraining {
  public:
   LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
-             const Tokenizer& tokenizer, const History& history, std::int64_t stop_after)
+             const Tokenizer& tokenizer, const History& history, const LmTrainArguments& arguments)
       : run_(run),
         folder_(std::move(folder)),
         trainer_(trainer),
         tokenizer_(tokenizer),
         stop_(run.settings.patience),
-        metrics_(path("metrics.jsonl"), LineLog::Open::kAppend),
+        metrics_(path(RunFile::kMetrics), LineLog::Open::kAppend),
         total_(run.settings.training.steps),
-        last_step_(stop_after > 0 ? std::min(stop_after, total_) : total_),
+        last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, total_) : total_),
+        checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(total_ * trainer.tokens_per_step(), 0, token_progress()) {
     for (const ValidationLine& line : history.validations) {
       if (stop_.update(line.loss)) best_step_ = line.step;
@@ -82,18 +84,30 @@ class LmTraining {
   }
 
   int go() {
-    while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.should_stop()) {
-      step();
-      const std::int64_t done = trainer_.steps();
-      if (done % run_.settings.eval_every == 0 || done == total_) look();
+    try {
+      if (look_is_due()) look();
+      while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.should_stop()) {
+        step();
+        if (look_is_due()) {
+          look();
+        } else if (lm_now() - saved_at_ >= checkpoint_seconds_) {
+          checkpoint();
+        }
+      }
+      progress_.finish();
+      if (trainer_.steps() == total_ || stop_.should_stop()) return complete();
+    } catch (const Interrupted&) {  // in a validation; a resumed run does it again
     }
-    progress_.finish();
-    return trainer_.steps() == total_ || stop_.should_stop() ? complete() : pause();
+    return pause();
   }
 
  private:
-  [[nodiscard]] std::string path(const char* name) const {
-    return (fs::path(folder_) / name).string();
+  [[nodiscard]] std::string path(RunFile file) const { return run_path(folder_, file); }
+
+  // Returns true after the steps that end in a validation, until it is done.
+  [[nodiscard]] bool look_is_due() const {
+    const std::int64_t done = trainer_.steps();
+    return done > line_step_ && (done % run_.settings.eval_every == 0 || done == total_);
   }
 
   void step() {
@@ -104,7 +118,7 @@ class LmTraining {
     } catch (const UserError& error) {
       progress_.finish();
       throw UserError(fmt::format("{}; {} holds the last good state, of step {}", error.message(),
-                                  path("checkpoint.safetensors"), saved_step_));
+                                  path(RunFile::kCheckpoint), saved_step_));
     }
     seconds_ += lm_now() - began;
     const std::int64_t done = trainer_.steps();
@@ -116,7 +130,8 @@ class LmTraining {
     progress_.update(0, done * trainer_.tokens_per_step(), shown_.value());
   }
 
-  // Validates, saves the model if it is the best one, saves a checkpoint and generates a sample.
+  // Validates, generates a sample, saves the model if it is the best one, and saves a checkpoint.
+  // Throws Interrupted, before anything is written, if a signal is caught.
   void look() {
     progress_.pause();
     const std::int64_t done = trainer_.steps();
@@ -125,11 +140,14 @@ class LmTraining {
                         std::max(seconds_ - line_began_, 1e-9);
     ValidationLine line{done, loss_sum_ / steps, loss_sum_ / steps, rate, seconds_};
     const bool validates = run_.validation_tokens > 1;
-    if (validates) line.loss = trainer_.validate(run_.settings.eval_windows).loss();
+    if (validates)
+      line.loss = trainer_.validate(run_.settings.eval_windows, check_interrupted).loss();
+    const std::optional<SampleLine> sample = make_sample();
     const bool best = stop_.update(line.loss);
     if (best) best_step_ = done;
     metrics_.write(line);
-    if (best || !validates) lm::save_model(path("model.safetensors"), trainer_.model(tokenizer_));
+    if (sample) metrics_.write(*sample);
+    if (best || !validates) lm::save_model(path(RunFile::kModel), trainer_.model(tokenizer_));
     save();
     progress_.print(fmt::format(
         "step {}/{}  loss {:.4f}{}  {} tokens/s  {:.0f} s", done, total_, line.train_loss,
@@ -137,7 +155,7 @@ class LmTraining {
             ? fmt::format("  validation loss {:.4f}{}", line.loss, best ? "" : " (not the best)")
             : "",
         short_count(rate), seconds_));
-    if (run_.settings.samples) sample();
+    if (sample) print_sample(*sample);
     loss_sum_ = 0;
     line_step_ = done;
     line_began_ = seconds_;
@@ -145,11 +163,24 @@ class LmTraining {
   }
 
   void save() {
-    trainer_.save(path("checkpoint.safetensors"));
+    metrics_.sync();
+    trainer_.save(path(RunFile::kCheckpoint));
     saved_step_ = trainer_.steps();
+    saved_at_ = lm_now();
   }
 
-  void sample() {
+  // Saves the state between two validations.
+  void checkpoint() {
+    const std::int64_t done = trainer_.steps();
+    if (done == saved_step_) return;
+    metrics_.write(PauseLine{done, static_cast<int>(trainer_.epochs()), loss_sum_, seconds_});
+    save();
+    if (run_.validation_tokens <= 1 || best_step_ == 0)
+      lm::save_model(path(RunFile::kModel), trainer_.model(tokenizer_));
+  }
+
+  std::optional<SampleLine> make_sample() {
+    if (!run_.settings.samples) return std::nullopt;
     if (!generator_) {
       lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .max_chunk = 16});
       generator_.emplace(std::move(decoder), tokenizer_);
@@ -158,9 +189,16 @@ class LmTraining {
         run_.settings.prompt.empty() && !tokenizer_.eos_id() ? "\n" : run_.settings.prompt;
     const lm::Completion made =
         generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
-                                      .max_tokens = run_.settings.sample_tokens});
-    metrics_.write(SampleLine{trainer_.steps(), prompt, made.text});
-    const std::string shown = prompt + made.text;
+                                      .max_tokens = run_.settings.sample_tokens,
+                                      .on_text = [](const lm::GeneratedChunk&) {
+                                        check_interrupted();
+                                        return true;
+                                      }});
+    return SampleLine{trainer_.steps(), prompt, made.text};
+  }
+
+  void print_sample(const SampleLine& sample) {
+    const std::string shown = sample.prompt + sample.text;
     std::string lines = "    ";
     for (const char c : shown) {
       if (c == '\n') {
@@ -174,23 +212,16 @@ class LmTraining {
   }
 
   int pause() {
-    const std::int64_t done = trainer_.steps();
-    if (done != saved_step_) {
-      metrics_.write(PauseLine{done, static_cast<int>(trainer_.epochs()), loss_sum_, seconds_});
-      save();
-      if (run_.validation_tokens <= 1 || best_step_ == 0) {
-        lm::save_model(path("model.safetensors"), trainer_.model(tokenizer_));
-      }
-    }
-    fmt::print("stopped after step {} of {}; saved; resume with: tg lm train --resume {}\n", done,
-               total_, shell_word(folder_));
-    std::fflush(stdout);
+    progress_.finish();
+    checkpoint();
+    progress_.print(
+        fmt::format("stopped after step {} of {}; saved; resume with: tg lm train --resume {}",
+                    trainer_.steps(), total_, shell_word(folder_)));
     return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
   }
 
   int complete() {
-    const History history =
-        rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // drops pauses
+    const History history = rewind_metrics(path(RunFile::kMetrics), trainer_.steps(), true);
     Curve training{.name = "training", .x = {}, .y = {}, .smooth = true};
     Curve validation{.name = "validation", .x = {}, .y = {}, .marks = true};
     for (const StepLine& line : history.steps) {
@@ -204,7 +235,7 @@ class LmTraining {
     std::vector<Curve> curves = {training};
     if (run_.validation_tokens > 1) curves.push_back(validation);
     write_file_atomically(
-        path("curves.svg"),
+        path(RunFile::kCurves),
         curves_svg(
             fs::path(run_.data.front()).filename().string() + ", " + run_.settings.shape.arch,
             {{.title = "loss (nats per token)", .x_label = "step", .curves = curves}}));
@@ -218,7 +249,7 @@ class LmTraining {
     fmt::print(
         "{}: model.safetensors, checkpoint.safetensors, tokenizer.json, metrics.jsonl, "
         "run.json, curves.svg\n",
-        folder_);
+        printable(folder_));
     std::fflush(stdout);
     return 0;
   }
@@ -230,6 +261,7 @@ class LmTraining {
   lm::EarlyStopping stop_;
   Metrics metrics_;
   std::int64_t total_, last_step_, saved_step_ = 0, best_step_ = 0;
+  double checkpoint_seconds_, saved_at_ = lm_now();
   Progress progress_;
   ShownLoss shown_;
   std::optional<lm::Generator> generator_;
@@ -250,13 +282,14 @@ void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const L
              : attends                            ? ", training only those of B, C and attention"
                                                   : ", training only those of B and C");
   fmt::print("text    {}: {} tokens for training, {} held out; vocabulary of {} tokens, {}\n",
-             text.documents > 0 ? fmt::format("{} documents", text.documents) : run.data.front(),
+             text.documents > 0 ? fmt::format("{} documents", text.documents)
+                                : printable(run.data.front()),
              run.train_tokens, run.validation_tokens, text.tokenizer.vocab_size(),
              text.tokenizer.kind());
   if (text.documents > 1 && !text.tokenizer.eos_id()) {
     fmt::print("        the tokenizer has no end-of-text token: documents are not separated\n");
   }
-  fmt::print("run     {}\n", folder);
+  fmt::print("run     {}\n", printable(folder));
   std::fflush(stdout);
 }
 
@@ -290,6 +323,13 @@ std::vector<std::string> absolute_paths(std::vector<std::string> paths) {
   return paths;
 }
 
+std::string hash_of(const std::string& path) {
+  const std::vector<std::byte> bytes = read_file(path);
+  Fingerprint print;
+  print.add(bytes.data(), bytes.size());
+  return print.text();
+}
+
 int lm_start(const LmTrainArguments& arguments) {
   LmRun run;
   run.settings = arguments.settings;
@@ -315,16 +355,19 @@ int lm_start(const LmTrainArguments& arguments) {
   const std::string folder =
       arguments.out.empty() ? free_run_name(run.data.front()) : arguments.out;
   NewRunFolder made(folder, arguments.force);
-  trainer->save(made.path("checkpoint.safetensors"));
-  lm::save_model(made.path("model.safetensors"), trainer->model(text.tokenizer));
-  text.tokenizer.save(made.path("tokenizer.json"));
-  write_file_atomically(made.path("tokenizer_config.json"),
+  trainer->save(made.path(RunFile::kCheckpoint));
+  lm::save_model(made.path(RunFile::kModel), trainer->model(text.tokenizer));
+  text.tokenizer.save(made.path(RunFile::kTokenizer));
+  write_file_atomically(made.path(RunFile::kTokenizerConfig),
                         lm::tokenizer_config_json(text.tokenizer));
-  write_file_atomically(made.path("metrics.jsonl"), std::string_view());
-  write_file_atomically(made.path("run.json"), lm_run_json(run));
+  write_file_atomically(made.path(RunFile::kMetrics), std::string_view());
+  for (const RunFile file : {RunFile::kTokenizer, RunFile::kTokenizerConfig})
+    run.files[name_of(file)] = hash_of(made.path(file));
+  write_file_atomically(made.path(RunFile::kRun), lm_run_json(run));
+  catch_interrupts();
   made.publish();
   print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
-  return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments.stop_after).go();
+  return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments).go();
 }
 
 // Throws if the weights in the checkpoint do not match the configuration. A damaged run.json may
@@ -339,37 +382,46 @@ void check_checkpoint(const nn::LanguageModelConfig& config, const std::string& 
 
 int lm_resume(const LmTrainArguments& arguments) {
   const std::string& folder = arguments.resume;
+  const FileLock lock = lock_run(folder);
   LmRun run = read_lm_run(folder);
   if (!arguments.data.empty()) run.data = absolute_paths(arguments.data);
-  const auto path = [&](const char* name) { return (fs::path(folder) / name).string(); };
+  const auto path = [&](RunFile file) { return run_path(folder, file); };
+  for (const auto& [name, hash] : run.files) {
+    const std::string file = (fs::path(folder) / name).string();
+    if (const std::string got = hash_of(file); got != hash) {
+      throw IoError(fmt::format("{}: differs from its checksum in {}: expected {}, got {}", file,
+                                name_of(RunFile::kRun), hash, got));
+    }
+  }
   const Tokenizer tokenizer = Tokenizer::from_file(folder);
   const LmText text =
       read_lm_text(run.data, run.settings.tokenizer, tokenizer, run.settings.holdout);
   if (text.fingerprint != run.fingerprint) {
     throw IoError(run.data.front() + ": the text differs from that of the run; cannot resume");
   }
-  check_checkpoint(run.config, path("checkpoint.safetensors"));
+  check_checkpoint(run.config, path(RunFile::kCheckpoint));
   const auto trainer = make_trainer(run, text, std::nullopt, arguments.device);
-  trainer->load(path("checkpoint.safetensors"));
+  trainer->load(path(RunFile::kCheckpoint));
   if (trainer->steps() > run.settings.training.steps) {
     throw IoError(fmt::format("{}: the checkpoint has {} steps; expected at most {}", folder,
                               trainer->steps(), run.settings.training.steps));
   }
-  const History history = rewind_metrics(path("metrics.jsonl"), trainer->steps());
+  catch_interrupts();
+  const History history = rewind_metrics(path(RunFile::kMetrics), trainer->steps());
   print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
   const std::int64_t done = trainer->steps(), all = run.settings.training.steps;
   fmt::print("resuming after step {} of {}\n", done, all);
+  print_dropped(history, done);
   if (done == all) {
     fmt::print("the run is complete; to train its model further: tg lm train TEXT --from {}\n",
                shell_word(folder));
   }
-  return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments.stop_after).go();
+  return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments).go();
 }
 
 }  // namespace
 
 int lm_train(const LmTrainArguments& arguments) {
-  catch_interrupts();
   return arguments.resume.empty() ? lm_start(arguments) : lm_resume(arguments);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// tg lm generate and eval.
+// tg lm generate, eval and embed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 #include "lm_commands.h"
 #include "lm_text.h"
 #include "progress.h"
+#include "run_folder.h"
+#include "tensorgrad/data/npy.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::cli {
@@ -59,7 +62,8 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
                                       const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) throw UserError(arguments.model + ": the model has no tokenizer");
   if (!arguments.data.empty()) {
-    return read_lm_text(arguments.data, "", tokenizer, 0).split.train.read_all();
+    const LmTextUse use = arguments.eos ? LmTextUse::kTrain : LmTextUse::kScore;
+    return read_lm_text(arguments.data, "", tokenizer, 0, use).split.train.read_all();
   }
   std::error_code ignored;
   if (!fs::is_directory(arguments.model, ignored)) {
@@ -80,8 +84,16 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
 
 std::string lm_model_path(const std::string& model) {
   std::error_code ignored;
-  return fs::is_directory(model, ignored) ? (fs::path(model) / "model.safetensors").string()
-                                          : model;
+  if (!fs::is_directory(model, ignored)) return model;
+  finish_replacement(model);
+  const fs::path folder(model);
+  if (!fs::exists(run_path(model, RunFile::kRun), ignored) &&
+      fs::exists(folder / "config.json", ignored)) {
+    throw UserError(model +
+                    ": a folder of transformers or mamba-ssm; convert it with `tg lm import " +
+                    model + " -o model.safetensors`");
+  }
+  return run_path(model, RunFile::kModel);
 }
 
 int lm_generate(const LmGenerateArguments& arguments) {
@@ -170,6 +182,37 @@ int lm_eval(const LmEvalArguments& arguments) {
         "tokens/s\n",
         score.tokens, score.loss(), score.perplexity(), bits,
         short_count(static_cast<double>(score.tokens) / std::max(seconds, 1e-9)));
+  }
+  return 0;
+}
+
+int lm_embed(const LmEmbedArguments& arguments) {
+  const lm::SavedModel model = lm::load_model(lm_model_path(arguments.model));
+  if (!model.tokenizer) throw UserError(arguments.model + ": the model has no tokenizer");
+  std::vector<std::string> texts = arguments.texts;
+  if (!arguments.lines.empty()) {
+    std::istringstream lines(read_text_file(arguments.lines));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      texts.push_back(line);
+    }
+  }
+  std::vector<std::vector<std::int32_t>> tokens;
+  tokens.reserve(texts.size());
+  for (const std::string& text : texts)
+    tokens.push_back(model.tokenizer->encode(text, {.add_special_tokens = true}));
+  const HostTensor rows = lm::Embedder(model, arguments.options).embed(tokens);
+  if (!arguments.out.empty()) {
+    write_npy(arguments.out, rows);
+    fmt::print("wrote {}: f32[{},{}]\n", arguments.out, rows.shape[0], rows.shape[1]);
+    return 0;
+  }
+  const std::vector<float> values = rows.floats();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto row = values.begin() + static_cast<std::ptrdiff_t>(i) * rows.shape[1];
+    fmt::print("{}\n", lm_line({{"text", texts[i]},
+                                {"tokens", tokens[i].size()},
+                                {"embedding", std::vector<float>(row, row + rows.shape[1])}}));
   }
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <source_location>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -121,6 +122,11 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
       command.add_option("--label", s.label,
                          "CSV: label column, by name or index (default: the last one)"),
       command
+          .add_option("--header", s.header,
+                      "CSV: whether line 1 is a header; auto decides by its fields")
+          ->check(CLI::IsMember({"auto", "yes", "no"}))
+          ->option_text("auto|yes|no (auto)"),
+      command
           .add_option("--holdout", s.holdout,
                       "CSV, class folders: fraction of the rows or of each class held out for "
                       "testing")
@@ -170,6 +176,7 @@ void add_train(CLI::App& app, Action& action) {
                                    "Replace an existing run; other files in the folder are kept"));
   command.add_option("--stop-after", args->stop_after, "Stop after this step, as with Ctrl-C")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  add_checkpoint_every(command, args->checkpoint_seconds);
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"
@@ -349,6 +356,8 @@ void add_ir_options(CLI::App& command, IrArguments& args) {
                      "or a checkpoint");
   command.add_option("--seed", args.seed, "Random seed for values not in --inputs")
       ->capture_default_str();
+  command.add_option("--max-bytes", args.max_bytes, "Limit on the memory of the graph")
+      ->capture_default_str();
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -390,6 +399,18 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
+// Returns a message without control characters, which file names may have, except line breaks.
+std::string printable_lines(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += printable(text.substr(at, end - at));
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Train neural networks. Whole training steps are compiled to fused kernels.", "tg");
   app.set_version_flag("--version", std::string("tg ") + TENSORGRAD_VERSION_STRING);
@@ -424,14 +445,20 @@ int parse_and_run(int argc, char** argv) {
     app.parse(argc, argv);
     check_adapter(app);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    fmt::print("{}", out.str());
+    fmt::print(stderr, "{}", printable_lines(err.str()));
+    return code == 0 ? 0 : 2;
   }
   if (!action) {
     fmt::print(stderr, "{}", app.help());
     return 2;
   }
   const int code = action();
-  if (std::fflush(stdout) != 0) throw IoError("standard output: cannot be written");
+  // What a command could not print is an error, unless a signal ended it.
+  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (failed && code == 0) throw IoError("standard output: cannot be written");
   return code;
 }
 
@@ -454,7 +481,7 @@ std::string without_own_line(const Error& error) {
 
 int fail(const char* what) {
   std::fflush(stdout);
-  fmt::print(stderr, "error: {}\n", what);
+  fmt::print(stderr, "error: {}\n", printable_lines(what));
   return 1;
 }
 

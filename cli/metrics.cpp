@@ -27,14 +27,15 @@ std::int64_t step_of(const Json& line) {
   return found != line.end() && found->is_number_unsigned() ? found->get<std::int64_t>() : -1;
 }
 
-// Calls `take` with each complete line and its parsed value.
-void each_line(const std::string& path,
+// Calls `take` with each complete line and its parsed value. Returns false if the last line is
+// incomplete.
+bool each_line(const std::string& path,
                const std::function<void(std::string_view, const Json&)>& take) {
   const std::vector<std::byte> bytes = read_file(path, std::uint64_t{4} << 30);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (std::int64_t number = 1;; ++number) {
     const std::size_t end = rest.find('\n');
-    if (end == std::string_view::npos) return;
+    if (end == std::string_view::npos) return rest.empty();
     const std::string_view text = rest.substr(0, end);
     rest.remove_prefix(end + 1);
     const Json line = Json::parse(text, nullptr, false);
@@ -59,9 +60,11 @@ void take_line(const Json& line, History& history) {
     history.epochs.push_back({step, epoch, number(line, "train_loss"), number(line, "test_loss"),
                               number(line, "test_accuracy"), number(line, "images_per_second"),
                               seconds});
+    history.pause = {};
   } else if (kind == "validation") {
     history.validations.push_back({step, number(line, "train_loss"), number(line, "loss"),
                                    number(line, "tokens_per_second"), seconds});
+    history.pause = {};
   } else if (kind == "pause") {
     history.pause = {step, epoch, number(line, "loss_sum"), seconds};
   }
@@ -123,18 +126,35 @@ History read_history(const std::string& path) {
   return history;
 }
 
-History rewind_metrics(const std::string& path, std::int64_t step) {
+History rewind_metrics(const std::string& path, std::int64_t step, bool complete) {
   History history;
   std::string kept;
-  each_line(path, [&](std::string_view text, const Json& line) {
-    if (step_of(line) > step) return;
-    if (line["kind"] == "pause" && step_of(line) < step) return;
+  history.truncated = !each_line(path, [&](std::string_view text, const Json& line) {
+    const bool pause = line["kind"] == "pause";
+    if (step_of(line) > step) {
+      if (!pause) ++history.dropped;
+      return;
+    }
+    if (pause && (complete || step_of(line) < step)) return;
     take_line(line, history);
     kept += text;
     kept += '\n';
   });
   write_file_atomically(path, kept);
   return history;
+}
+
+void print_dropped(const History& history, std::int64_t step) {
+  std::string text;
+  if (history.dropped > 0) {
+    text = fmt::format("dropped {} line{} of metrics.jsonl after step {}", history.dropped,
+                       history.dropped == 1 ? "" : "s", step);
+  }
+  if (history.truncated) {
+    text += text.empty() ? "dropped" : ", and";
+    text += " the last line of metrics.jsonl, which was incomplete";
+  }
+  if (!text.empty()) fmt::print("{}\n", text);
 }
 
 }  // namespace tensorgrad::cli

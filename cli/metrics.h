@@ -58,6 +58,8 @@ class Metrics {
   void write(const PauseLine& line);
   void write(const ValidationLine& line);
   void write(const SampleLine& line);
+  // Makes the lines durable. Called before a checkpoint that counts on them is written.
+  void sync() { log_.sync(); }
 
  private:
   LineLog log_;
@@ -67,16 +69,22 @@ struct History {
   std::vector<StepLine> steps;
   std::vector<EpochLine> epochs;
   std::vector<ValidationLine> validations;
-  PauseLine pause;  // the last one; step is 0 if there is none
+  // The last one after the last epoch or validation; step is 0 if there is none.
+  PauseLine pause;
+  std::int64_t dropped = 0;  // lines that rewind_metrics() removed, except pauses
+  bool truncated = false;    // the last line was incomplete
 };
 
 // Returns the metrics in a file. An incomplete last line is ignored. Throws IoError if the file
 // cannot be read or a line is invalid.
 History read_history(const std::string& path);
 
-// Removes the lines after `step` from the file and returns the rest. Also removes pauses before
-// `step`; one at `step` stays, because a run may be resumed from it more than once. Throws IoError
-// if the file cannot be read or written, or if a line is invalid.
-History rewind_metrics(const std::string& path, std::int64_t step);
+// Removes the lines after `step` from the file and returns the rest. Also removes pauses: all if
+// `complete`, else those before `step`, because a run may be resumed from one more than once.
+// Throws IoError if the file cannot be read or written, or if a line is invalid.
+History rewind_metrics(const std::string& path, std::int64_t step, bool complete = false);
+
+// Prints what rewind_metrics() removed, if anything.
+void print_dropped(const History& history, std::int64_t step);
 
 }  // namespace tensorgrad::cli

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "options.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <string_view>
+#include <system_error>
 
 namespace tensorgrad::cli {
 
@@ -44,6 +48,31 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
       ->check(CLI::IsMember(kinds))
       ->option_text(text + " (auto)");
   add_adapter_options(command, device);
+}
+
+namespace {
+
+// Returns the seconds of "30s", "5m" or "2h"; infinity for "never".
+double seconds_of(const std::string& text) {
+  if (text == "never") return std::numeric_limits<double>::infinity();
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+  const double factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error == std::errc() && factor > 0 && value > 0) return value * factor;
+  throw CLI::ValidationError("--checkpoint-every",
+                             "expected a time such as 30s, 5m or 2h, or never, got " + text);
+}
+
+}  // namespace
+
+void add_checkpoint_every(CLI::App& command, double& seconds) {
+  command
+      .add_option_function<std::string>(
+          "--checkpoint-every", [&seconds](const std::string& text) { seconds = seconds_of(text); },
+          "Time between two checkpoints within an epoch or between validations: 30s, 5m, 2h, never")
+      ->option_text("TIME (5m)");
 }
 
 void check_adapter(const CLI::App& command) {

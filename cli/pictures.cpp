@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "image_sheet.h"
+#include "run_folder.h"
 #include "svg_plot.h"
 #include "tensorgrad/data/files.h"
 
@@ -76,20 +77,19 @@ ImageSheet sheet(const Run& run, const Samples& test, const Evaluation& evaluati
 std::vector<std::string> write_pictures(const std::string& folder, const Run& run,
                                         const History& history, const Samples& test,
                                         const Evaluation& evaluation) {
-  const auto path = [&](const char* name) {
-    return (std::filesystem::path(folder) / name).string();
-  };
-  std::vector<std::string> written = {"curves.svg"};
-  write_file_atomically(path("curves.svg"), curves(run, history));
+  const auto path = [&](RunFile file) { return run_path(folder, file); };
+  std::vector<std::string> written = {name_of(RunFile::kCurves)};
+  write_file_atomically(path(RunFile::kCurves), curves(run, history));
   if (!evaluation.confusion.empty()) {
-    write_file_atomically(path("confusion.svg"), confusion_svg({.title = title_of(run),
-                                                                .class_names = run.task.class_names,
-                                                                .counts = evaluation.confusion}));
-    written.emplace_back("confusion.svg");
+    write_file_atomically(path(RunFile::kConfusion),
+                          confusion_svg({.title = title_of(run),
+                                         .class_names = run.task.class_names,
+                                         .counts = evaluation.confusion}));
+    written.emplace_back(name_of(RunFile::kConfusion));
   }
   if (drawable_images(run.task)) {
-    write_sheet(path("predictions.png"), sheet(run, test, evaluation));
-    written.emplace_back("predictions.png");
+    write_sheet(path(RunFile::kPredictions), sheet(run, test, evaluation));
+    written.emplace_back(name_of(RunFile::kPredictions));
   }
   return written;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -70,6 +71,14 @@ std::string loss_text(double loss) {
   if (!std::isfinite(loss)) return fmt::format("loss {}", loss);
   if (loss != 0 && std::abs(loss) < 1e-3) return fmt::format("loss {:.3e}", loss);
   return std::abs(loss) < 1e5 ? fmt::format("loss {:.4f}", loss) : fmt::format("loss {:.4g}", loss);
+}
+
+// Prints, and ignores a closed terminal or a full disk: training must continue and save its state.
+// main() reports the error at the end.
+template <typename... Args>
+void write_quietly(std::FILE* stream, fmt::format_string<Args...> format, Args&&... args) {
+  const std::string text = fmt::format(format, std::forward<Args>(args)...);
+  (void)!std::fwrite(text.data(), 1, text.size(), stream);
 }
 
 }  // namespace
@@ -220,24 +229,24 @@ void Progress::draw() {
   // Some terminals wrap if the last column is used.
   style.width = terminal_ ? width() - 1 : 1000;
   if (terminal_) {
-    fmt::print(options_.stream, "\r{}\x1b[K", progress_line(state_, options_.unit, style));
+    write_quietly(options_.stream, "\r{}\x1b[K", progress_line(state_, options_.unit, style));
     drawn_ = true;
   } else {
     style.bar = false;
-    fmt::print(options_.stream, "{}\n", progress_line(state_, options_.unit, style));
+    write_quietly(options_.stream, "{}\n", progress_line(state_, options_.unit, style));
   }
   std::fflush(options_.stream);
 }
 
 void Progress::erase() {
   if (!drawn_) return;
-  fmt::print(options_.stream, "\r\x1b[K");
+  write_quietly(options_.stream, "\r\x1b[K");
   drawn_ = false;
 }
 
 void Progress::print(std::string_view line) {
   erase();
-  fmt::print(options_.stream, "{}\n", line);
+  write_quietly(options_.stream, "{}\n", line);
   std::fflush(options_.stream);
   // A terminal redraws the bar at the next update; otherwise this line counts as a progress line.
   last_draw_ = terminal_ ? -1e9 : options_.clock();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// A folder with a run.json is a run folder. That file is written last.
+// A new run is written to a temporary folder. If the target does not exist, that folder is renamed
+// to it. Otherwise the target may be a mount point or the working folder, and has files of others:
+// the temporary folder is in it, and is renamed to kReplacement. From then on the folder has the
+// new run, and whoever opens it first moves the files to their places.
 #include "run_folder.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <filesystem>
-#include <iterator>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,21 +21,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMark = "run.json";
-// Files that a run may have written: replacing a run removes those that the new one lacks.
-constexpr const char* kFiles[] = {kMark,
-                                  "model.safetensors",
-                                  "metrics.jsonl",
-                                  "checkpoint.safetensors",
-                                  "tokenizer.json",
-                                  "tokenizer_config.json",
-                                  "curves.svg",
-                                  "confusion.svg",
-                                  "predictions.png"};
+// In the order of RunFile.
+constexpr std::array<const char*, 9> kNames = {
+    "run.json",       "model.safetensors",     "checkpoint.safetensors",
+    "tokenizer.json", "tokenizer_config.json", "metrics.jsonl",
+    "curves.svg",     "confusion.svg",         "predictions.png"};
+static_assert(kNames.size() == static_cast<std::size_t>(RunFile::kPredictions) + 1);
+constexpr const char* kLock = ".lock";
+constexpr const char* kReplacement = ".replacement";
 
 [[noreturn]] void fail(const std::string& path, const std::string& what,
                        const std::error_code& why) {
   throw IoError(fmt::format("{}: {}: {}", path, what, why.message()));
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
 }
 
 void check_target(const std::string& target, bool force) {
@@ -45,85 +49,108 @@ void check_target(const std::string& target, bool force) {
   const bool empty = fs::is_empty(target, error);
   if (error) fail(target, "cannot be read", error);
   if (empty || force) return;
-  if (fs::exists(fs::path(target) / kMark, error)) {
+  const fs::path folder(target);
+  if (is_there(folder / kNames[0]) || is_there(folder / kReplacement)) {
     throw IoError(target +
                   ": already contains a run; use --resume to resume it or --force to replace it");
   }
   throw IoError(target + ": the folder is not empty; use --force to write the run into it");
 }
 
-// Removes the files of an old run that the new one, with these files, lacks.
-void remove_old(const fs::path& target, const std::vector<std::string>& names) {
-  for (const char* const file : kFiles) {
-    std::error_code error;
-    if (std::find(names.begin(), names.end(), file) != names.end()) continue;
-    if (fs::is_directory(target / file, error)) continue;
-    fs::remove(target / file, error);
-    if (error) fail((target / file).string(), "cannot be removed", error);
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) fail(path.string(), "cannot be removed", error);
+}
+
+// Throws IoError if a folder is where a file of the new run, or of the one that it replaces, is to
+// be: the replacement could not be completed.
+void check_replaceable(const fs::path& target, const fs::path& made) {
+  const bool replaces = is_there(target / kNames[0]);
+  for (const char* const name : kNames) {
+    std::error_code ignored;
+    if (!replaces && !is_there(made / name)) continue;
+    if (fs::is_directory(fs::symlink_status(target / name, ignored)))
+      throw IoError((target / name).string() + ": cannot be replaced: is a directory");
   }
 }
 
+// Moves the files of the replacement to their places. Can be repeated after a kill at any point:
+// the old run.json is removed after the other old files, and the new one is moved last.
+void move_replacement(const fs::path& target) {
+  const fs::path made = target / kReplacement;
+  if (!is_there(made)) return;
+  const bool all_moved = !is_there(made / kNames[0]);
+  if (!all_moved && is_there(target / kNames[0])) {
+    for (std::size_t i = kNames.size(); i-- > 0;) remove_file(target / kNames[i]);
+  }
+  for (std::size_t i = kNames.size(); i-- > 0;) {
+    std::error_code error;
+    if (!is_there(made / kNames[i])) continue;
+    fs::rename(made / kNames[i], target / kNames[i], error);
+    if (error) fail((target / kNames[i]).string(), "cannot be replaced", error);
+  }
+  std::error_code error;
+  fs::remove_all(made, error);
+  if (error) fail(made.string(), "cannot be removed", error);
+}
+
 }  // namespace
+
+const char* name_of(RunFile file) { return kNames.at(static_cast<std::size_t>(file)); }
+
+std::string run_path(const std::string& folder, RunFile file) {
+  return (fs::path(folder) / name_of(file)).string();
+}
+
+namespace {
+
+FileLock hold(const std::string& folder) {
+  FileLock lock((fs::path(folder) / kLock).string(), folder);
+  move_replacement(folder);
+  remove_stale_temporaries(folder, [](const std::string& name) {
+    return name.empty() || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  });
+  return lock;
+}
+
+}  // namespace
+
+FileLock lock_run(const std::string& folder) {
+  if (!is_there(run_path(folder, RunFile::kRun)) && !is_there(fs::path(folder) / kReplacement))
+    throw IoError(folder + ": not a run folder: it has no run.json");
+  return hold(folder);
+}
+
+void finish_replacement(const std::string& folder) {
+  if (is_there(fs::path(folder) / kReplacement)) (void)hold(folder);
+}
 
 NewRunFolder::NewRunFolder(std::string target, bool force) : target_(std::move(target)) {
   while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
   check_target(target_, force);
   std::error_code error;
   // Resolves "." and symbolic links.
-  fs::path whole = fs::weakly_canonical(fs::absolute(target_), error);
+  const fs::path whole = fs::weakly_canonical(fs::absolute(target_), error);
   if (error) fail(target_, "cannot be accessed", error);
-  inside_ = fs::exists(whole, error);
-  if (!inside_ && whole.has_parent_path()) fs::create_directories(whole.parent_path(), error);
+  exists_ = fs::exists(whole, error);
+  if (!exists_ && whole.has_parent_path()) fs::create_directories(whole.parent_path(), error);
   if (error) fail(whole.parent_path().string(), "cannot be created", error);
-  // An existing target may be a mount point: its parent is then on another file system, from which
-  // files cannot be renamed.
-  const std::string name = fmt::format(".tmp.{}", ::getpid());
-  made_ = inside_ ? (whole / name).string() : whole.string() + name;
-  fs::remove_all(made_, error);  // left by an earlier process with the same id
-  if (!fs::create_directory(made_, error)) {
-    made_.clear();
-    fail(target_, "cannot be created", error);
-  }
+  if (exists_) lock_.emplace(hold(target_));
+  made_.emplace(exists_ ? target_ + "/" : whole.string());
 }
 
-NewRunFolder::~NewRunFolder() {
-  std::error_code ignored;
-  if (!made_.empty()) fs::remove_all(made_, ignored);
-}
-
-std::string NewRunFolder::path(const std::string& name) const {
-  return (fs::path(made_) / name).string();
-}
+std::string NewRunFolder::path(RunFile file) const { return run_path(made_->path(), file); }
 
 void NewRunFolder::publish() {
-  std::error_code error;
-  if (!inside_) {
-    fs::rename(made_, target_, error);
-    if (error) fail(target_, "cannot be created", error);
-    made_.clear();
-    return;
+  if (exists_) {
+    check_replaceable(target_, made_->path());
+    made_->rename((fs::path(target_) / kReplacement).string());
+    move_replacement(target_);
+  } else {
+    made_->rename(target_);
+    lock_.emplace(hold(target_));
   }
-  const fs::path target(target_);
-  const bool replaces = fs::exists(target / kMark, error);
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(made_, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  if (error) fail(made_, "cannot be read", error);
-  // In reverse order of kFiles, so that the model is replaced late and run.json last.
-  const auto rank = [](const std::string& name) {
-    return std::find(std::begin(kFiles), std::end(kFiles), name) - std::begin(kFiles);
-  };
-  std::sort(names.begin(), names.end(),
-            [&](const std::string& a, const std::string& b) { return rank(a) > rank(b); });
-  for (const std::string& name : names) {
-    if (name == kMark && replaces) remove_old(target, names);
-    fs::rename(path(name), target / name, error);
-    if (error) fail((target / name).string(), "cannot be replaced", error);
-  }
-  fs::remove(made_, error);
-  made_.clear();
 }
 
 std::string free_run_name(const std::string& data_path) {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "json_object.h"
+#include "run_folder.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/error.h"
 
@@ -39,6 +40,9 @@ TrainSettings read_settings(const JsonObject& in) {
   s.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
   s.mixed_precision = in.boolean_or("mixed_precision", false);
   s.label = in.text("label");
+  s.header = in.text_or("header", "auto");
+  if (s.header != "auto" && s.header != "yes" && s.header != "no")
+    in.fail("settings.header", "expected auto, yes or no");
   s.holdout = in.number("holdout", 0, 1);
   return s;
 }
@@ -127,7 +131,7 @@ std::string run_json(const Run& run) {
   out["format"] = kFormat;
   out["version"] = kVersion;
   out["tensorgrad"] = TENSORGRAD_VERSION_STRING;
-  out["data"] = run.data;
+  out["data"] = path_json(run.data);
   const TrainSettings& s = run.settings;
   out["settings"] = {{"epochs", s.epochs},
                      {"batch", s.batch},
@@ -139,28 +143,31 @@ std::string run_json(const Run& run) {
                      {"seed", s.seed},
                      {"mixed_precision", s.mixed_precision},
                      {"label", s.label},
+                     {"header", s.header},
                      {"holdout", s.holdout}};
   out["task"] = task_json(run.task);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return with_checksum(std::move(out));
 }
 
 Run read_run(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "run.json").string();
+  const std::string path = run_path(folder, RunFile::kRun);
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
     throw IoError(folder + ": not a run folder");
   }
+  finish_replacement(folder);
   const Json json = read_json_file(path, kMaxBytes);
   const JsonObject in(json, path, "");
   in.check_run(kFormat, kVersion, "tg train");
   Run run;
-  run.data = in.text("data");
+  run.data = in.path("data");
   run.settings = read_settings(in.object("settings"));
   run.task = read_task(in.object("task"));
   take_image_size(run.task, run.settings);
   if (run.settings.batch > run.task.train_count) {
     in.fail("settings.batch", "expected at most task.train_count");
   }
+  in.check_checksum();
   return run;
 }
 

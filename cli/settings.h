@@ -22,6 +22,7 @@ struct TrainSettings {
   std::uint32_t seed = 0;
   bool mixed_precision = false;  // false if run.json lacks it (older versions of tg)
   std::string label;             // CSV: label column; the last one if empty
+  std::string header = "auto";   // CSV: whether line 1 is a header: auto, yes or no
   double holdout = 0.2;          // fraction of the rows, or of each class's images, for testing
   // Class folders: format that images are converted to; 0: that of the first image. Not in
   // run.json: read_run() takes them from the shape of the images.

@@ -10,8 +10,13 @@
 namespace tensorgrad::cli {
 
 std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F are control characters too.
+    const bool two_bytes = c == 0xc2 && i + 1 < text.size() &&
+                           (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    if (two_bytes) text.erase(i, 1);
+    if (c < 32 || c == 127 || two_bytes) text[i] = '?';
   }
   return text;
 }
@@ -21,6 +26,16 @@ std::string shell_word(const std::string& text) {
     return std::isalnum(c) != 0 || std::strchr("/._-+:,@", c) != nullptr;
   });
   if (plain && !text.empty()) return text;
+  if (printable(text) != text) {  // $'...' has escapes for control characters
+    std::string out = "$'";
+    for (const char c : text) {
+      const bool safe = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                        std::strchr(" /._-+:,@", c) != nullptr;
+      out += safe && c != '\0' ? std::string(1, c)
+                               : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    return out + "'";
+  }
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";

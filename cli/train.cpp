@@ -60,10 +60,12 @@ void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& d
       "model   {}: {} parameters, {} launches per step, {} peak memory, compiled in {:.0f} ms\n",
       model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
       report.milliseconds);
-  fmt::print("data    {}: {} {} for training, {} for testing, {} classes{}{}\n", run.data,
-             task.train_count, task.unit(), task.test_count, task.classes(), label_text(run),
-             skipped_text(data));
-  fmt::print("run     {}\n", folder);
+  fmt::print("data    {}: {} {} for training, {} for testing, {} classes{}{}\n",
+             printable(run.data), task.train_count, task.unit(), task.test_count, task.classes(),
+             label_text(run), skipped_text(data));
+  if (task.kind == Task::Kind::kTable)
+    fmt::print("header  {}\n", task.had_header ? "line 1" : "none, line 1 is data");
+  fmt::print("run     {}\n", printable(folder));
   std::fflush(stdout);
 }
 
@@ -78,7 +80,7 @@ ProgressOptions progress_options(const char* unit) {
 class Training {
  public:
   Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,
-           History history, std::int64_t stop_after)
+           History history, const TrainArguments& arguments)
       : run_(run),
         folder_(std::move(folder)),
         trainer_(trainer),
@@ -86,8 +88,10 @@ class Training {
         schedule_(schedule_of(run)),
         history_(std::move(history)),
         predictor_(trainer, run, data.test.count),
-        metrics_(path("metrics.jsonl"), LineLog::Open::kAppend),
-        last_step_(stop_after > 0 ? std::min(stop_after, run.total_steps()) : run.total_steps()),
+        metrics_(path(RunFile::kMetrics), LineLog::Open::kAppend),
+        last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, run.total_steps())
+                                            : run.total_steps()),
+        checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(run.total_steps() * run.settings.batch, run.settings.epochs,
                   progress_options(run.task.unit())) {
     if (!history_.epochs.empty()) seconds_ = epoch_began_ = history_.epochs.back().seconds;
@@ -99,18 +103,30 @@ class Training {
   }
 
   int go() {
-    const std::int64_t per_epoch = run_.steps_per_epoch();
-    while (trainer_.steps() < last_step_ && interrupted() == 0) {
-      chunk(std::min(per_epoch - trainer_.steps() % per_epoch, last_step_ - trainer_.steps()));
-      if (trainer_.steps() % per_epoch == 0) end_epoch();
+    try {
+      const std::int64_t per_epoch = run_.steps_per_epoch();
+      if (epoch_is_open()) end_epoch();
+      while (trainer_.steps() < last_step_ && interrupted() == 0) {
+        chunk(std::min(per_epoch - trainer_.steps() % per_epoch, last_step_ - trainer_.steps()));
+        if (trainer_.steps() % per_epoch == 0) {
+          end_epoch();
+        } else if (now() - saved_at_ >= checkpoint_seconds_) {
+          checkpoint();
+        }
+      }
+      if (trainer_.steps() == run_.total_steps()) return complete();
+    } catch (const Interrupted&) {  // in a test; a resumed run does it again
     }
-    if (trainer_.steps() < run_.total_steps()) return stop();
-    return complete();
+    return stop();
   }
 
  private:
-  [[nodiscard]] std::string path(const char* name) const {
-    return (fs::path(folder_) / name).string();
+  [[nodiscard]] std::string path(RunFile file) const { return run_path(folder_, file); }
+  // Returns true if the last epoch lacks its test, because a signal ended it.
+  [[nodiscard]] bool epoch_is_open() const {
+    const std::int64_t step = trainer_.steps();
+    return step > 0 && step % run_.steps_per_epoch() == 0 &&
+           (history_.epochs.empty() || history_.epochs.back().step != step);
   }
   // Returns the epoch of a step; both count from 1.
   [[nodiscard]] int epoch_of(std::int64_t step) const {
@@ -149,7 +165,7 @@ class Training {
   [[noreturn]] void fail_not_finite(const std::string& what) {
     progress_.finish();
     throw UserError(fmt::format("{}; {} holds the last good model, of step {}; try a smaller --lr",
-                                what, path("model.safetensors"), saved_step_));
+                                what, path(RunFile::kModel), saved_step_));
   }
 
   // Replaces the saved model. Throws UserError if a parameter is not finite; the file is then kept.
@@ -162,12 +178,23 @@ class Training {
       fail_not_finite(fmt::format("parameter {} contains NaN or infinity after step {}", name,
                                   trainer_.steps()));
     }
-    trainer_.save(path("model.safetensors"));
+    metrics_.sync();
+    trainer_.save(path(RunFile::kModel));
     saved_step_ = trainer_.steps();
+    saved_at_ = now();
   }
 
+  // Saves the model within an epoch.
+  void checkpoint() {
+    const std::int64_t step = trainer_.steps();
+    if (step == saved_step_) return;
+    metrics_.write(PauseLine{step, epoch_of(step), loss_sum_, seconds_});
+    save();
+  }
+
+  // Throws Interrupted if a signal is caught.
   void test() {
-    const std::vector<float> values = predictor_.log_probabilities(data_.test);
+    const std::vector<float> values = predictor_.log_probabilities(data_.test, check_interrupted);
     evaluation_ = evaluate(values, data_.test.labels, run_.task.classes());
   }
 
@@ -194,29 +221,24 @@ class Training {
 
   int stop() {
     progress_.finish();
-    const std::int64_t step = trainer_.steps();
-    if (step != saved_step_) {
-      metrics_.write(PauseLine{step, epoch_of(step), loss_sum_, seconds_});
-      save();
-    }
-    fmt::print("stopped after step {} of {}; saved; resume with: tg train --resume {}\n", step,
-               run_.total_steps(), shell_word(folder_));
-    std::fflush(stdout);
+    checkpoint();
+    progress_.print(
+        fmt::format("stopped after step {} of {}; saved; resume with: tg train --resume {}",
+                    trainer_.steps(), run_.total_steps(), shell_word(folder_)));
     return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
   }
 
   int complete() {
     progress_.finish();
     if (!evaluation_) test();
-    const History history =
-        rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // drops pauses
+    const History history = rewind_metrics(path(RunFile::kMetrics), trainer_.steps(), true);
     const std::vector<std::string> pictures =
         write_pictures(folder_, run_, history, data_.test, *evaluation_);
     fmt::print("test accuracy {:.2f} % after {:.1f} s of training\n", evaluation_->accuracy() * 100,
                seconds_);
     std::string files = "model.safetensors, metrics.jsonl, run.json";
     for (const std::string& name : pictures) files += ", " + name;
-    fmt::print("{}: {}\n", folder_, files);
+    fmt::print("{}: {}\n", printable(folder_), files);
     std::fflush(stdout);
     return 0;
   }
@@ -230,6 +252,8 @@ class Training {
   Predictor predictor_;
   Metrics metrics_;
   std::int64_t last_step_;
+  double checkpoint_seconds_;
+  double saved_at_ = now();
   Progress progress_;
   std::optional<Evaluation> evaluation_;
   ShownLoss shown_loss_;
@@ -251,16 +275,18 @@ int start(const TrainArguments& arguments) {
   NewRunFolder made(folder, arguments.force);
   NetTrainer trainer = compile_training(run, arguments.device);
   upload(trainer, run.task, data.train);
-  trainer.save(made.path("model.safetensors"));
-  write_file_atomically(made.path("metrics.jsonl"), std::string_view());
-  write_file_atomically(made.path("run.json"), run_json(run));
+  trainer.save(made.path(RunFile::kModel));
+  write_file_atomically(made.path(RunFile::kMetrics), std::string_view());
+  write_file_atomically(made.path(RunFile::kRun), run_json(run));
+  catch_interrupts();
   made.publish();
   print_head(run, trainer, data, folder);
-  return Training(run, folder, trainer, data, {}, arguments.stop_after).go();
+  return Training(run, folder, trainer, data, {}, arguments).go();
 }
 
 int resume(const TrainArguments& arguments) {
   const std::string& folder = arguments.resume;
+  const FileLock lock = lock_run(folder);
   Run run = read_run(folder);
   if (!arguments.data.empty()) {
     run.data = fs::absolute(arguments.data).lexically_normal().string();
@@ -274,21 +300,22 @@ int resume(const TrainArguments& arguments) {
   }
   NetTrainer trainer = compile_training(run, arguments.device);
   upload(trainer, run.task, data.train);
-  trainer.load((fs::path(folder) / "model.safetensors").string());
+  trainer.load(run_path(folder, RunFile::kModel));
   if (trainer.steps() > run.total_steps()) {
     throw IoError(fmt::format("{}: the model has {} steps; expected at most {}", folder,
                               trainer.steps(), run.total_steps()));
   }
-  History history = rewind_metrics((fs::path(folder) / "metrics.jsonl").string(), trainer.steps());
+  catch_interrupts();
+  History history = rewind_metrics(run_path(folder, RunFile::kMetrics), trainer.steps());
   print_head(run, trainer, data, folder);
   fmt::print("resuming after step {} of {}\n", trainer.steps(), run.total_steps());
-  return Training(run, folder, trainer, data, std::move(history), arguments.stop_after).go();
+  print_dropped(history, trainer.steps());
+  return Training(run, folder, trainer, data, std::move(history), arguments).go();
 }
 
 }  // namespace
 
 int train(const TrainArguments& arguments) {
-  catch_interrupts();
   return arguments.resume.empty() ? start(arguments) : resume(arguments);
 }
 

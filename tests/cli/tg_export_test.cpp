@@ -33,9 +33,18 @@ HostTensor first_row(const HostTensor& x) {
   return HostTensor::from({1, x.shape[1]}, values);
 }
 
-// With an open batch, and with the one of x.
+// A StringStringEntryProto of at most 127 bytes: field 1 is the key, field 2 the value.
+std::string metadata_entry(const std::string& key, const std::string& value) {
+  const auto field = [](char tag, const std::string& text) {
+    return std::string(1, tag) + static_cast<char>(text.size()) + text;
+  };
+  return field('\x0a', key) + field('\x12', value);
+}
+
+// With an open batch, and with the one of x. `metadata` is in the files.
 void check_export(const TestFolder& folder, const std::string& file, std::int64_t classes,
-                  const HostTensor& x, const std::string& inputs) {
+                  const HostTensor& x, const std::string& inputs,
+                  const std::map<std::string, std::string>& metadata) {
   testing::OnnxRuntime runtime("tg");
   const HostTensor y = predicted(folder, file, classes);
   const auto exported = [&](const std::string& model, std::vector<std::string> options,
@@ -45,6 +54,9 @@ void check_export(const TestFolder& folder, const std::string& file, std::int64_
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_NE(result.out.find("x f32[" + batch + "," + inputs), std::string::npos) << result.out;
     runtime.expect(model, {{"x", x}}, {{"log_probabilities", y}});
+    const std::string bytes = read_text(runtime.path(model));
+    for (const auto& [key, value] : metadata)
+      EXPECT_NE(bytes.find(metadata_entry(key, value)), std::string::npos) << key;
   };
   const std::string batch = std::to_string(x.shape[0]);
   exported("fixed", {"--batch", batch}, batch);
@@ -66,7 +78,8 @@ TEST(TgExport, of_images_takes_pixels) {
     x.push_back(pixels.back());
   }
   write_idx(folder.path() / "two", {2, 5, 5}, pixels);
-  check_export(folder, "two", 3, HostTensor::from({2, 25}, x), "25] (pixels from 0 to 255)");
+  check_export(folder, "two", 3, HostTensor::from({2, 25}, x), "25] (pixels from 0 to 255)",
+               {{"class_names", R"(["0","1","2"])"}, {"image_shape", "[5,5]"}});
 }
 
 TEST(TgExport, of_a_table_takes_its_columns) {
@@ -77,7 +90,10 @@ TEST(TgExport, of_a_table_takes_its_columns) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   write_text(folder.path() / "new.csv", "width,height\n1.5,2\n7,8.25\n4,0.5\n");
   const std::vector<float> x = {1.5F, 2, 7, 8.25F, 4, 0.5F};
-  check_export(folder, "new.csv", 2, HostTensor::from({3, 2}, x), "2] (columns as in the table)");
+  check_export(folder, "new.csv", 2, HostTensor::from({3, 2}, x), "2] (columns as in the table)",
+               {{"class_names", R"(["large","small"])"},
+                {"feature_names", R"(["width","height"])"},
+                {"label_name", "kind"}});
 }
 
 // tests/web runs what it writes.

@@ -68,8 +68,8 @@ lm::SavedModel model_of_pairs() {
 class TgLmGenerate : public ::testing::Test {
  protected:
   TgLmGenerate() {
-    lm::save_model(folder / "pairs.safetensors", model_of_pairs());
-    greedy = written({"--temperature", "0"});
+    lm::save_model(folder_ / "pairs.safetensors", model_of_pairs());
+    greedy_ = written({"--temperature", "0"});
   }
 
   // What the tool writes behind "a".
@@ -77,7 +77,7 @@ class TgLmGenerate : public ::testing::Test {
     OptionWords words = {"lm", "generate", "pairs.safetensors", "--device", "cpu",    "--prompt",
                          "a",  "--json",   "--max-tokens",      "20",       "--quiet"};
     words.insert(words.end(), options.begin(), options.end());
-    const ToolResult result = folder.tg(words);
+    const ToolResult result = folder_.tg(words);
     EXPECT_EQ(result.code, 0) << result.err;
     return result.code == 0 ? OptionLine::parse(result.out)["tokens"].get<OptionTokens>()
                             : OptionTokens();
@@ -88,16 +88,16 @@ class TgLmGenerate : public ::testing::Test {
     return generator.generate("a", {.sampling = sampling, .max_tokens = 20}).tokens;
   }
 
-  TestFolder folder;
-  OptionTokens greedy;
+  TestFolder folder_;
+  OptionTokens greedy_;
 };
 
 TEST_F(TgLmGenerate, draws_from_the_likeliest_alone_where_options_leave_no_other) {
-  ASSERT_EQ(greedy.size(), 20U);
-  EXPECT_NE(written({"--temperature", "5"}), greedy);
-  EXPECT_EQ(written({"--temperature", "5", "--top-k", "1"}), greedy);
-  EXPECT_EQ(written({"--temperature", "5", "--top-p", "1e-9"}), greedy);
-  EXPECT_EQ(written({"--temperature", "5", "--min-p", "1"}), greedy);
+  ASSERT_EQ(greedy_.size(), 20U);
+  EXPECT_NE(written({"--temperature", "5"}), greedy_);
+  EXPECT_EQ(written({"--temperature", "5", "--top-k", "1"}), greedy_);
+  EXPECT_EQ(written({"--temperature", "5", "--top-p", "1e-9"}), greedy_);
+  EXPECT_EQ(written({"--temperature", "5", "--min-p", "1"}), greedy_);
 }
 
 TEST_F(TgLmGenerate, draws_as_the_library_does_with_each_option) {
@@ -109,7 +109,7 @@ TEST_F(TgLmGenerate, draws_as_the_library_does_with_each_option) {
     const OptionTokens tokens = written(more);
     EXPECT_EQ(tokens, wanted(sampling)) << option;
     EXPECT_NE(tokens, wanted(hot)) << option << " changes nothing";
-    EXPECT_NE(tokens, greedy) << option;
+    EXPECT_NE(tokens, greedy_) << option;
   };
   EXPECT_EQ(written(words), wanted(hot));
   lm::SamplingOptions each = hot;
@@ -128,7 +128,8 @@ TEST_F(TgLmGenerate, repeats_nothing_at_a_huge_penalty_while_there_is_something_
   std::set<std::int32_t> all(tokens.begin(), tokens.end());
   all.insert(option_letters().encode("a").front());
   EXPECT_EQ(all.size(), 21U);
-  EXPECT_LT(std::set<std::int32_t>(greedy.begin(), greedy.end()).size(), 20U) << "it would repeat";
+  EXPECT_LT(std::set<std::int32_t>(greedy_.begin(), greedy_.end()).size(), 20U)
+      << "it would repeat";
 }
 
 TEST(TgLmTokenizers, bytes_and_pairs_of_them_are_made_of_the_text) {
@@ -267,6 +268,43 @@ TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {
   EXPECT_NEAR(loss({"--context", "32"}), forgetful, 1e-6);
   EXPECT_NEAR(loss({"--batch", "5"}), parts, 1e-6);
   EXPECT_NEAR(loss({"--batch", "5", "--context", "32"}), wanted(5, 32), 1e-6);
+}
+
+// transformers computes perplexity from `tokenizer(text)`: with the tokens of the template.
+TEST(TgLmEval, EncodesTextsAsTransformersUnlessEosIsAskedFor) {
+  const TestFolder folder;
+  lm::SavedModel model = option_model({.layers = {nn::MixerKind::kMamba1}}, option_letters(), 0.3F);
+  OptionLine json = OptionLine::parse(model.tokenizer->to_json());
+  const std::string bos = "a", eos = "b";  // any two tokens of the model
+  const auto id_of = [&](const std::string& token) { return *model.tokenizer->token_to_id(token); };
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single",
+       {{{"SpecialToken", {{"id", bos}, {"type_id", 0}}}},
+        {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+      {"pair", OptionLine::array()},
+      {"special_tokens", {{bos, {{"id", bos}, {"ids", {id_of(bos)}}, {"tokens", {bos}}}}}}};
+  model.tokenizer = Tokenizer::from_json(json.dump());
+  model.tokenizer->set_eos(eos);
+  lm::save_model(folder / "model.safetensors", model);
+  write_text(folder / "text.txt", "dcabdacdbc");
+  const auto evaluated = [&](const OptionWords& options) {
+    OptionWords words = {"lm",  "eval",  "model.safetensors", "--data", "text.txt", "--device",
+                         "cpu", "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    const ToolResult result = folder.tg(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return OptionLine::parse(result.out);
+  };
+  const auto wanted = [&](const std::string& tokens) {
+    lm::TextScorer scorer(model, {.device = {.kind = "cpu"}});
+    return scorer.score(model.tokenizer->encode(tokens, {.add_special_tokens = false})).loss();
+  };
+  const OptionLine plain = evaluated({}), trained = evaluated({"--eos"});
+  EXPECT_EQ(plain["tokens"], 10);
+  EXPECT_NEAR(plain["loss"], wanted("adcabdacdbc"), 1e-6);
+  EXPECT_EQ(trained["tokens"], 10);
+  EXPECT_NEAR(trained["loss"], wanted("dcabdacdbcb"), 1e-6);
 }
 
 TEST(TgLmQuantize, keeps_weights_as_the_type_says) {

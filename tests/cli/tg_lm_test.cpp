@@ -15,6 +15,7 @@
 
 #include "cli/tool.h"
 #include "lm_settings.h"
+#include "tensorgrad/data/npy.h"
 #include "tensorgrad/lm.h"
 
 namespace tensorgrad::test {
@@ -158,6 +159,7 @@ TEST(TgLm, trains_each_architecture) {
       {"mamba2", repeated("mamba2", 6)},
       {"mamba3", repeated("mamba3", 6)},
       {"gpt", repeated("attention mlp", 6)},
+      {"gpt2", repeated("attention mlp", 6)},
       {"hybrid", "mamba1 mlp attention mlp mamba1 mlp mamba1 mlp attention mlp mamba1 mlp"},
       {"jamba", repeated("mamba2 mlp", 3) + " attention mlp " + repeated("mamba2 mlp", 2)},
       {"zamba", repeated("mamba3 mlp", 5) + " attention mlp"}};
@@ -194,6 +196,19 @@ TEST(TgLm, gives_mamba_3_the_norm_that_is_asked_for) {
     EXPECT_EQ(made.weights.contains("backbone.layers.0.mixer.norm.weight"),
               norm != nn::OutNorm::kNone);
   }
+}
+
+TEST(TgLm, TrainsMamba3WithHeavyTails) {
+  const TestFolder folder;
+  write_stories(folder);
+  std::vector<std::string> words = train_lm("run", {"--no-samples", "--decay", "heavy_tail"});
+  set_word(words, "--arch", "mamba3");
+  set_word(words, "--steps", "1");
+  const ToolResult result = folder.tg(words);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const lm::SavedModel made = lm::load_model(folder / "run/model.safetensors");
+  EXPECT_EQ(made.config.mamba3.decay, nn::DecayActivation::kHeavyTail);
+  EXPECT_FALSE(made.weights.contains("backbone.layers.0.mixer.A_bias"));
 }
 
 TEST(TgLm, writes_on_and_scores_texts) {
@@ -237,11 +252,16 @@ TEST(TgLm, writes_on_and_scores_texts) {
   EXPECT_NEAR(score["loss"].get<double>(), lm_lines(folder / "run").back()["loss"].get<double>(),
               0.3);
   write_text(folder / "other.txt", some_story(9, 10));
-  const ToolResult other = folder.tg({"lm", "eval", "run/model.safetensors", "--data", "other.txt",
-                                      "--device", "cpu", "--json", "--chunk", "16"});
+  std::vector<std::string> eval = {"lm",     "eval",      "run/model.safetensors",
+                                   "--data", "other.txt", "--device",
+                                   "cpu",    "--json",    "--chunk",
+                                   "16"};
+  const ToolResult other = folder.tg(eval);
   ASSERT_EQ(other.code, 0) << other.err;
-  // Every character but the first is foretold, and the end of the text; a character is a byte.
-  EXPECT_EQ(LmLine::parse(other.out)["tokens"], some_story(9, 10).size());
+  // Every character but the first is predicted; a character is a byte.
+  EXPECT_EQ(LmLine::parse(other.out)["tokens"], some_story(9, 10).size() - 1);
+  eval.emplace_back("--eos");  // and the end of the text
+  EXPECT_EQ(LmLine::parse(folder.tg(eval).out)["tokens"], some_story(9, 10).size());
 }
 
 TEST(TgLm, keeps_weights_in_fewer_bits_and_scores_them) {
@@ -288,9 +308,25 @@ TEST(TgLm, imports_other_libraries_models) {
   EXPECT_EQ(again.config.mamba.discretization, Discretization::kEuler);
   for (const auto& [name, tensor] : model.weights)
     EXPECT_EQ(again.weights.at(name).bytes, tensor.bytes) << name;
+  const ToolResult exported = folder.tg({"lm", "export", "mamba.safetensors", "-o", "there"});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const lm::SavedModel there = lm::load_pretrained(folder / "there");
+  for (const auto& [name, tensor] : model.weights)
+    EXPECT_EQ(there.weights.at(name).bytes, tensor.bytes) << name;
+  const ToolResult onnx = folder.tg({"lm", "export", "mamba.safetensors", "-o", "m.onnx"});
+  ASSERT_EQ(onnx.code, 0) << onnx.err;
+  EXPECT_NE(onnx.out.find("logits f32[1,length,23]"), std::string::npos) << onnx.out;
+  EXPECT_GT(fs::file_size(folder / "m.onnx"), fs::file_size(folder / "mamba.safetensors"));
   const ToolResult none = folder.tg({"lm", "import", "nothing", "-o", "x"});
   EXPECT_EQ(none.code, 1);
   EXPECT_NE(none.err.find("nothing"), std::string::npos) << none.err;
+  const ToolResult file = folder.tg({"lm", "import", fixture + "/model.safetensors", "-o", "x"});
+  EXPECT_EQ(file.code, 1);
+  EXPECT_NE(file.err.find("is a file; expected the folder that holds it"), std::string::npos)
+      << file.err;
+  const ToolResult used = folder.tg({"lm", "generate", fixture, "--device", "cpu"});
+  EXPECT_EQ(used.code, 1);
+  EXPECT_NE(used.err.find("convert it with `tg lm import "), std::string::npos) << used.err;
 }
 
 TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
@@ -501,6 +537,46 @@ TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
   EXPECT_NE(score.err.find("the run has no validation text"), std::string::npos) << score.err;
 }
 
+TEST(TgLm, EmbedsTexts) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder.tg(train_lm("run", {"--no-samples", "--stop-after", "1"})).code, 128 + SIGINT);
+  write_text(folder / "lines.txt", "the cat\nin town\r\n");
+  const ToolResult lines =
+      folder.tg({"lm", "embed", "run", "--device", "cpu", "--text", "the", "--lines", "lines.txt"});
+  ASSERT_EQ(lines.code, 0) << lines.err;
+  std::istringstream in(lines.out);
+  std::vector<float> rows;
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(in, line);) {
+    const LmLine row = LmLine::parse(line);
+    texts.push_back(row["text"]);
+    EXPECT_EQ(row["tokens"], texts.back().size());
+    for (const auto& value : row["embedding"]) rows.push_back(value);
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{"the", "the cat", "in town"}));
+  const std::vector<std::string> words = {"lm",        "embed",   "run", "--device",
+                                          "cpu",       "--text",  "the", "--lines",
+                                          "lines.txt", "--batch", "2",   "--out"};
+  const auto saved = [&](const std::string& file, const std::string& pooling) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {file, "--pooling", pooling});
+    const ToolResult made = folder.tg(all);
+    EXPECT_EQ(made.code, 0) << made.err;
+    EXPECT_EQ(made.out, "wrote " + file + ": f32[3,16]\n");
+    return read_npy(folder / file).floats();
+  };
+  const std::vector<float> means = saved("means.npy", "mean"), last = saved("last.npy", "last");
+  ASSERT_EQ(means.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_NEAR(means[i], rows[i], 1e-6);
+  EXPECT_NE(means, last);
+  const ToolResult long_text =
+      folder.tg({"lm", "embed", "run", "--device", "cpu", "--text", std::string(65, 't')});
+  EXPECT_EQ(long_text.code, 1);
+  EXPECT_NE(long_text.err.find("embed: text 0: expected at most 64 tokens"), std::string::npos)
+      << long_text.err;
+}
+
 TEST(TgLm, names_what_is_wrong) {
   const TestFolder folder;
   write_stories(folder);
@@ -509,10 +585,15 @@ TEST(TgLm, names_what_is_wrong) {
     EXPECT_EQ(result.code, code) << result.err;
     EXPECT_NE((result.err + result.out).find(what), std::string::npos) << result.err << result.out;
   };
-  says({"lm"}, 2, "train, generate, eval, import or quantize");
+  says({"lm"}, 2, "train, generate, eval, embed, import, export or quantize");
   says({"lm", "train"}, 2, "TEXT or --resume");
+  says({"lm", "embed", "x"}, 2, "--text or --lines");
+  says({"lm", "embed", "x", "--text", "a", "-o", "a.csv"}, 2, "expected a .npy file, got a.csv");
   says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
   says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");
+  says({"lm", "train", "stories", "--arch", "gpt2", "--length", "32", "--context", "31"}, 2,
+       "--context: expected at least --length 32 for gpt2, which has an embedding for each "
+       "position");
   says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "expected bpe:N with N from 257");
   says({"lm", "train", "stories", "--length", "100000"}, 1,
        "expected a text of at least 100000 tokens");
@@ -526,6 +607,8 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "stories", "--train-only-bc"}, 2, "--train-only-bc: requires --from");
   says({"lm", "train", "stories", "--out-norm", "before_gate"}, 2,
        "applies only to Mamba-3 layers; hybrid has none");
+  says({"lm", "train", "stories", "--decay", "heavy_tail"}, 2,
+       "--decay: applies only to Mamba-3 layers; hybrid has none");
   says({"lm", "train", "stories", "--arch", "mamba3", "--out-norm", "some"}, 2,
        "some not in {after_gate,before_gate,none}");
   says({"lm", "train", "stories", "--prompt", "Zo\xc3\xab"}, 1, "--prompt: tokenizer: ");

@@ -214,6 +214,37 @@ TEST(TgTrain, learns_a_table) {
   EXPECT_EQ(labelled.out, plain.out) << labelled.err;
 }
 
+// f32 has 24 bits: these times would be one number.
+TEST(TgTrain, learns_from_times_that_differ_little) {
+  const TestFolder folder;
+  std::string text = "time,kind\n";
+  for (int i = 0; i < 300; ++i) {
+    text += std::to_string(1'700'000'000 + i % 60) + (i % 60 < 30 ? ",early\n" : ",late\n");
+  }
+  write_text(folder / "times.csv", text);
+  const ToolResult result =
+      folder.tg({"train", "--data", "times.csv", "--out", "run", "--device", "cpu", "--hidden", "8",
+                 "--epochs", "40", "--batch", "16", "--lr", "0.05"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("\nheader  line 1\n"), std::string::npos) << result.out;
+  EXPECT_GE(metrics_of(folder / "run").back()["test_accuracy"], 0.95);
+}
+
+TEST(TgTrain, takes_line_1_for_what_the_option_says) {
+  const TestFolder folder;
+  write_text(folder / "things.csv", "3,1,bird\n1,2,cat\n2,3,dog\n3,4,cat\n4,5,dog\n5,6,bird\n");
+  const auto says = [&](const char* header) {
+    return folder
+        .tg({"train", "--data", "things.csv", "--out", "run", "--force", "--device", "cpu",
+             "--epochs", "1", "--header", header})
+        .out;
+  };
+  EXPECT_NE(says("auto").find("\nheader  none, line 1 is data\n"), std::string::npos);
+  EXPECT_NE(says("no").find("\nheader  none, line 1 is data\n"), std::string::npos);
+  EXPECT_NE(says("yes").find("\nheader  line 1\n"), std::string::npos);
+  EXPECT_EQ(folder.tg({"eval", "--run", "run", "--device", "cpu"}).code, 0);
+}
+
 TEST(TgTrain, a_label_column_that_was_not_named_is_hinted_at) {
   const TestFolder folder;
   const std::string words = table_text();
@@ -288,7 +319,13 @@ TEST(TgTrain, what_a_killed_run_wrote_after_its_model_is_done_again) {
   const std::string metrics = folder / "parts/metrics.jsonl";
   write_text(metrics, read_text(metrics) + R"({"kind":"step","step":15,"epoch":3,"loss":9})" +
                           "\n" + R"({"kind":"st)");
-  ASSERT_EQ(folder.tg({"train", "--resume", "parts", "--device", "cpu"}).code, 0);
+  const ToolResult resumed = folder.tg({"train", "--resume", "parts", "--device", "cpu"});
+  ASSERT_EQ(resumed.code, 0);
+  EXPECT_NE(
+      resumed.out.find("\ndropped 1 line of metrics.jsonl after step 14, and the last line of "
+                       "metrics.jsonl, which was incomplete\n"),
+      std::string::npos)
+      << resumed.out;
   EXPECT_EQ(timeless(metrics_of(folder / "whole")), timeless(metrics_of(folder / "parts")));
 }
 
@@ -297,7 +334,8 @@ TEST(TgTrain, interrupts_save_and_can_go_on) {
   write_image_folder(folder.path() / "images");
   std::vector<std::string> arguments = train_images("run");
   arguments[8] = "1000000";
-  for (const auto& [number, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+  for (const auto& [number, code] :
+       {std::pair(SIGINT, 130), std::pair(SIGTERM, 143), std::pair(SIGHUP, 129)}) {
     ToolProcess tool(arguments, folder.path());
     const auto before = read_text(folder / "run/metrics.jsonl").size();
     for (int i = 0; i < 1000 && read_text(folder / "run/metrics.jsonl").size() <= before; ++i) {

@@ -31,6 +31,7 @@ class ToolCommand {
     argv_.push_back(nullptr);
   }
   [[noreturn]] void become_it() const {
+    std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and so would the tool
     ::execv(TENSORGRAD_TG, argv_.data());
     ::_exit(127);
   }
