@@ -146,7 +146,7 @@ void draw(const sample::Options& options, tg::CompiledFunction& next) {
         drawing.text(left + at, top - 6, label, {.anchor = "middle"});
         drawing.text(left - 8, top + at + 4, label, {.anchor = "end"});
         for (int j = 0; j < kLength; ++j) {
-          const auto k = static_cast<std::size_t>((head * kLength + i) * kLength + j);
+          const auto k = (static_cast<std::size_t>(head) * kLength + i) * kLength + j;
           drawing.rect({left + kCell * j, top + kCell * i, kCell, kCell},
                        sample::shade("#0072b2", j > i ? 0 : weights[k]), "#e9ecef");
         }

@@ -126,7 +126,8 @@ void draw_digit(int digit, sample::Random& random, std::uint8_t* pixels) {
     }
   }
   for (int i = 0; i < kPixels; ++i) {
-    const Point at{static_cast<float>(i % kSide) + 0.5F, static_cast<float>(i / kSide) + 0.5F};
+    const int row = i / kSide, column = i % kSide;
+    const Point at{static_cast<float>(column) + 0.5F, static_cast<float>(row) + 0.5F};
     float nearest = 1e9F;
     for (const Stroke& stroke : strokes) {
       for (std::size_t k = 1; k < stroke.size(); ++k)
@@ -174,8 +175,9 @@ std::vector<std::uint8_t> read_drawing(const std::string& path) {
   const double scale = std::max(width, height) / kBox;  // pixels of the file in one
   std::vector<std::uint8_t> pixels(kPixels);
   for (int i = 0; i < kPixels; ++i) {  // the mean of what a pixel covers
-    const double x = static_cast<double>(left) + width / 2 + (i % kSide - kSide / 2) * scale;
-    const double y = static_cast<double>(top) + height / 2 + (i / kSide - kSide / 2) * scale;
+    const int row = i / kSide - kSide / 2, column = i % kSide - kSide / 2;
+    const double x = static_cast<double>(left) + width / 2 + column * scale;
+    const double y = static_cast<double>(top) + height / 2 + row * scale;
     const auto x0 = static_cast<std::int64_t>(std::floor(x)),
                y0 = static_cast<std::int64_t>(std::floor(y));
     const auto size = std::max<std::int64_t>(1, std::lround(scale));
@@ -199,7 +201,8 @@ void draw(const sample::Options& options, const std::vector<std::uint8_t>& pixel
   drawing.text(30, 32, "What the network sees", {.size = 15, .bold = true});
   for (int i = 0; i < kPixels; ++i) {
     const double value = pixels[static_cast<std::size_t>(i)] / 255.0;
-    drawing.rect({30 + kCell * (i % kSide), kTop + kCell * (i / kSide), kCell, kCell},
+    const int row = i / kSide, column = i % kSide;
+    drawing.rect({30 + kCell * column, kTop + kCell * row, kCell, kCell},
                  sample::shade("#212529", value), "#f1f3f5", 0.5);
   }
   drawing.text(370, 32, "What it takes it for", {.size = 15, .bold = true});

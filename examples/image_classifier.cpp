@@ -201,7 +201,7 @@ bool learn(const sample::Options& options) {
        .clip_grad_norm = 1,
        .seed = 1,
        .device = options.device});
-  const auto in_head = static_cast<std::size_t>((kWidth + 1) * data.classes);
+  const auto in_head = static_cast<std::size_t>(kWidth + 1) * data.classes;
   if (sample::count_parameters(trainer) != kBody + in_head) throw tg::UserError("a wrong model");
   if (!options.weights.empty()) import_body(trainer, options.weights);
   const tg::FunctionOptions images{.inputs = {{"x", {kBatch, data.bytes() / 4}, tg::u32}}};

@@ -50,7 +50,7 @@ void show(const sample::Options& options, const std::vector<float>& chances,
     drawing.text(kLeft - 12, kTop + at + 4, label(i), {.anchor = "middle"});
     for (int j = 0; j < kLetters; ++j) {
       drawing.rect({kLeft + kCell * j, kTop + kCell * i, kCell, kCell},
-                   sample::shade("#0072b2", chances[static_cast<std::size_t>(i * kLetters + j)]),
+                   sample::shade("#0072b2", chances[static_cast<std::size_t>(i) * kLetters + j]),
                    "#f1f3f5");
     }
   }
@@ -328,7 +328,7 @@ double learn_decoder(const sample::Options& options, const Names& names, sample:
   const double loss = loss_on(test, names.held_out);
   std::vector<std::int32_t> begun(kLetters * kLength);  // a name's first letter is at 1
   for (int letter = 0; letter < kLetters; ++letter)
-    begun[static_cast<std::size_t>(letter * kLength + 1)] = letter;
+    begun[static_cast<std::size_t>(letter) * kLength + 1] = letter;
   const std::vector<float> all = next({{"text", begun}}).floats();
   std::vector<float> chances;
   for (int letter = 0; letter < kLetters; ++letter) {

@@ -149,13 +149,15 @@ void draw(const sample::Options& options, Judge& judge) {
   sample::Drawing drawing(3 * 260 + 20, 2 * 275 + 15);
   for (std::size_t i = 0; i < std::size(kPositions); ++i) {
     const auto& [title, cells] = kPositions[i];
-    const double left = 30 + 260 * static_cast<double>(i % 3),
-                 top = 45 + 275 * static_cast<double>(i / 3);
+    const std::size_t across = i % 3, down = i / 3;
+    const double left = 30 + 260 * static_cast<double>(across),
+                 top = 45 + 275 * static_cast<double>(down);
     drawing.text(left, top - 12, title, {.size = 15, .bold = true});
     const std::vector<float> worth = judge({read_board(cells)});
     const int chosen = best(worth.data());
     for (int cell = 0; cell < kMoves; ++cell) {
-      const double x = left + kCell * (cell % 3), y = top + kCell * (cell / 3);
+      const int row = cell / 3, column = cell % 3;
+      const double x = left + kCell * column, y = top + kCell * row;
       const double value = worth[static_cast<std::size_t>(cell)];
       const bool taken = std::isnan(value);
       drawing.rect({x, y, kCell, kCell},
@@ -171,9 +173,9 @@ void draw(const sample::Options& options, Judge& judge) {
         drawing.text(x + kCell / 2, y + 40, text, {.size = 15, .anchor = "middle"});
       }
     }
-    drawing.rect(
-        {left + kCell * (chosen % 3) + 2, top + kCell * (chosen / 3) + 2, kCell - 4, kCell - 4},
-        "none", "#212529", 3);
+    const int row = chosen / 3, column = chosen % 3;
+    drawing.rect({left + kCell * column + 2, top + kCell * row + 2, kCell - 4, kCell - 4}, "none",
+                 "#212529", 3);
   }
   drawing.save(options, "tic_tac_toe.svg");
 }

@@ -44,8 +44,9 @@ std::vector<double> ticks(const Range& range, int count) {
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double part = rough / power, step = power * (part < 1.5 ? 1 : part < 3.5 ? 2 : 5);
   std::vector<double> values;
-  for (double k = std::ceil(range.low / step - 1e-9); k * step <= range.high + 1e-9 * step; ++k)
-    values.push_back(k * step);
+  const double first = std::ceil(range.low / step - 1e-9);
+  const double last = std::floor(range.high / step + 1e-9);
+  for (int i = 0; i <= last - first; ++i) values.push_back((first + i) * step);
   return values;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Data sets and files: images, CSV, IDX, text, tokenizers and weights (safetensors, ONNX, mbjs).
+// Data sets and files: images, CSV, IDX, text, tokenizers and weights (safetensors, NumPy, ONNX,
+// mbjs).
 #pragma once
 
 #include "tensorgrad/data/csv.h"
@@ -8,6 +9,7 @@
 #include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/data/mbjs.h"
+#include "tensorgrad/data/npy.h"
 #include "tensorgrad/data/onnx.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/data/text.h"

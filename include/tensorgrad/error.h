@@ -113,7 +113,8 @@ class DeviceLostError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// Thrown by a call that `abort()` of its trainer or function stopped, while it waited or ran.
+/// Thrown by a call that was stopped while it waited or ran: by `abort()` of its trainer or
+/// function, or while compiling by CompileOptions::progress.
 class AbortedError : public Error {
  public:
   using Error::Error;

@@ -4,6 +4,9 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -18,6 +21,51 @@ using Loc = SourceLocation;
 
 class Trace;
 class Parameter;
+class Tensor;
+
+namespace detail {
+std::ostream& write(std::ostream& out, const Tensor& tensor);
+}
+
+/// Range of an axis, as in Python: from `start` up to but not including `stop`, in steps. Negative
+/// bounds count from the end, and bounds beyond the axis are clamped to it.
+struct Slice {
+  std::optional<std::int64_t> start = std::nullopt;  ///< By default, 0.
+  std::optional<std::int64_t> stop = std::nullopt;   ///< By default, the size of the axis.
+  std::int64_t step = 1;                             ///< At least 1; see flip() for others.
+};
+
+/// Entry of Tensor::operator[]: a number, a Slice, kAll, kEllipsis or kNewAxis. Records the line
+/// where it was created.
+class Index {
+ public:
+  /// What an index does with the axes.
+  enum class Kind { kElement, kSlice, kEllipsis, kNewAxis };
+
+  /// Selects one element of an axis, which the result lacks. A negative number counts from the end.
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Index(T at, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
+      : kind(Kind::kElement), element(static_cast<std::int64_t>(at)), location(loc) {}
+
+  /// Selects a range of an axis.
+  Index(Slice range, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
+      : kind(Kind::kSlice), slice(range), location(loc) {}
+
+  /// Keeps all axes that the other indices leave, or adds an axis of size 1.
+  Index(Kind other, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
+      : kind(other), location(loc) {}
+
+  Kind kind;
+  std::int64_t element = 0;
+  Slice slice;
+  SourceLocation location;
+};
+
+/// Indices of Tensor::operator[]: a whole axis, all remaining axes, a new axis of size 1.
+inline constexpr Slice kAll = {};
+inline constexpr Index::Kind kEllipsis = Index::Kind::kEllipsis;
+inline constexpr Index::Kind kNewAxis = Index::Kind::kNewAxis;
 
 /// Value in the function being traced. It has a shape and an element type, but no elements until
 /// the compiled program runs. A tensor is a cheap handle and is valid until its trace ends. Throws
@@ -45,6 +93,17 @@ class Tensor {
   /// axis is out of range.
   [[nodiscard]] std::int64_t size(int axis, Loc loc = Loc::current()) const;
 
+  /// Returns a part of the tensor, as basic indexing of NumPy. Axes without an index are kept.
+  /// ```cpp
+  /// x[{tg::kEllipsis, -1}]                   // the last element of the last axis
+  /// x[{tg::Slice{1, -1}, tg::kAll, 0}]       // x[1:-1, :, 0]
+  /// x[{tg::Slice{.step = 2}, tg::kNewAxis}]  // x[::2, None]
+  /// ```
+  /// Throws ShapeError if there are more indices than axes or several kEllipsis, an element is out
+  /// of range, or a slice is empty. For an index that is a tensor, see index_select() and gather().
+  Tensor operator[](std::initializer_list<Index> indices) const;
+  Tensor operator[](const Index& index) const { return (*this)[{index}]; }
+
   /// Returns the index of the value in its trace, or -1 for a default-constructed tensor.
   [[nodiscard]] std::int32_t id() const { return id_; }
 
@@ -53,6 +112,12 @@ class Tensor {
 
   /// Returns the serial number of the trace. Unlike the address, it is never reused.
   [[nodiscard]] std::uint64_t serial() const { return serial_; }
+
+  /// Writes element type and shape, for example "f32[64,10]". A tensor has no elements while its
+  /// function is traced; return or capture() it to see them.
+  friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+    return detail::write(out, tensor);
+  }
 
  private:
   Trace* trace_ = nullptr;

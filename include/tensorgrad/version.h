@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Version of the library.
+// Version of the library, and attributes of its declarations.
 #pragma once
 
 /// Major version.
@@ -18,3 +18,13 @@
 /// that a program built against another ABI fails to link. Source code uses `tensorgrad::Tensor`;
 /// only symbol names contain the ABI.
 #define TENSORGRAD_ABI v0_2
+
+/// Marks a parameter whose memory the result refers to, so that clang warns if that is a temporary.
+#if defined(__has_cpp_attribute)
+#if __has_cpp_attribute(clang::lifetimebound)
+#define TENSORGRAD_LIFETIMEBOUND [[clang::lifetimebound]]
+#endif
+#endif
+#ifndef TENSORGRAD_LIFETIMEBOUND
+#define TENSORGRAD_LIFETIMEBOUND
+#endif

@@ -192,7 +192,7 @@ Tensor tanhshrink(Tensor x, Loc loc) {
 
 Tensor threshold(Tensor x, double bound, double value, Loc loc) {
   const Composite composite("threshold", loc);
-  return where(gt(x, bound), x, value);
+  return where(le(x, bound) && !isnan(x), value, x);
 }
 
 Tensor glu(Tensor x, int axis, Loc loc) {
@@ -267,9 +267,10 @@ Tensor alpha_dropout(Tensor x, double p, Loc loc) {
   const std::optional<Tensor> keep = kept("alpha_dropout", x.shape(), p, loc);
   if (!keep) return x;
   if (p == 1) return where(*keep, x, 0.0);
+  const Narrowing narrowed(x);
   const double low = -kSeluAlpha * kSeluScale;
   const double a = 1 / std::sqrt((1 - p) * (1 + p * low * low));
-  return a * where(*keep, x, low) - a * p * low;
+  return narrowed(a * where(*keep, x, low) - a * p * low);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "tensorgrad/ops.h"
 
@@ -396,23 +397,133 @@ Tensor take_along_dim(Tensor x, Tensor index, int axis, Loc loc) {
   return gather(wide, static_cast<int>(d), broadcast_to(index, common, loc), loc);
 }
 
-// Of the positions of index that hold a place, the largest plus 1; 0 where none does.
-Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
-  const Composite composite("scatter", loc);
-  const int d = axis_of("scatter", axis, x, loc);
-  Shape expected = x.shape();
-  if (index.rank() == x.rank()) expected[static_cast<size_t>(d)] = index.size(d);
-  if (index.shape() != expected || source.shape() != expected) {
-    throw ShapeError("scatter: index and source must match x " + to_string(x.shape()) +
-                         " except on axis " + std::to_string(axis) + ", got " +
-                         to_string(index.shape()) + " and " + to_string(source.shape()),
+namespace {
+
+// Returns the axis.
+int check_scatter(const char* op, const Tensor& x, int axis, const Tensor& index,
+                  const Tensor& source, Loc loc) {
+  const int d = axis_of(op, axis, x, loc);
+  if (index.dtype() != DType::kI32 && index.dtype() != DType::kU32) {
+    throw DtypeError(std::string(op) + ": expected an i32 or u32 index, got " +
+                         std::string(to_string(index.dtype())),
                      loc);
   }
-  Shape pairs = expected;  // [.., place, position, ..]
-  pairs.insert(pairs.begin() + d, x.size(d));
+  Shape expected = x.shape();
+  if (index.rank() == x.rank()) expected[static_cast<size_t>(d)] = index.size(d);
+  if (index.shape() == expected && source.shape() == expected) return d;
+  throw ShapeError(std::string(op) + ": index and source must match x " + to_string(x.shape()) +
+                       " except on axis " + std::to_string(axis) + ", got " +
+                       to_string(index.shape()) + " and " + to_string(source.shape()),
+                   loc);
+}
+
+// Lines are compared place by place where one side has no more elements; else they are sorted.
+constexpr std::int64_t kFewPlaces = 64;
+
+// For each of `size` places along axis d, the last position of `index` that holds it, plus 1; 0
+// where none does. By all pairs of a place and a position.
+Tensor last_of_pairs(Tensor index, int d, std::int64_t size, Loc loc) {
+  Shape pairs = index.shape();  // [.., place, position, ..]
+  pairs.insert(pairs.begin() + d, size);
   const Tensor hits = eq(unsqueeze(index, d, loc), iota(pairs, d, index.dtype(), loc));
-  const Tensor last = max(where(hits, iota(pairs, d + 1, i32, loc) + 1, 0), d + 1, false, loc);
+  return max(where(hits, iota(pairs, d + 1, i32, loc) + 1, 0), d + 1, false, loc);
+}
+
+// The same by a stable sort, in which each place looks for the last position that holds no later
+// place, by halves.
+Tensor last_of_sorted(Tensor index, int d, std::int64_t size, Loc loc) {
+  const std::int64_t count = index.size(d);
+  const Tensor order = argsort(index, d, false, loc), sorted = gather(index, d, order, loc);
+  Shape places = index.shape();
+  places[static_cast<size_t>(d)] = size;
+  const Tensor place = iota(places, d, index.dtype(), loc);
+  Tensor found = full(places, 0, i32, loc);  // positions that hold no later place
+  std::int64_t step = 1;
+  while (step * 2 <= count) step *= 2;
+  for (; step > 0; step /= 2) {
+    const Tensor next = found + step;
+    const Tensor least = gather(sorted, d, minimum(next, count) - 1, loc);
+    found = where(le(next, count) && le(least, place), next, found);
+  }
+  const Tensor last = maximum(found, 1) - 1;
+  const Tensor hit = gt(found, 0) && eq(gather(sorted, d, last, loc), place);
+  return where(hit, gather(order, d, last, loc) + 1, 0);
+}
+
+}  // namespace
+
+Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
+  const Composite composite("scatter", loc);
+  const int d = check_scatter("scatter", x, axis, index, source, loc);
+  const bool few = std::min(x.size(d), index.size(d)) <= kFewPlaces;
+  const Tensor last =
+      few ? last_of_pairs(index, d, x.size(d), loc) : last_of_sorted(index, d, x.size(d), loc);
   return where(gt(last, 0), gather(source, d, last - 1, loc), x);
+}
+
+namespace {
+
+// Of elements with the same target scatter() takes the last, which is the largest if they are
+// sorted.
+Tensor scatter_largest(Tensor x, int d, Tensor index, Tensor source, bool largest, Loc loc) {
+  const Tensor order = argsort(source, d, !largest, loc);
+  const Tensor best =
+      scatter(x, d, gather(index, d, order, loc), gather(source, d, order, loc), loc);
+  return largest ? maximum({x, loc}, {best, loc}) : minimum({x, loc}, {best, loc});
+}
+
+Tensor scatter_extreme(const char* op, Tensor x, int axis, Tensor index, Tensor source,
+                       bool largest, Loc loc) {
+  const Composite composite(op, loc);
+  const int d = check_scatter(op, x, axis, index, source, loc);
+  const Narrowing narrowed(std::vector<Tensor*>{&x, &source});
+  const DType dtype = x.dtype();
+  if ((dtype != f32 && dtype != i32 && dtype != u32) || source.dtype() != dtype) {
+    throw DtypeError(std::string(op) + ": expected f32, f16, i32 or u32 for x and source, got " +
+                         std::string(to_string(dtype)) + " and " +
+                         std::string(to_string(source.dtype())),
+                     loc);
+  }
+  // NaN, the largest of a sort, is also the least.
+  const bool negated = !largest && dtype == f32;
+  return narrowed(negated ? -scatter_largest(-x, d, index, -source, true, loc)
+                          : scatter_largest(x, d, index, source, largest, loc));
+}
+
+}  // namespace
+
+Tensor scatter_max(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
+  return scatter_extreme("scatter_max", x, axis, index, source, true, loc);
+}
+Tensor scatter_min(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
+  return scatter_extreme("scatter_min", x, axis, index, source, false, loc);
+}
+
+Tensor segment_softmax(Tensor x, Tensor segments, std::int64_t count, int axis, Loc loc) {
+  const Composite composite("segment_softmax", loc);
+  const Narrowing narrowed(x);
+  const int d = axis_of("segment_softmax", axis, x, loc);
+  const Tensor index = along_axis("segment_softmax", segments, x.shape(), d, loc);
+  if (segments.size(0) != x.size(d)) {
+    throw ShapeError("segment_softmax: expected a segment for each of the " +
+                         std::to_string(x.size(d)) + " elements of axis " + std::to_string(axis) +
+                         " of " + to_string(x.shape()) + ", got " +
+                         std::to_string(segments.size(0)),
+                     loc);
+  }
+  if (count < 1) {
+    throw ShapeError(
+        "segment_softmax: expected a count of at least 1, got " + std::to_string(count), loc);
+  }
+  Shape shape = x.shape();
+  shape[static_cast<size_t>(d)] = count;
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  const Tensor most = gather(
+      scatter_max(full(shape, kLowest, f32, loc), d, index, detach({x, loc}), loc), d, index, loc);
+  const Tensor powers = exp(x - where(eq(most, kLowest), 0.0, most));
+  const Tensor sums = scatter_add(zeros(shape, f32, loc), d, index, powers, loc);
+  const Tensor known = index.dtype() == u32 ? lt(index, count) : ge(index, 0) && lt(index, count);
+  return narrowed(where(known, powers / where(known, gather(sums, d, index, loc), 1.0), 0.0));
 }
 
 Tensor index_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {

@@ -7,27 +7,6 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 
-CopiedFeed::CopiedFeed(const Feed& feed) {
-  for (const auto& [name, value] : feed) {
-    Value& copy = values_.emplace(name, Value{value, {}, {}}).first->second;
-    if (value.on_device) continue;
-    const auto* first = static_cast<const std::byte*>(value.data);
-    copy.bytes.assign(first, first + value.count * element_bytes(value.dtype));
-    if (value.shape != nullptr) copy.shape = *value.shape;
-  }
-}
-
-Feed CopiedFeed::feed() const {
-  Feed feed;
-  for (const auto& [name, value] : values_) {
-    FeedValue& given = feed.emplace(name, value.given).first->second;
-    if (given.on_device) continue;
-    given.data = value.bytes.data();
-    given.shape = value.shape ? &*value.shape : nullptr;
-  }
-  return feed;
-}
-
 void queue_call(TrainerImpl& trainer, std::shared_ptr<FutureBase> state, std::function<void()> run,
                 Executor* executor, const SourceLocation& location) {
   queue_call_of(trainer, std::move(state), std::move(run), executor, location);
@@ -35,12 +14,12 @@ void queue_call(TrainerImpl& trainer, std::shared_ptr<FutureBase> state, std::fu
 
 }  // namespace detail
 
-Future<StepResult> Stepper::step_async(const Feed& inputs, const StepOptions& options,
+Future<StepResult> Stepper::step_async(const FeedView& inputs, const StepOptions& options,
                                        Executor* executor, Loc loc) {
   return detail::queued(
       trainer_, executor, loc,
-      [index = index_, kept = detail::CopiedFeed(inputs), options](detail::TrainerImpl& trainer) {
-        return trainer.objective(index).step(kept.feed(), options);
+      [index = index_, kept = Feed(inputs), options](detail::TrainerImpl& trainer) {
+        return trainer.objective(index).step(kept, options);
       });
 }
 Future<std::vector<float>> Stepper::run_async(int count, Executor* executor, Loc loc) {
@@ -69,20 +48,19 @@ Future<NamedTensors> TrainerBase::download_optimizer_async(Executor* executor, L
                         [](detail::TrainerImpl& trainer) { return trainer.download_optimizer(); });
 }
 
-Future<NamedTensors> CompiledFunction::run_async(const Feed& inputs, const StepOptions& options,
+Future<NamedTensors> CompiledFunction::run_async(const FeedView& inputs, const StepOptions& options,
                                                  Executor* executor, Loc loc) {
-  return detail::queued(
-      impl_, executor, loc,
-      [kept = detail::CopiedFeed(inputs), options](detail::CompiledFunctionImpl& function) {
-        return function.run(kept.feed(), options);
-      });
+  return detail::queued(impl_, executor, loc,
+                        [kept = Feed(inputs), options](detail::CompiledFunctionImpl& function) {
+                          return function.run(kept, options);
+                        });
 }
-Future<HostTensor> CompiledFunction::call_async(const Feed& inputs, Executor* executor, Loc loc) {
-  return detail::queued(
-      impl_, executor, loc,
-      [kept = detail::CopiedFeed(inputs)](detail::CompiledFunctionImpl& function) {
-        return function.call(kept.feed());
-      });
+Future<HostTensor> CompiledFunction::call_async(const FeedView& inputs, Executor* executor,
+                                                Loc loc) {
+  return detail::queued(impl_, executor, loc,
+                        [kept = Feed(inputs)](detail::CompiledFunctionImpl& function) {
+                          return function.call(kept);
+                        });
 }
 Future<std::map<std::string, HostTensor>> CompiledFunction::download_params_async(
     Executor* executor, Loc loc) const {

@@ -2,36 +2,15 @@
 // What the asynchronous calls of trainers and functions have in common.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "api/at_line.h"
 #include "api/turns.h"
 #include "tensorgrad/train/async.h"
 #include "tensorgrad/train/handle.h"
-#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
-
-// The inputs of a call that is made later: copies of what lies in host memory.
-class CopiedFeed {
- public:
-  explicit CopiedFeed(const Feed& feed);
-  // Valid as long as this.
-  [[nodiscard]] Feed feed() const;
-
- private:
-  struct Value {
-    FeedValue given;  // valid if it is on a device
-    std::vector<std::byte> bytes;
-    std::optional<Shape> shape;
-  };
-  std::map<std::string, Value> values_;
-};
 
 // The handle that users get of an implementation. With its last copy, calls that have not begun are
 // cancelled, and the one that runs is waited for.
@@ -56,7 +35,7 @@ std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
 template <class Impl>
 void queue_call_of(Impl& impl, std::shared_ptr<FutureBase> state, std::function<void()> run,
                    Executor* executor, const SourceLocation& location) {
-  auto turns = impl.turns();
+  const std::shared_ptr<Turns>& turns = impl.turns();
   auto queued = [turns, made = CallTime(*turns), future = state, run = std::move(run), location] {
     if (!made.aborted()) return made.during(run);
     future->set_error(std::make_exception_ptr(AbortedError("the call was aborted", location)));

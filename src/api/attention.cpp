@@ -50,6 +50,7 @@ Tensor rope(Tensor x, const RopeOptions& options, Loc loc) {
   if (!(options.base > 0)) {
     throw UserError("rope: base must be more than 0, got " + number_text(options.base), loc);
   }
+  const Narrowing narrowed(x);
   const std::int64_t pairs = x.size(-1) / 2;
   const Tensor angles = rope_angles(options, x.size(-2), pairs, loc);
   const bool halves = options.pairs == RopePairs::kHalves;
@@ -61,7 +62,7 @@ Tensor rope(Tensor x, const RopeOptions& options, Loc loc) {
   const Tensor a = squeeze(narrow(both, axis, 0, 1, loc), axis, loc);
   const Tensor b = squeeze(narrow(both, axis, 1, 1, loc), axis, loc);
   const Tensor c = cos(angles), s = sin(angles);
-  return reshape(stack({a * c - b * s, b * c + a * s}, axis, loc), x.shape(), loc);
+  return narrowed(reshape(stack({a * c - b * s, b * c + a * s}, axis, loc), x.shape(), loc));
 }
 
 namespace {

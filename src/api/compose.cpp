@@ -25,10 +25,20 @@ std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes) {
 
 }  // namespace
 
-void widen(std::initializer_list<Tensor*> tensors) {
+void widen(const std::vector<Tensor*>& tensors) {
   for (Tensor* const tensor : tensors) {
     if (tensor->dtype() == DType::kF16) *tensor = cast(*tensor, DType::kF32);
   }
+}
+
+Narrowing::Narrowing(const std::vector<Tensor*>& tensors) : half_(false) {
+  bool all = true;
+  for (const Tensor* const tensor : tensors) {
+    half_ |= tensor->dtype() == DType::kF16;
+    all &= tensor->dtype() != DType::kF32;
+  }
+  half_ &= all;
+  widen(tensors);
 }
 
 void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
@@ -67,7 +77,10 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
                      loc);
   }
   const Tensor centred = x - mean(x, axes, true, loc);
-  return narrowed(sum(square(centred), std::move(axes), keepdim, loc) *
+  // What rounding has left of the mean is no part of the deviations.
+  const Tensor rest = square(detach(sum(centred, axes, keepdim, loc)));
+  const Tensor squares = sum(square(centred), std::move(axes), keepdim, loc);
+  return narrowed((squares - rest * (1.0 / static_cast<double>(count))) *
                   (1.0 / static_cast<double>(count - correction)));
 }
 
@@ -76,7 +89,10 @@ Tensor logsumexp(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("logsumexp", loc);
   const Narrowing narrowed(x);
   const Tensor shift = shift_of(x, axes, loc);
-  const Tensor total = log(sum(exp(x - shift), axes, true, loc)) + shift;
+  const Tensor powers = sum(exp(x - shift), axes, true, loc), nothing = eq(powers, 0.0);
+  // The logarithm has no gradient in a row of -inf: it is taken of 1 there.
+  const Tensor total = where(nothing, -std::numeric_limits<double>::infinity(),
+                             log(where(nothing, 1.0, powers)) + shift);
   return narrowed(keepdim ? total : sum(total, std::move(axes), false, loc));
 }
 

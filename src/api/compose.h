@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <vector>
 
 #include "tensorgrad/ops/autocast.h"
 #include "tensorgrad/ops/pointwise.h"
@@ -11,14 +12,16 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Composites compute in f32: makes f32 of those that are f16.
-void widen(std::initializer_list<Tensor*> tensors);
+void widen(const std::vector<Tensor*>& tensors);
 // Throws ShapeError where an op's operand of that name has another shape.
 void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
                   const SourceLocation& location);
-// Makes `x` f32 where it is f16, and what a composite makes of it f16 again.
+// Makes the tensors that are f16 f32, and what a composite makes of them f16 again, unless one was
+// f32. So a composite rounds once, whatever it is made of.
 class Narrowing {
  public:
-  explicit Narrowing(Tensor& x) : half_(x.dtype() == DType::kF16) { widen({&x}); }
+  explicit Narrowing(Tensor& x) : Narrowing(std::vector<Tensor*>{&x}) {}
+  explicit Narrowing(const std::vector<Tensor*>& tensors);
   Tensor operator()(Tensor result) const { return half_ ? cast(result, DType::kF16) : result; }
 
  private:

@@ -252,11 +252,8 @@ LoaderState LoaderImpl::parse(const std::string& text) const {
 
 }  // namespace detail
 
-Batch::operator Feed() const {
-  Feed feed;
-  for (const auto& [name, field] : fields) feed.emplace(name, field);
-  return feed;
-}
+Batch::operator FeedView() const& { return fields; }
+Batch::operator Feed() && { return FeedView(std::move(fields)); }
 
 DataLoader::DataLoader(Get get, std::int64_t size, const LoaderOptions& options, Loc loc)
     : impl_(at_line(loc,

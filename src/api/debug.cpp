@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tensorgrad/train/debug.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "api/feed.h"
@@ -8,6 +10,7 @@
 #include "compile/bisect.h"
 #include "compile/graph_run.h"
 #include "compile/words.h"
+#include "ops/expr.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -15,8 +18,48 @@ namespace {
 
 constexpr const char* kReference = "reference";
 
+// Traced graphs have casts where an op does not take f16: op::apply() adds them.
+void check_f16_operands(const Graph& graph, const std::string& file) {
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    if (op::takes_f16(*node.op)) continue;
+    for (const ValueId input : node.inputs) {
+      if (graph[input].type.dtype != DType::kF16) continue;
+      throw DtypeError(file + ": %" + std::to_string(id) + ": " + node.op->name +
+                           ": expected operands of four bytes, got " +
+                           to_string(graph[input].type) + "; cast it to f32",
+                       node.location);
+    }
+  }
+}
+
+// Throws UserError if the leaves and results need more memory than allowed; on the reference, which
+// keeps all values as doubles, if those do.
+void check_memory(const Graph& graph, const std::string& file, std::uint64_t max_bytes,
+                  bool reference) {
+  double total = 0;
+  const auto add = [&](const Node& node, std::size_t each) {
+    total += static_cast<double>(numel(node.type.shape)) * static_cast<double>(each);
+    if (total <= static_cast<double>(max_bytes)) return;
+    throw UserError(file + ": needs more than " + std::to_string(max_bytes) +
+                        " bytes of memory, the limit (max_bytes), with " + node.op->name + " " +
+                        to_string(node.type),
+                    node.location);
+  };
+  for (const Node& node : graph.nodes) {
+    if (reference) {
+      add(node, sizeof(double));
+    } else if (node.op->kind == OpKind::kLeaf && node.op != &ops::constant) {
+      add(node, sizeof(std::uint32_t));
+    }
+  }
+  for (const ResultInfo& result : results_of(graph))
+    add(graph[result.value], sizeof(std::uint32_t));
+}
+
 Graph parsed(std::string_view text, const std::string& file) {
   Graph graph = parse(text, file, find_op);
+  check_f16_operands(graph, file);
   if (graph.outputs.empty() && graph.updates.empty()) {
     throw IoError(file + ": the graph has no output and no update");
   }
@@ -88,11 +131,14 @@ std::string optimize(std::string_view text, const std::string& file,
 RunResult run(std::string_view text, const std::string& file, const LeafOptions& leaves,
               const DeviceOptions& device) {
   const Graph graph = parsed(text, file);
+  check_memory(graph, file, leaves.max_bytes, device.kind == kReference);
   const LeafWords words = leaf_words(graph, leaves);
   RunResult result;
   result.ignored = words.ignored;
   const std::shared_ptr<Device> on = opened(device, result.device);
-  const auto values = on ? run_on_device(graph, words, on) : reference_words(graph, words);
+  const GraphRunOptions options = {.memory_budget = static_cast<std::int64_t>(
+                                       std::min(leaves.max_bytes, std::uint64_t{INT64_MAX}))};
+  const auto values = on ? run_on_device(graph, words, on, options) : reference_words(graph, words);
   const std::vector<ResultInfo> infos = results_of(graph);
   for (std::size_t r = 0; r < infos.size(); ++r) {
     const Type& type = graph[infos[r].value].type;
@@ -106,6 +152,7 @@ RunResult run(std::string_view text, const std::string& file, const LeafOptions&
 BisectResult bisect(std::string_view text, const std::string& file, const LeafOptions& leaves,
                     const DeviceOptions& a, const DeviceOptions& b, double tolerance) {
   const Graph graph = parsed(text, file);
+  check_memory(graph, file, leaves.max_bytes, a.kind == kReference);
   const LeafWords words = leaf_words(graph, leaves);
   BisectResult result;
   result.ignored = words.ignored;

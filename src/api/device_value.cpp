@@ -27,10 +27,4 @@ HostTensor DeviceTensor::download(Loc loc) const {
   });
 }
 
-FeedValue::FeedValue(const DeviceTensor& tensor)
-    : HostView(tensor.dtype(), nullptr, static_cast<std::size_t>(numel(tensor.shape()))),
-      on_device(tensor.value_.shared()) {
-  shape = &on_device->type.shape;
-}
-
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "compile/instance.h"
@@ -12,6 +13,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Elements of `type` that lie as `stored` (an f16 as f32 where the device has no f16).
 HostTensor host_tensor(const Type& type, DType stored, std::vector<std::byte> bytes);
+// Returns what `std::cout << tensor` writes.
+std::string text_of(const HostTensor& tensor);
 
 namespace detail {
 

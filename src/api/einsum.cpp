@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "tensorgrad/ops.h"
 
@@ -163,6 +164,7 @@ Labelled summed(Labelled x, const Labels& wanted, Loc loc) {
     }
   }
   if (axes.list.empty()) return x;
+  widen({&x.tensor});  // a product of this sum is rounded, not the sum
   return {sum(x.tensor, axes, false, loc), left};
 }
 
@@ -225,10 +227,19 @@ Labelled widened(const Labelled& x, const Sizes& sizes, Loc loc) {
 Tensor einsum(std::string_view formula, const std::vector<Tensor>& operands, Loc loc) {
   const Composite composite("einsum", loc);
   const Formula parsed = Parser(formula, operands, loc).parse();
+  const auto is = [](DType dtype) {
+    return [dtype](const Tensor& operand) { return operand.dtype() == dtype; };
+  };
+  const bool half = std::any_of(operands.begin(), operands.end(), is(DType::kF16)) &&
+                    std::none_of(operands.begin(), operands.end(), is(DType::kF32));
   std::vector<Labelled> terms;
   terms.reserve(operands.size());
   for (std::size_t i = 0; i < operands.size(); ++i)
     terms.push_back(without_repeats({operands[i], parsed.operands[i]}, loc));
+  // The products in between are rounded no more than the last.
+  if (terms.size() > 2) {
+    for (Labelled& term : terms) widen({&term.tensor});
+  }
   const Sizes sizes = sizes_of(terms, loc);
   Labelled all = widened(terms.at(0), sizes, loc);
   for (std::size_t i = 1; i < terms.size(); ++i) {
@@ -237,7 +248,8 @@ Tensor einsum(std::string_view formula, const std::vector<Tensor>& operands, Loc
       wanted = joined(wanted, terms[later].labels);
     all = multiplied(all, widened(terms[i], sizes, loc), wanted, sizes, loc);
   }
-  return ordered(summed(all, parsed.result, loc), parsed.result, loc);
+  const Tensor result = ordered(summed(all, parsed.result, loc), parsed.result, loc);
+  return half && result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
 }
 
 Tensor tensordot(Tensor a, Tensor b, const std::vector<int>& a_axes, const std::vector<int>& b_axes,
@@ -309,7 +321,8 @@ Tensor dot(Tensor a, Tensor b, Loc loc) {
     throw ShapeError("dot: sizes differ: a " + to_string(a.shape()) + ", b " + to_string(b.shape()),
                      loc);
   }
-  return sum(a * b, {}, false, loc);
+  const Narrowing narrowed(std::vector<Tensor*>{&a, &b});
+  return narrowed(sum(a * b, {}, false, loc));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
-#include <sstream>
 
 #include "base/check.h"
+#include "base/numbers.h"
+#include "base/text.h"
 #include "compile/dump.h"
 #include "compile/profile.h"
 #include "compile/words.h"
@@ -20,7 +22,7 @@ std::vector<StateEntry> states_of(const Graph& graph) {
   std::vector<StateEntry> states;
   for (const Node& node : graph.nodes) {
     if (node.op != &ops::state) continue;
-    states.push_back({node.attrs.text("name"), node.type, node.attrs.number("init")});
+    states.push_back({node.attrs.text("name"), node.type, node.attrs.number("init"), {}});
   }
   return states;
 }
@@ -43,6 +45,7 @@ std::unique_ptr<TracedFunction> trace_function(
   auto traced = std::make_unique<TracedFunction>();
   traced->trace.training = mode.training;
   traced->trace.exported = mode.exported;
+  traced->trace.any_size = mode.any_size;
   traced->trace.random_ops = mode.first_stream;
   const TraceScope scope(traced->trace);
   parameters.declare(traced->trace, mode.weights);
@@ -130,7 +133,7 @@ bool Engine::all_inputs_bound() const {
                      [&](const InputSpec& spec) { return bound(input_buffer(spec.name)); });
 }
 
-void Engine::check(const Feed& feed) const {
+void Engine::check_devices(const FeedView& feed) const {
   for (const auto& [name, value] : feed) {
     if (!value.on_device || value.on_device->memory->device() == device_) continue;
     if (!value.on_device->memory->device()->successor.expired())
@@ -139,6 +142,10 @@ void Engine::check(const Feed& feed) const {
                     value.on_device->memory->device()->info().name +
                     "; use same_device() to compile both for one device");
   }
+}
+
+void Engine::check(const FeedView& feed) const {
+  check_devices(feed);
   if (bound_.empty()) return check_feed(inputs_, feed, bounds_);
   std::vector<InputSpec> given;
   for (const InputSpec& spec : inputs_) {
@@ -154,11 +161,14 @@ void Engine::check(const Feed& feed) const {
 void Engine::upload(const std::string& buffer, DType dtype, const HostView& value) {
   const std::size_t bytes = value.count * element_bytes(value.dtype);
   const DType stored = dtype_in_memory(dtype, plan_.stores_f16);
-  if (value.dtype == dtype && dtype == stored && bytes % kWordBytes == 0) {
+  if (value.dtype == dtype && dtype == stored && dtype != DType::kBool && bytes % kWordBytes == 0) {
     instance_->upload(buffer, 0, {static_cast<const std::byte*>(value.data), bytes});
     return;
   }
   std::vector<std::uint32_t> words = words_of(value);
+  if (dtype == DType::kBool) {
+    for (std::uint32_t& word : words) word = word != 0 ? 1 : 0;  // kernels rely on it
+  }
   if (value.dtype != dtype) {
     for (std::uint32_t& word : words) word = to_word(from_word(word, value.dtype), dtype);
   }
@@ -173,7 +183,7 @@ std::vector<std::byte> Engine::download_stored(const std::string& buffer, std::i
   return bytes;
 }
 
-void Engine::upload_inputs(const Feed& feed) {
+void Engine::upload_inputs(const FeedView& feed) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const InputSpec& spec = inputs_[i];
     const auto given = feed.find(spec.name);
@@ -265,6 +275,13 @@ const Port& Engine::output(const std::string& name) const {
   UNREACHABLE("no output '" + name + "'");
 }
 
+void Engine::print(const std::vector<std::string>& captures) const {
+  for (const std::string& name : captures) {
+    const std::string line = name + " = " + text_of(download_output(capture_output(name))) + "\n";
+    std::fputs(line.c_str(), stderr);  // at once
+  }
+}
+
 HostTensor Engine::download_output(const std::string& name) const {
   const Port& port = output(name);
   const Type type{port.dtype, port.shape};
@@ -303,8 +320,19 @@ void Engine::check_states(const std::string& what,
   }
 }
 
+void Engine::set_initial(const std::map<const Buffer*, std::string>& buffers) {
+  for (const auto& [buffer, name] : buffers) {
+    if (buffer->values() == nullptr) continue;
+    for (StateEntry& state : states_) {
+      if (state.name == name) state.values = buffer->values();
+    }
+  }
+}
+
 void Engine::reset_state(const StateEntry& state) {
   if (!device_->info().computes) return;
+  if (state.values != nullptr)
+    return upload(state_buffer(state.name), state.type.dtype, *state.values);
   if (state.type.dtype == DType::kF16) {
     const std::vector<float> values(static_cast<std::size_t>(numel(state.type.shape)),
                                     static_cast<float>(state.initial));
@@ -357,9 +385,32 @@ DeviceOptions Engine::same_device() const {
   return options;
 }
 
+namespace {
+
+void explain_notes(const std::vector<FuseNote>& notes, TextBuilder& out) {
+  if (!notes.empty()) out << "\nbounds on the size of kernels\n";
+  for (const FuseNote& note : notes) {
+    out << "    " << note.op << ": " << note.count << (note.count == 1 ? " value" : " values")
+        << ", as " << note.bound << '\n';
+    if (note.location.line > 0) out << "    at " << to_string(note.location) << '\n';
+  }
+}
+
+void explain_passes(const Compiled& compiled, TextBuilder& out) {
+  out << "\ncompile   " << number_text(compiled.milliseconds) << " ms\n";
+  for (std::size_t i = 0; i < compiled.passes.size(); ++i) {
+    const PassProfile& pass = compiled.passes[i];
+    const PassCost& cost = compiled.costs[i];
+    out << "    " << pass.name << "  " << number_text(pass.milliseconds) << " ms, " << cost.visits
+        << " visits, " << cost.left << (pass.name == "plan" ? " launches\n" : " nodes\n");
+  }
+}
+
+}  // namespace
+
 std::string Engine::explain() const {
   const Program& program = compiled_.program;
-  std::ostringstream out;
+  TextBuilder out;
   out << "device    " << device_text() << "\nlaunches  " << count_dispatches(program)
       << "\npeak      " << program.peak_bytes << " bytes (" << bytes_text(program.peak_bytes)
       << ") in " << program.buffers.size() << " buffers\n\n";
@@ -382,68 +433,9 @@ std::string Engine::explain() const {
   for (const BufferDecl& buffer : program.buffers) {
     out << "    " << bytes_text(buffer.bytes) << "  " << buffer.name << '\n';
   }
+  explain_notes(compiled_.notes, out);
+  explain_passes(compiled_, out);
   return out.str();
-}
-
-HostView::HostView(const HostTensor& tensor)
-    : HostView(tensor.dtype, tensor.bytes.data(),
-               tensor.bytes.size() / element_bytes(tensor.dtype)) {
-  shape = &tensor.shape;
-}
-
-HostTensor HostTensor::from(const Shape& shape, const HostView& values, Loc loc) {
-  if (numel(shape) != static_cast<std::int64_t>(values.count)) {
-    throw ShapeError("host tensor: " + to_string(shape) + " has " + std::to_string(numel(shape)) +
-                         " elements, got " + std::to_string(values.count),
-                     loc);
-  }
-  const auto* first = static_cast<const std::byte*>(values.data);
-  return {values.dtype, shape, {first, first + values.count * element_bytes(values.dtype)}};
-}
-
-std::vector<HostTensor> HostTensor::unbind(int axis, Loc loc) const {
-  const auto along = static_cast<std::size_t>(resolve_axis(axis, shape, "unbind", loc));
-  std::size_t outer = 1, inner = element_bytes(dtype);
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (d != along) (d < along ? outer : inner) *= static_cast<std::size_t>(shape[d]);
-  }
-  Shape rest = shape;
-  rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(along));
-  std::vector<HostTensor> parts(static_cast<std::size_t>(shape[along]), {dtype, rest, {}});
-  auto from = bytes.begin();
-  for (std::size_t o = 0; o < outer; ++o) {
-    for (HostTensor& part : parts) {
-      part.bytes.insert(part.bytes.end(), from, from + static_cast<std::ptrdiff_t>(inner));
-      from += static_cast<std::ptrdiff_t>(inner);
-    }
-  }
-  return parts;
-}
-
-std::vector<float> HostTensor::floats() const {
-  if (dtype != DType::kF32 && dtype != DType::kF16) {
-    throw DtypeError("floats: expected f32 or f16, got " + std::string(to_string(dtype)));
-  }
-  if (dtype == DType::kF32) return {float_span().begin(), float_span().end()};
-  const std::size_t count = bytes.size() / element_bytes(dtype);
-  const std::vector<std::uint32_t> words = from_stored(bytes, count, dtype);
-  std::vector<float> values(count);
-  std::memcpy(values.data(), words.data(), count * sizeof(float));
-  return values;
-}
-
-std::span<const float> HostTensor::float_span() const {
-  if (dtype != DType::kF32)
-    throw DtypeError("float_span: expected f32, got " + std::string(to_string(dtype)));
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
-std::vector<std::int32_t> HostTensor::ints() const {
-  if (dtype == DType::kF32 || dtype == DType::kF16)
-    throw DtypeError("ints: expected i32, u32 or bool, got " + std::string(to_string(dtype)));
-  std::vector<std::int32_t> values(bytes.size() / sizeof(std::int32_t));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -23,6 +23,7 @@ struct StateEntry {
   std::string name;
   Type type;
   double initial = 0;
+  std::shared_ptr<const HostTensor> values = {};  // instead of `initial`, if it is not null
 };
 
 // A traced function, ready to be compiled.
@@ -36,6 +37,7 @@ struct TraceMode {
   bool training = false;  // what is_training() says
   bool autocast = false;  // Trace::autocast
   bool exported = false;  // Trace::exported
+  bool any_size = false;  // Trace::any_size
   bool captures = false;  // what it has given names to is an output too, named capture_output()
   WeightSource weights = WeightSource::kTrained;
   std::uint32_t first_stream = 0;  // of its random ops
@@ -86,9 +88,11 @@ class Engine {
   [[nodiscard]] bool all_inputs_bound() const;
 
   // Throws before anything is changed.
-  void check(const Feed& feed) const;
+  void check(const FeedView& feed) const;
+  // The part that is about tensors on devices.
+  void check_devices(const FeedView& feed) const;
   // What lies on the device is read where it is, until the input is given anew.
-  void upload_inputs(const Feed& feed);
+  void upload_inputs(const FeedView& feed);
   // Its own memory again, for all inputs.
   void take_back_inputs();
   // Of a dataset entry, or of an input.
@@ -104,6 +108,8 @@ class Engine {
   [[nodiscard]] std::vector<float> download_floats(const std::string& buffer) const;
   [[nodiscard]] std::vector<std::uint32_t> download_state(const StateEntry& state) const;
   [[nodiscard]] std::vector<std::uint32_t> download_words(const std::string& buffer) const;
+  // Writes captures of the last run to the standard error stream.
+  void print(const std::vector<std::string>& captures) const;
   // An output of the last run. Of the name in the traced function, or capture_output().
   [[nodiscard]] HostTensor download_output(const std::string& name) const;
   // The same, in the memory where it lies.
@@ -116,6 +122,8 @@ class Engine {
   void check_states(const std::string& what,
                     const std::map<std::string, HostTensor>& tensors) const;
   void reset_state(const StateEntry& state);
+  // Sets the initial values of states that are buffers of a model, by the names that these have.
+  void set_initial(const std::map<const Buffer*, std::string>& buffers);
 
   // Values of the run-time scalars for one run.
   void put_hypers(HyperValues& values) const;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <set>
+#include <span>
 
 #include "api/forward.h"
 #include "compile/host_random.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr std::size_t kLeastSizes = 3;
 // Small ones, and remainders of all kinds. Few are sizes of layers, which an open size must not
 // look like: what is done with equal sizes may differ.
-const std::vector<std::int64_t> kUsualSizes = {3, 7, 10, 23, 41, 54, 88};
+constexpr std::int64_t kUsualSizes[] = {3, 7, 10, 23, 41, 54, 88};
 
 void check_sizes(const OnnxOptions& options) {
   if (options.size_name.empty())
@@ -65,6 +66,7 @@ std::unique_ptr<TracedFunction> CompiledFunctionImpl::traced_for_export(std::int
                         {.training = options_.training,
                          .autocast = options_.mixed_precision,
                          .exported = true,
+                         .any_size = sizes_.dynamic(),
                          .first_stream = kForwardStream},
                         location_);
 }
@@ -84,11 +86,12 @@ std::map<std::int64_t, std::unique_ptr<TracedFunction>> CompiledFunctionImpl::tr
     const std::vector<std::int64_t>& sizes) const {
   std::map<std::int64_t, std::unique_ptr<TracedFunction>> traced;
   std::exception_ptr refused;
-  for (const std::int64_t size : sizes.empty() ? kUsualSizes : sizes) {
+  for (const std::int64_t size :
+       sizes.empty() ? std::span<const std::int64_t>(kUsualSizes) : sizes) {
     try {
       auto one = traced_for_export(size);
       for (const Node& node : one->trace.graph.nodes) {
-        if (node.op == &ops::state) check_state(node.attrs.text("name"), node.type, size);
+        if (node.op == &ops::state) sizes_.check_state(node.attrs.text("name"), node.type, size);
       }
       traced[size] = std::move(one);
     } catch (UserError& error) {
@@ -118,7 +121,7 @@ void CompiledFunctionImpl::export_onnx(const FileSink& sink, const OnnxOptions& 
       std::vector<std::byte>& bytes = state ? states[name] : (*scalars)[name];
       bytes.resize(static_cast<size_t>(numel(leaf.type.shape)) * element_bytes(leaf.type.dtype));
       if (state) {
-        first_.engine->instance().download(state_buffer(name), 0, bytes);
+        first().instance().download(state_buffer(name), 0, bytes);
       } else {
         const std::uint32_t word = float_bits(traced.trace.scalars.at(name));
         std::memcpy(bytes.data(), &word, sizeof word);
@@ -126,16 +129,18 @@ void CompiledFunctionImpl::export_onnx(const FileSink& sink, const OnnxOptions& 
       return bytes;
     };
   };
-  const onnx::ModelText text{options.name, options.doc};
-  if (!open_) {
-    const auto traced = traced_for_export(first_.size);
+  const onnx::ModelText text{options.name, options.doc, options.metadata};
+  const auto graph_of = [&](const TracedFunction& traced) {
+    return options.states ? onnx::with_open_states(traced.trace.graph) : traced.trace.graph;
+  };
+  if (!sizes_.dynamic()) {
+    const auto traced = traced_for_export(sizes_.first().size);
     const onnx::LeafValues values = values_of(*traced);
-    return io::write_onnx(sink, onnx::to_onnx(traced->trace.graph, text, values));
+    return io::write_onnx(sink, onnx::to_onnx(graph_of(*traced), text, values));
   }
   const auto traced = traced_for_sizes(options.sizes);
   std::vector<onnx::SizedGraph> graphs;
-  for (const auto& [size, one] : traced)
-    graphs.push_back({size, one->trace.graph, values_of(*one)});
+  for (const auto& [size, one] : traced) graphs.push_back({size, graph_of(*one), values_of(*one)});
   io::write_onnx(sink, onnx::to_onnx(graphs, options.size_name, text));
 }
 

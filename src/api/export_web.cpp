@@ -39,18 +39,20 @@ web::SizedProgram CompiledFunctionImpl::compiled_for_web(std::int64_t size, bool
                                       .first_stream = kForwardStream},
                                      location_);
   web::SizedProgram sized;
-  if (open_) sized.size = size;
+  if (sizes_.dynamic()) sized.size = size;
   for (const auto& [name, value] : traced->trace.scalars) sized.scalars[name] = float_bits(value);
   sized.scalars[kSeedScalar] = options_.seed.value_or(0);
   CompileRequest request;
   request.name = "web";
   request.plan.params_elements = table_.elements();
   request.plan.memory_budget = options_.memory_budget;
+  request.progress = options_.progress;
   request.graph = std::move(traced->trace.graph);
   compile_for(web::portable_device(f16), request);
   Compiled compiled = compile_graph(std::move(request));
   for (const Node& node : compiled.graph.nodes) {
-    if (open_ && node.op == &ops::state) check_state(node.attrs.text("name"), node.type, size);
+    if (sizes_.dynamic() && node.op == &ops::state)
+      sizes_.check_state(node.attrs.text("name"), node.type, size);
   }
   if (options_.check_indices) sized.bounds = index_bounds(compiled.graph);
   sized.program = std::move(compiled.program);
@@ -60,7 +62,7 @@ web::SizedProgram CompiledFunctionImpl::compiled_for_web(std::int64_t size, bool
 web::Files CompiledFunctionImpl::web_files(const WebOptions& options) const {
   const auto lock = turns_->lock();
   std::vector<web::SizedProgram> programs;
-  for (const std::int64_t size : sizes_to_export(options, open_, first_.size))
+  for (const std::int64_t size : sizes_to_export(options, sizes_.dynamic(), sizes_.first().size))
     programs.push_back(compiled_for_web(size, options.f16));
   web::Contents contents;
   if (!table_.entries().empty()) {
@@ -68,9 +70,9 @@ web::Files CompiledFunctionImpl::web_files(const WebOptions& options) const {
     const auto bytes = std::as_bytes(std::span(arena));
     contents[buffer_name(BufferKind::kParams, "")].assign(bytes.begin(), bytes.end());
   }
-  for (const StateEntry& state : first_.engine->states()) {
-    contents[state_buffer(state.name)] = to_stored(first_.engine->download_state(state),
-                                                   dtype_in_memory(state.type.dtype, options.f16));
+  for (const StateEntry& state : first().states()) {
+    contents[state_buffer(state.name)] =
+        to_stored(first().download_state(state), dtype_in_memory(state.type.dtype, options.f16));
   }
   return web::make_files({options.name, options.doc}, options.f16, programs, contents);
 }

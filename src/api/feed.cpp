@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/check.h"
 #include "compile/words.h"
 #include "ops/registry.h"
 #include "tensorgrad/ops/creation.h"
@@ -25,12 +26,10 @@ void check_spec(const InputSpec& spec, std::set<std::string>& names,
     throw UserError("input names must not be empty or begin with '_', got '" + spec.name + "'",
                     location);
   }
-  if (spec.dtype == DType::kBool) {
-    throw DtypeError(
-        "input '" + spec.name +
-            "': expected f32, f16, i32 or u32, got bool; compute booleans inside the function",
-        location);
-  }
+}
+
+bool opened(const InputSpec& spec) {
+  return std::find(spec.shape.begin(), spec.shape.end(), kDynamic) != spec.shape.end();
 }
 
 // Rows order[cursor .. cursor + batch) of a data leaf.
@@ -51,6 +50,11 @@ void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::i
   const Composite composite("batch", location);
   const std::int64_t count = dataset[0].shape.empty() ? 0 : dataset[0].shape[0];
   for (const InputSpec& spec : dataset) {
+    if (opened(spec)) {
+      throw UserError("dataset: '" + spec.name +
+                          "' has a dynamic size; only inputs passed to each step can have one",
+                      location);
+    }
     if (spec.shape.empty() || spec.shape[0] != count) {
       throw ShapeError("dataset: '" + dataset[0].name + "' " + to_string(dataset[0].shape) +
                            " and '" + spec.name + "' " + to_string(spec.shape) +
@@ -71,6 +75,13 @@ void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::i
     tensors[spec.name] = batch_of(trace, spec, rows, batch, location);
 }
 
+// What a negative index may have meant.
+std::string hint_for(const IndexBound& bound, std::int64_t index) {
+  if (index >= 0 || bound.except) return "";
+  if (bound.op == "embedding") return "; for padding, use an index in the table as padding_idx";
+  return bound.op == "cross_entropy" ? "; set ignore_index to skip such targets" : "";
+}
+
 template <class T>
 void check_range(const InputSpec& spec, const HostView& value, const IndexBound& bound) {
   const T* data = static_cast<const T*>(value.data);
@@ -82,7 +93,8 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
     if ((index >= 0 && index < bound.size) || index == bound.except) return;
     throw UserError("input '" + spec.name + "': element " + std::to_string(i) + " is " +
                         std::to_string(index) + ", which " + bound.op +
-                        " uses as an index in [0, " + std::to_string(bound.size) + ")",
+                        " uses as an index in [0, " + std::to_string(bound.size) + ")" +
+                        hint_for(bound, index),
                     bound.location);
   };
   if (bound.columns.empty()) {
@@ -99,9 +111,6 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
   }
 }
 
-bool opened(const InputSpec& spec) {
-  return std::find(spec.shape.begin(), spec.shape.end(), kDynamic) != spec.shape.end();
-}
 // "[?,3]"
 std::string open_text(const InputSpec& spec) {
   std::string text;
@@ -125,7 +134,7 @@ bool check_open(const std::vector<InputSpec>& specs, const SourceLocation& locat
   return any;
 }
 
-std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const Feed& feed,
+std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const FeedView& feed,
                           std::int64_t otherwise) {
   const InputSpec* first = nullptr;
   std::int64_t size = otherwise;
@@ -161,11 +170,7 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
   std::set<std::string> names;
   for (const InputSpec& spec : inputs) {
     check_spec(spec, names, location);
-    if (opened(spec)) {
-      throw ShapeError("input '" + spec.name + "': " + open_text(spec) +
-                           " has a dynamic size, which training does not support",
-                       location);
-    }
+    CHECK(!opened(spec), "input '" + spec.name + "' is traced without its size");
     const Attrs attrs = leaf_attrs(spec.name, spec.shape, spec.dtype);
     tensors[spec.name] = trace.tensor(trace.graph.add(ops::input, {}, attrs, location));
   }
@@ -218,7 +223,7 @@ void check_value(const InputSpec& spec, const HostView& value,
   }
 }
 
-void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
+void check_feed(const std::vector<InputSpec>& specs, const FeedView& feed,
                 const std::map<std::string, std::vector<IndexBound>>& bounds) {
   const auto known = [&] {
     std::string names;
@@ -240,6 +245,18 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
       check_value(spec, given->second, bounds);
     }
   }
+}
+
+std::int64_t padded_size(std::int64_t size, const std::vector<std::int64_t>& sizes) {
+  std::int64_t best = -1;
+  for (const std::int64_t each : sizes) {
+    if (size >= 0 && each >= size && (best < 0 || each < best)) best = each;
+  }
+  if (best >= 0) return best;
+  std::string known;
+  for (const std::int64_t each : sizes) known += (known.empty() ? "" : ", ") + std::to_string(each);
+  throw UserError("padded_size: expected a size from 0 to the largest of {" + known + "}, got " +
+                  std::to_string(size));
 }
 
 Tensor Inputs::operator[](const NameRef& input) const {

@@ -25,7 +25,7 @@ inline constexpr const char* kCursorName = "_cursor";
 bool check_open(const std::vector<InputSpec>& specs, const SourceLocation& location);
 // The number that open sizes are in a call: `otherwise` where none of these inputs is given. Throws
 // ShapeError where it is no whole number, or not the same for two inputs.
-std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const Feed& feed,
+std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const FeedView& feed,
                           std::int64_t otherwise);
 // With their open sizes given.
 std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size);
@@ -38,7 +38,7 @@ std::vector<std::uint32_t> words_of(const HostView& value);
 void check_value(const InputSpec& spec, const HostView& value,
                  const std::map<std::string, std::vector<IndexBound>>& bounds);
 // The same for all inputs of a call: none missing, none unknown.
-void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
+void check_feed(const std::vector<InputSpec>& specs, const FeedView& feed,
                 const std::map<std::string, std::vector<IndexBound>>& bounds);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <sstream>
 
 #include "api/async_calls.h"
 #include "api/at_line.h"
@@ -12,6 +11,7 @@
 #include "api/import.h"
 #include "base/check.h"
 #include "compile/host_random.h"
+#include "compile/words.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
@@ -36,18 +36,30 @@ CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable 
       function_(std::move(function)),
       options_(options),
       location_(location),
-      open_(check_open(options.inputs, location)) {
-  if (open_ && (options.dynamic_size < 1 || options.max_cached_sizes < 1)) {
-    throw UserError("FunctionOptions: dynamic_size and max_cached_sizes must be at least 1, got " +
-                        std::to_string(options.dynamic_size) + " and " +
-                        std::to_string(options.max_cached_sizes),
-                    location);
+      sizes_(options.inputs, options.dynamic_size, options.max_cached_sizes, "FunctionOptions",
+             location) {
+  sizes_.first().engine =
+      build(options.dynamic_size, std::move(device), std::move(why), false, owners, location);
+  if (owners.empty() && first().device()->info().computes) {
+    first().upload_params(table_.initial(options_.seed.value_or(0), options_.initial));
   }
-  first_.size = options.dynamic_size;
-  first_.engine = build(first_.size, std::move(device), std::move(why), false, owners, location);
-  if (owners.empty() && first_.engine->device()->info().computes) {
-    first_.engine->upload_params(table_.initial(options_.seed.value_or(0), options_.initial));
+}
+
+std::shared_ptr<CompiledFunctionImpl> CompiledFunctionImpl::replica(
+    const SourceLocation& location) const {
+  const auto lock = turns_->lock();
+  if (recoverer_ != nullptr) {
+    throw UserError(
+        "replica: the function is attached to a trainer, which changes its weights; use "
+        "compile_function() and load_params()");
   }
+  if (first().changes_states())
+    throw UserError("replica: the function sets a state, which each call depends on");
+  auto made = std::make_shared<CompiledFunctionImpl>(
+      model_, table_, function_, options_, first().device(), first().why(),
+      std::make_shared<Turns>(), std::vector<const Instance*>{&first().instance()}, location);
+  made->weights_ = weights_;
+  return made;
 }
 
 std::unique_ptr<TracedFunction> CompiledFunctionImpl::traced(std::int64_t size, bool captures,
@@ -68,21 +80,25 @@ std::unique_ptr<Engine> CompiledFunctionImpl::build(std::int64_t size,
                                                     const SourceLocation& location) {
   const std::vector<InputSpec> inputs = closed(options_.inputs, size);
   auto traced = this->traced(size, captures, location);
+  if (sizes_.first().engine == nullptr) retrace_.keep(traced->trace.graph);
   if (traced->outputs.empty()) throw UserError("the traced function returns no output", location);
   for (const auto& [name, id] : traced->trace.captures) {
     if (traced->outputs.contains(name))
       throw UserError("capture: the name '" + name + "' is taken by an output",
                       traced->trace.graph[id].location);
-    if (first_.engine == nullptr) captures_.push_back(name);
+    if (sizes_.first().engine == nullptr) captures_.push_back(name);
   }
+  if (sizes_.first().engine == nullptr) printed_ = std::move(traced->trace.printed);
   CompileRequest request;
   request.name = "forward";
   request.plan.params_elements = table_.elements();
   request.plan.memory_budget = options_.memory_budget;
+  request.progress = options_.progress;
   request.graph = std::move(traced->trace.graph);
   auto engine = std::make_unique<Engine>(std::move(request), traced->trace.scalars, inputs,
                                          std::vector<InputSpec>{}, std::move(device),
                                          std::move(why), options_.check_indices);
+  engine->set_initial(table_.buffers());
   SharedMemory shared;
   for (const Instance* owner : owners) {
     owner->share_with(engine->compiled().program, captures ? Share::kProgram : Share::kModel,
@@ -92,44 +108,18 @@ std::unique_ptr<Engine> CompiledFunctionImpl::build(std::int64_t size,
   return engine;
 }
 
-void CompiledFunctionImpl::check_state(const std::string& name, const Type& type,
-                                       std::int64_t size) const {
-  const std::vector<StateEntry>& states = first_.engine->states();
-  const auto same = [&](const StateEntry& other) {
-    return other.name == name && other.type == type;
+SizedEngines::Build CompiledFunctionImpl::builder() {
+  return [this](std::int64_t size) {
+    return build(size, first().device(), first().why(), false, {&first().instance()}, location_);
   };
-  if (std::any_of(states.begin(), states.end(), same)) return;
-  throw UserError("state '" + name + "' is " + to_string(type) + " for a dynamic size of " +
-                      std::to_string(size) + ", but not for one of " + std::to_string(first_.size) +
-                      "; the type of a state cannot depend on it",
-                  location_);
-}
-
-CompiledFunctionImpl::Sized& CompiledFunctionImpl::sized(std::int64_t size) {
-  if (size == first_.size) return first_;
-  const auto found = std::find_if(others_.begin(), others_.end(),
-                                  [&](const Sized& each) { return each.size == size; });
-  if (found != others_.end()) {
-    others_.splice(others_.begin(), others_, found);
-    return others_.front();
-  }
-  const Engine& first = *first_.engine;
-  auto engine = build(size, first.device(), first.why(), false, {&first.instance()}, location_);
-  for (const StateEntry& state : engine->states()) check_state(state.name, state.type, size);
-  if (others_.size() == static_cast<std::size_t>(options_.max_cached_sizes)) others_.pop_back();
-  others_.push_front({size, std::move(engine), nullptr, {}});
-  return others_.front();
 }
 
 std::vector<std::int64_t> CompiledFunctionImpl::compiled_sizes() const {
   const auto lock = turns_->lock();
-  std::vector<std::int64_t> sizes;
-  if (open_) sizes.push_back(first_.size);
-  for (const Sized& each : others_) sizes.push_back(each.size);
-  return sizes;
+  return sizes_.sizes();
 }
 
-Engine& CompiledFunctionImpl::capturing(Sized& sized, const std::vector<std::string>& names) {
+Engine& CompiledFunctionImpl::capturing(SizedEngine& sized, const std::vector<std::string>& names) {
   check_captures(names, captures_);
   if (!sized.capturing) {
     sized.engine->take_back_inputs();
@@ -147,17 +137,17 @@ void CompiledFunctionImpl::use(const std::shared_ptr<Device>& device,
     engine.use(device);
     engine.allocate(std::move(shared));
   };
-  const auto use_sized = [&](Sized& sized, const std::vector<const Instance*>& from) {
+  const auto use_sized = [&](SizedEngine& sized, const std::vector<const Instance*>& from) {
     sized.given_away.clear();
     allocate(*sized.engine, from, Share::kModel);
     if (sized.capturing) allocate(*sized.capturing, {&sized.engine->instance()}, Share::kProgram);
   };
-  use_sized(first_, owners);
-  for (Sized& each : others_) use_sized(each, {&first_.engine->instance()});
+  use_sized(sizes_.first(), owners);
+  for (SizedEngine& each : sizes_.others()) use_sized(each, {&first().instance()});
 }
 
-void CompiledFunctionImpl::repeat(const Feed& inputs, bool captures, std::uint32_t run) {
-  Sized& sized = checked(inputs);
+void CompiledFunctionImpl::repeat(const FeedView& inputs, bool captures, std::uint32_t run) {
+  SizedEngine& sized = sizes_.of_inputs(inputs, builder());
   Engine& engine = captures ? capturing(sized, {}) : *sized.engine;
   engine.upload_inputs(inputs);
   const HyperValues hypers = hypers_of(*sized.engine, run);
@@ -167,39 +157,36 @@ void CompiledFunctionImpl::repeat(const Feed& inputs, bool captures, std::uint32
 void CompiledFunctionImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
   const auto lock = turns_->lock();
   const std::string call = output ? "bind_output" : "bind_input";
-  if (open_)
+  if (sizes_.dynamic())
     throw UserError(call + ": not supported for a dynamic size, as each size has its own buffers");
   std::vector<std::string> known;
   for (const InputSpec& spec : options_.inputs) {
     if (!output) known.push_back(spec.name);
   }
-  for (const Port& port : first_.engine->compiled().program.outputs) {
+  for (const Port& port : first().compiled().program.outputs) {
     if (output) known.push_back(port.name);
   }
   check_known(call + ": unknown " + (output ? "output" : "input"), name, known);
   const std::string buffer = output ? output_buffer(name) : input_buffer(name);
-  const auto memory = first_.engine->memory_for(buffer, native, call + ": '" + name + "'");
-  first_.engine->bind(buffer, memory, native);
-  if (first_.capturing) first_.capturing->bind(buffer, memory, native);
+  const auto memory = first().memory_for(buffer, native, call + ": '" + name + "'");
+  first().bind(buffer, memory, native);
+  if (sizes_.first().capturing) sizes_.first().capturing->bind(buffer, memory, native);
 }
 
 GraphView CompiledFunctionImpl::graph(GraphStage stage, std::optional<std::int64_t> size) {
   const Turn turn(*turns_);
-  if (size && !open_) throw UserError("graph: a dynamic size is given, but no input has one");
+  if (size && !sizes_.dynamic())
+    throw UserError("graph: a dynamic size is given, but no input has one");
   if (size && *size < 1)
     throw UserError("graph: expected a dynamic size of at least 1, got " + std::to_string(*size));
-  const std::int64_t of = size.value_or(first_.size);
+  const std::int64_t of = size.value_or(sizes_.first().size);
   if (stage == GraphStage::kTraced) return view_of(traced(of, false, location_)->trace.graph);
-  return view_of(sized(of).engine->compiled().graph);
+  return view_of(sizes_.of_size(of, builder()).engine->compiled().graph);
 }
 
-CompiledFunctionImpl::Sized& CompiledFunctionImpl::checked(const Feed& inputs) {
-  const std::int64_t size = dynamic_size(options_.inputs, inputs, first_.size);
-  // Before anything is compiled for it.
-  if (size != first_.size) check_feed(closed(options_.inputs, size), inputs, {});
-  Sized& sized = this->sized(size);
-  sized.engine->check(inputs);
-  return sized;
+void CompiledFunctionImpl::check_retrace() const {
+  retrace_.check("the function",
+                 [&] { return traced(options_.dynamic_size, false, location_)->trace.graph; });
 }
 
 HyperValues CompiledFunctionImpl::hypers_of(const Engine& engine, std::uint32_t run) const {
@@ -211,9 +198,11 @@ HyperValues CompiledFunctionImpl::hypers_of(const Engine& engine, std::uint32_t 
 }
 
 template <class Read>
-auto CompiledFunctionImpl::run_guarded(const Feed& inputs, const StepOptions& options,
+auto CompiledFunctionImpl::run_guarded(const FeedView& inputs, const StepOptions& options,
                                        Read&& read) {
   const Turn turn(*turns_);
+  check_retrace();
+  const auto reading = weights_->to_read();
   if (!recoverer_ || !recoverer_->on()) {
     if (recoverer_) recoverer_->finish();
     return read(execute(inputs, options, turn));
@@ -224,45 +213,46 @@ auto CompiledFunctionImpl::run_guarded(const Feed& inputs, const StepOptions& op
     recoverer_->before_run();
     return read(execute(inputs, options, turn));
   });
-  if (first_.engine->changes_states())
-    recoverer_->log_run(shared_from_this(), KeptInputs(inputs), !options.captures.empty(), run);
+  if (first().changes_states())
+    recoverer_->log_run(shared_from_this(), KeptInputs(inputs), captures_are_read(options), run);
   return result;
 }
 
-Profile CompiledFunctionImpl::profile(const Feed& inputs, const ProfileOptions& options) {
+Profile CompiledFunctionImpl::profile(const FeedView& inputs, const ProfileOptions& options) {
   const Turn turn(*turns_);
+  check_retrace();
   const std::uint32_t run = runs_;
   Profile profile = guarded([&] {
     runs_ = run;
-    Engine& engine = *checked(inputs).engine;
+    Engine& engine = *sizes_.of_inputs(inputs, builder()).engine;
     turn.check();  // compiling may have taken long
     engine.upload_inputs(inputs);
     return engine.profile(options, [&] { return hypers_of(engine, runs_++); });
   });
-  if (first_.engine->changes_states()) guarded([&] { changed(); });
+  if (first().changes_states()) guarded([&] { changed(); });
   return profile;
 }
 
-CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const Feed& inputs,
+CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const FeedView& inputs,
                                                         const StepOptions& options,
                                                         const Turn& turn) {
-  Sized& sized = checked(inputs);
-  Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
+  SizedEngine& sized = sizes_.of_inputs(inputs, builder());
+  Engine& engine = captures_are_read(options) ? capturing(sized, options.captures) : *sized.engine;
   turn.check();  // compiling may have taken long
   engine.upload_inputs(inputs);
   const HyperValues hypers = hypers_of(*sized.engine, runs_++);
   engine.instance().run({&hypers, 1});
+  engine.print(printed_);
   Ran ran{sized, engine, {}};
-  for (const Port& port : first_.engine->compiled().program.outputs) {
-    if (!first_.engine->bound(output_buffer(port.name)))
-      ran.outputs.emplace_back(port.name, port.name);
+  for (const Port& port : first().compiled().program.outputs) {
+    if (!first().bound(output_buffer(port.name))) ran.outputs.emplace_back(port.name, port.name);
   }
   for (const std::string& name : options.captures)
     ran.outputs.emplace_back(name, capture_output(name));
   return ran;
 }
 
-NamedTensors CompiledFunctionImpl::run(const Feed& inputs, const StepOptions& options) {
+NamedTensors CompiledFunctionImpl::run(const FeedView& inputs, const StepOptions& options) {
   return run_guarded(inputs, options, [](const Ran& ran) {
     NamedTensors outputs;
     for (const auto& [name, output] : ran.outputs)
@@ -271,7 +261,7 @@ NamedTensors CompiledFunctionImpl::run(const Feed& inputs, const StepOptions& op
   });
 }
 
-NamedDeviceTensors CompiledFunctionImpl::run_on_device(const Feed& inputs,
+NamedDeviceTensors CompiledFunctionImpl::run_on_device(const FeedView& inputs,
                                                        const StepOptions& options) {
   return run_guarded(inputs, options, [](const Ran& ran) {
     NamedDeviceTensors outputs;
@@ -304,23 +294,6 @@ DeviceTensor CompiledFunctionImpl::give_away(const Ran& ran, const std::string& 
   return DeviceTensor(std::move(value));
 }
 
-void CompiledFunctionImpl::take_averages(Checkpoint& checkpoint, const std::string& path) const {
-  std::vector<std::string> objectives = {""};
-  std::istringstream names(checkpoint.fields[kObjectivesField]);
-  for (std::string name; names >> name;) objectives.push_back(name);
-  bool found = false;
-  for (const std::string& objective : objectives) {
-    const std::string prefix = TrainedPart{.objective = objective}.state(kEmaName) + "/";
-    for (auto& [name, tensor] : checkpoint.params) {
-      const auto average = checkpoint.states.find(prefix + name);
-      if (average == checkpoint.states.end()) continue;  // that parameter has none
-      tensor = average->second;
-      found = true;
-    }
-  }
-  if (!found) throw UserError(path + ": the file has no parameter averages");
-}
-
 void CompiledFunctionImpl::refuse_averages(const char* who) const {
   if (options_.weights != WeightSource::kEma) return;
   throw UserError(std::string(who) + ": the parameters are averages kept by a trainer");
@@ -329,12 +302,13 @@ void CompiledFunctionImpl::refuse_averages(const char* who) const {
 void CompiledFunctionImpl::upload_params(const std::map<std::string, HostTensor>& given,
                                          bool partial) {
   const auto lock = turns_->lock();
+  const auto writing = weights_->to_write();
   refuse_averages("upload_params");
   std::map<std::string, HostTensor> params, buffers;
   for (const auto& [name, tensor] : given) {
     (table_.has_buffer(name) ? buffers : params).emplace(name, tensor);
   }
-  first_.engine->check_states("upload_params", buffers);
+  first().check_states("upload_params", buffers);
   guarded([&] {
     set_params(params, buffers, partial);
     changed();
@@ -344,52 +318,70 @@ void CompiledFunctionImpl::upload_params(const std::map<std::string, HostTensor>
 void CompiledFunctionImpl::set_params(const NamedTensors& params, const NamedTensors& buffers,
                                       bool partial) {
   if (partial && !table_.entries().empty()) {
-    std::vector<float> flat = first_.engine->download_floats("params");
+    std::vector<float> flat = first().download_floats("params");
     table_.write(params, "upload_params", true, flat);
-    first_.engine->upload_params(flat);
+    first().upload_params(flat);
   } else {
-    first_.engine->upload_params(table_.pack(params, "upload_params"));
+    first().upload_params(table_.pack(params, "upload_params"));
   }
-  for (const auto& [name, tensor] : buffers) first_.engine->upload_state(name, tensor);
+  for (const auto& [name, tensor] : buffers) first().upload_state(name, tensor);
 }
 
 void CompiledFunctionImpl::load(const FileSource& source, WeightSource weights) {
   const auto lock = turns_->lock();
+  const auto writing = weights_->to_write();
   refuse_averages("load_params");
   const std::string& path = source.name();
-  Checkpoint checkpoint = read_checkpoint(source);
+  std::set<std::string> buffers = table_.buffer_names();
+  for (const StateEntry& state : first().states()) buffers.insert(state.name);
+  Checkpoint checkpoint = read_checkpoint(source, buffers);
   if (weights == WeightSource::kEma) take_averages(checkpoint, path);
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, const HostTensor*> states;
   if (!checkpoint.states.empty()) {  // else parameters alone
-    for (const StateEntry& state : first_.engine->states())
+    for (const StateEntry& state : first().states())
       states[state.name] = &find_state(checkpoint, state.name, state.type, path);
   }
   guarded([&] {
-    first_.engine->upload_params(params);
+    first().upload_params(params);
     for (const auto& [name, tensor] : states)
-      first_.engine->instance().upload(state_buffer(name), 0, tensor->bytes);
+      first().instance().upload(state_buffer(name), 0, tensor->bytes);
     changed();
   });
 }
 
 void CompiledFunctionImpl::import_weights(const FileSource& source, const ImportOptions& options) {
   const auto lock = turns_->lock();
+  const auto writing = weights_->to_write();
   refuse_averages("import_weights");
   guarded([&] {
     const ImportedModel model =
-        import_model(source, options, table_, first_.engine->states(), download_arena());
-    first_.engine->upload_params(model.params);
+        import_model(source, options, table_, first().states(), download_arena());
+    first().upload_params(model.params);
     for (const auto& [name, tensor] : model.states)
-      first_.engine->instance().upload(state_buffer(name), 0, tensor.bytes);
+      first().instance().upload(state_buffer(name), 0, tensor.bytes);
     changed();
   });
 }
 
 std::vector<float> CompiledFunctionImpl::download_arena() const {
-  if (!first_.engine->instance().has_buffer("params"))
+  if (!first().instance().has_buffer("params"))
     return std::vector<float>(static_cast<size_t>(table_.elements()));
-  return first_.engine->download_floats("params");
+  return first().download_floats("params");
+}
+
+NamedTensors CompiledFunctionImpl::download_buffers() const {
+  const auto lock = turns_->lock();
+  return guarded([&] {
+    NamedTensors buffers;
+    for (const StateEntry& state : first().states()) {
+      if (state.name.starts_with(kOptimPrefix)) continue;
+      const auto words = first().download_state(state);
+      buffers[state.name] =
+          host_tensor(state.type, state.type.dtype, to_stored(words, state.type.dtype));
+    }
+    return buffers;
+  });
 }
 
 std::map<std::string, HostTensor> CompiledFunctionImpl::download_params() const {
@@ -399,7 +391,7 @@ std::map<std::string, HostTensor> CompiledFunctionImpl::download_params() const 
     const std::vector<float> flat = download_arena();
     if (options_.weights != WeightSource::kEma) return table_.unpack(flat);
     return table_.averages(flat, [&](const std::string& state) {
-      return first_.engine->download_floats(state_buffer(state));
+      return first().download_floats(state_buffer(state));
     });
   });
 }
@@ -419,7 +411,7 @@ std::shared_ptr<CompiledFunctionImpl> make_function(ModelFunctions model, TraceF
   });
 }
 
-HostTensor CompiledFunctionImpl::call(const Feed& inputs) {
+HostTensor CompiledFunctionImpl::call(const FeedView& inputs) {
   NamedTensors outputs = run(inputs, {});
   if (outputs.size() != 1) {
     throw UserError("the function has " + std::to_string(outputs.size()) +
@@ -430,18 +422,18 @@ HostTensor CompiledFunctionImpl::call(const Feed& inputs) {
 
 }  // namespace detail
 
-NamedTensors CompiledFunction::run(const Feed& inputs, const StepOptions& options, Loc loc) {
+NamedTensors CompiledFunction::run(const FeedView& inputs, const StepOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->run(inputs, options); });
 }
 GraphView CompiledFunction::graph(GraphStage stage, std::optional<std::int64_t> dynamic_size,
                                   Loc loc) const {
   return at_line(loc, [&] { return impl_->graph(stage, dynamic_size); });
 }
-NamedDeviceTensors CompiledFunction::run_on_device(const Feed& inputs, const StepOptions& options,
-                                                   Loc loc) {
+NamedDeviceTensors CompiledFunction::run_on_device(const FeedView& inputs,
+                                                   const StepOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->run_on_device(inputs, options); });
 }
-RunOutcome CompiledFunction::try_run(const Feed& inputs, const StepOptions& options, Loc loc) {
+RunOutcome CompiledFunction::try_run(const FeedView& inputs, const StepOptions& options, Loc loc) {
   using Status = RunOutcome::Status;
   try {
     return {Status::kCompleted, run(inputs, options, loc), {}};
@@ -451,7 +443,7 @@ RunOutcome CompiledFunction::try_run(const Feed& inputs, const StepOptions& opti
     return {Status::kFailed, {}, error.what()};
   }
 }
-Profile CompiledFunction::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
+Profile CompiledFunction::profile(const FeedView& inputs, const ProfileOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->profile(inputs, options); });
 }
 void CompiledFunction::abort() { impl_->abort(); }
@@ -463,7 +455,7 @@ void CompiledFunction::bind_output(const NameRef& output, WGPUBufferImpl* buffer
 }
 std::vector<std::string> CompiledFunction::captures() const { return impl_->captures(); }
 
-HostTensor CompiledFunction::operator()(const Feed& inputs, Loc loc) {
+HostTensor CompiledFunction::operator()(const FeedView& inputs, Loc loc) {
   return at_line(loc, [&] { return impl_->call(inputs); });
 }
 
@@ -471,6 +463,10 @@ void CompiledFunction::upload_params(const std::map<std::string, HostTensor>& pa
                                      const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_params(params, options.partial); });
 }
+CompiledFunction CompiledFunction::replica(Loc loc) const {
+  return at_line(loc, [&] { return CompiledFunction(impl_->replica(loc)); });
+}
+NamedTensors CompiledFunction::download_buffers() const { return impl_->download_buffers(); }
 std::map<std::string, HostTensor> CompiledFunction::download_params() const {
   return impl_->download_params();
 }
@@ -493,12 +489,12 @@ std::map<std::string, std::vector<std::byte>> CompiledFunction::web_files(const 
                                                                           Loc loc) const {
   return at_line(loc, [&] { return impl_->web_files(options); });
 }
-CompileReport CompiledFunction::report() const { return impl_->engine().report(); }
-std::string CompiledFunction::explain() const { return impl_->engine().explain(); }
+CompileReport CompiledFunction::report() const { return impl_->first().report(); }
+std::string CompiledFunction::explain() const { return impl_->first().explain(); }
 std::vector<std::int64_t> CompiledFunction::compiled_sizes() const {
   return impl_->compiled_sizes();
 }
-std::string CompiledFunction::device() const { return impl_->engine().device_text(); }
-DeviceOptions CompiledFunction::same_device() const { return impl_->engine().same_device(); }
+std::string CompiledFunction::device() const { return impl_->first().device_text(); }
+DeviceOptions CompiledFunction::same_device() const { return impl_->first().same_device(); }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

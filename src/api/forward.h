@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <list>
+#include <mutex>
+#include <shared_mutex>
 
 #include "api/checkpoint.h"
 #include "api/engine.h"
 #include "api/recoverer.h"
+#include "api/retrace.h"
+#include "api/sized_engines.h"
 #include "api/turns.h"
 #include "pages/model.h"
 
@@ -23,13 +26,16 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
 
   // For the trainer, after a loss: on its device, with its parameters and states.
   void use(const std::shared_ptr<Device>& device, const std::vector<const Instance*>& owners);
-  void repeat(const Feed& inputs, bool captures, std::uint32_t run);
-  [[nodiscard]] Engine& first_engine() { return *first_.engine; }
+  void repeat(const FeedView& inputs, bool captures, std::uint32_t run);
+  // The program that has the parameters and states.
+  [[nodiscard]] Engine& first() const { return *sizes_.first().engine; }
 
-  NamedTensors run(const Feed& inputs, const StepOptions& options);
-  HostTensor call(const Feed& inputs);
-  NamedDeviceTensors run_on_device(const Feed& inputs, const StepOptions& options);
-  Profile profile(const Feed& inputs, const ProfileOptions& options);
+  NamedTensors run(const FeedView& inputs, const StepOptions& options);
+  HostTensor call(const FeedView& inputs);
+  NamedDeviceTensors run_on_device(const FeedView& inputs, const StepOptions& options);
+  Profile profile(const FeedView& inputs, const ProfileOptions& options);
+  // The same function with the same parameters and states, and turns of its own.
+  [[nodiscard]] std::shared_ptr<CompiledFunctionImpl> replica(const SourceLocation& location) const;
   void abort() { turns_->abort(); }
   [[nodiscard]] const std::shared_ptr<Turns>& turns() const { return turns_; }
   void bind(const std::string& name, bool output, WGPUBufferImpl* native);
@@ -37,23 +43,17 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   void load(const FileSource& source, WeightSource weights);
   void import_weights(const FileSource& source, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+  [[nodiscard]] NamedTensors download_buffers() const;
   [[nodiscard]] web::Files web_files(const WebOptions& options) const;
   void export_onnx(const FileSink& sink, const OnnxOptions& options) const;
   [[nodiscard]] GraphView graph(GraphStage stage, std::optional<std::int64_t> size);
-  [[nodiscard]] const Engine& engine() const { return *first_.engine; }
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
 
  private:
-  // The function for one value of its inputs' open size.
-  struct Sized {
-    std::int64_t size = 0;
-    std::unique_ptr<Engine> engine, capturing;
-    std::map<std::string, std::vector<std::shared_ptr<Memory>>> given_away;  // by buffer
-  };
   // The programs that a call has run, with the names of their outputs that are the call's.
   struct Ran {
-    Sized& sized;
+    SizedEngine& sized;
     Engine& engine;
     std::vector<std::pair<std::string, std::string>> outputs;  // for the caller, in the program
   };
@@ -62,30 +62,47 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   decltype(auto) guarded(Call&& call) const {
     return recoverer_ ? recoverer_->guarded(std::forward<Call>(call)) : std::forward<Call>(call)();
   }
+  // Weights that replicas share: calls read them at the same time, and set them one at a time.
+  class Weights {
+   public:
+    [[nodiscard]] std::shared_lock<std::shared_mutex> to_read() {
+      const std::lock_guard lock(next_);  // so that readers let waiting writers go first
+      return std::shared_lock(mutex_);
+    }
+    [[nodiscard]] std::unique_lock<std::shared_mutex> to_write() {
+      const std::lock_guard lock(next_);
+      return std::unique_lock(mutex_);
+    }
+
+   private:
+    std::mutex next_;
+    std::shared_mutex mutex_;
+  };
   // A run and what `read` makes of it, which is repeated after a loss.
   template <class Read>
-  auto run_guarded(const Feed& inputs, const StepOptions& options, Read&& read);
+  auto run_guarded(const FeedView& inputs, const StepOptions& options, Read&& read);
   // What is to be done after a call that set parameters or states.
   void changed() const {
     if (recoverer_) recoverer_->take();
   }
-  // The program for the open size of these inputs, which may be given to it.
-  Sized& checked(const Feed& inputs);
+  // The program for the size, which shares parameters and states with the first.
+  [[nodiscard]] SizedEngines::Build builder();
+  // Throws UserError if the function traces differently by now; see Retrace.
+  void check_retrace() const;
   // The scalars of run number `run`.
   [[nodiscard]] HyperValues hypers_of(const Engine& engine, std::uint32_t run) const;
-  Ran execute(const Feed& inputs, const StepOptions& options, const Turn& turn);
+  Ran execute(const FeedView& inputs, const StepOptions& options, const Turn& turn);
   // The output is the caller's, and the next run writes elsewhere.
   static DeviceTensor give_away(const Ran& ran, const std::string& output);
+  [[nodiscard]] bool captures_are_read(const StepOptions& options) const {
+    return !options.captures.empty() || !printed_.empty();
+  }
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures,
                                                        const SourceLocation& location) const;
   std::unique_ptr<Engine> build(std::int64_t size, std::shared_ptr<Device> device, std::string why,
                                 bool captures, const std::vector<const Instance*>& owners,
                                 const SourceLocation& location);
-  // Compiles it where it is not; the one used least recently goes.
-  Sized& sized(std::int64_t size);
-  Engine& capturing(Sized& sized, const std::vector<std::string>& names);
-  // Throws UserError where this state of the program for `size` is not one of the first program's.
-  void check_state(const std::string& name, const Type& type, std::int64_t size) const;
+  Engine& capturing(SizedEngine& sized, const std::vector<std::string>& names);
   // For a browser.
   [[nodiscard]] web::SizedProgram compiled_for_web(std::int64_t size, bool f16) const;
   // To be exported; `size` is the open size, if there is one.
@@ -97,19 +114,18 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   [[nodiscard]] std::vector<float> download_arena() const;
   void refuse_averages(const char* who) const;
   // In the place of the parameters. Throws UserError where there are none.
-  void take_averages(Checkpoint& checkpoint, const std::string& path) const;
 
   std::shared_ptr<Turns> turns_;
+  std::shared_ptr<Weights> weights_ = std::make_shared<Weights>();
   std::shared_ptr<Recoverer> recoverer_;  // null without a trainer
   ModelFunctions model_;
   ParameterTable table_;
   TraceFunction function_;
   FunctionOptions options_;
   SourceLocation location_;
-  bool open_;
-  Sized first_;              // has the parameters and states, and stays
-  std::list<Sized> others_;  // used last first
-  std::vector<std::string> captures_;
+  SizedEngines sizes_;
+  Retrace retrace_;
+  std::vector<std::string> captures_, printed_;  // see print()
   std::uint32_t runs_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/at_line.h"
+#include "api/checkpoint.h"
 #include "io/elements.h"
 #include "tensorgrad/optim/param_groups.h"
 
@@ -80,6 +81,7 @@ RenamedTensors read_renamed(const FileSource& source, const ImportOptions& optio
   std::vector<bool> used(options.names.size(), options.partial);
   RenamedTensors result;
   StoredFile file = read_safetensors(source);
+  keep_model(file);
   for (auto& [old_name, stored] : file.tensors) {
     if (std::any_of(options.ignore.begin(), options.ignore.end(),
                     [&](const auto& pattern) { return match_pattern(pattern, old_name); })) {
@@ -165,12 +167,15 @@ ImportedModel import_model(const FileSource& source, const ImportOptions& option
   std::erase_if(tensors, [&](const auto& each) {
     return table.has_buffer(each.first) && !places.contains(each.first);
   });
-  for (const auto& [name, renamed] : tensors) {
+  for (auto& [name, renamed] : tensors) {
     const auto place = places.find(name);
     if (place == places.end()) {
       throw UserError(path + ": tensor '" + renamed.old_name + "' (" + renamed.old_type +
                       "): the model has no parameter or buffer '" + name + "'");
     }
+    // A checkpoint has booleans as they are on the device.
+    if (place->second.type.dtype == boolean && renamed.tensor.dtype == u32)
+      renamed.tensor.dtype = boolean;
     check_fit(path, name, renamed, place->second);
   }
   for (const auto& [name, place] : places) {

@@ -13,6 +13,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kScaleName = "_loss_scale";
+constexpr const char* kCountsName = "_skip_nonfinite";
+constexpr LossScale kNoScale = {
+    .init_scale = 1, .growth_factor = 2, .backoff_factor = 1, .growth_interval = 0};
 constexpr double kLeastFactor = 0x1p-100;  // its inverse is finite
 
 void check_scale(const char* what, double value, bool fits, const char* expected) {
@@ -34,19 +37,29 @@ void check(const LossScale& options) {
 
 }  // namespace
 
-std::string scale_state(const TrainedPart& trained) {
-  return trained.objective.empty() ? kScaleName : kScaleName + ("." + trained.objective);
+std::string scale_state(const TrainedPart& trained, bool scales) {
+  const std::string name = scales ? kScaleName : kCountsName;
+  return trained.objective.empty() ? name : name + "." + trained.objective;
 }
 
-bool is_scale_state(const std::string& name) { return name.starts_with(kScaleName); }
+bool is_scale_state(const std::string& name) {
+  return name.starts_with(kScaleName) || name.starts_with(kCountsName);
+}
+
+std::vector<float> unscaled_state(std::int64_t updates) {
+  std::vector<float> state(static_cast<std::size_t>(kScaleNumbers));
+  state[static_cast<std::size_t>(ScaleNumber::kTaken)] = static_cast<float>(updates);
+  return state;
+}
 
 // A state begins with one number everywhere. Where it says that the factor is 0, it is the first.
-LossScaler::LossScaler(Trace& trace, const TrainedPart& trained, const LossScale& options)
-    : trace_(trace), options_(options) {
-  check(options);
+LossScaler::LossScaler(Trace& trace, const TrainedPart& trained,
+                       const std::optional<LossScale>& options)
+    : trace_(trace), scales_(options), options_(options.value_or(kNoScale)) {
+  check(options_);
   Builder builder{trace.graph, {}, "loss_scale"};
   old_ = trace.tensor(op::apply(builder, ops::state, {},
-                                {{"name", scale_state(trained)},
+                                {{"name", scale_state(trained, scales_)},
                                  {"shape", Shape{kScaleNumbers}},
                                  {"dtype", static_cast<std::int64_t>(DType::kF32)},
                                  {"init", 0.0}}));

@@ -6,6 +6,7 @@
 #include "api/initial.h"
 #include "api/trace.h"
 #include "ops/registry.h"
+#include "tensorgrad/train/host_tensor.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -39,6 +40,12 @@ Tensor Parameter::tensor(SourceLocation location) const {
 Buffer::Buffer(Shape shape, double initial, DType dtype, SourceLocation loc)
     : shape_(std::move(shape)), initial_(initial), dtype_(dtype), location_(loc) {
   check_shape("buffer", shape_, location_);
+}
+
+Buffer Buffer::from(HostTensor values, SourceLocation loc) {
+  Buffer buffer(values.shape, 0, values.dtype, loc);
+  buffer.values_ = std::make_shared<const HostTensor>(std::move(values));
+  return buffer;
 }
 
 // The state's leaf, made on first use.

@@ -30,18 +30,32 @@ Tensor affine(Tensor x, const Maybe& weight, const Maybe& bias) {
   return x;
 }
 
+// Mean and variance over these axes. What rounding has left of the mean, which beside a small
+// deviation is not small, is found among the deviations and added to it.
+struct Moments {
+  Moments(Tensor x, const Axes& axes, Loc loc) {
+    const Tensor first = tensorgrad::mean(x, axes, true, loc), centred = x - first;
+    const Tensor rest = tensorgrad::mean(centred, axes, true, loc);
+    mean = first + rest;
+    var = tensorgrad::mean(square(centred), axes, true, loc) - square(rest);
+  }
+  Tensor mean, var;
+};
+
 // y = (x - mean) s with s = 1 / sqrt(var + eps) over these axes. Its gradient in closed form,
 // s (dy - mean(dy) - y mean(dy y)), reads y and s alone; the chain rule reads the parts of both.
 Tensor standardised(Tensor x, const Axes& axes, double eps, Loc loc) {
-  const auto centred = [&](Tensor v) { return v - mean(v, axes, true, loc); };
-  const auto scale = [&](Tensor v) {
-    return rsqrt(mean(square(centred(v)), axes, true, loc) + eps);
-  };
+  const auto scale = [&](const Moments& moments) { return rsqrt(moments.var + eps); };
   return custom_gradient(
-      {x}, [&](const std::vector<Tensor>&) { return centred(x) * scale(x); },
+      {x},
+      [&](const std::vector<Tensor>&) {
+        const Moments moments(x, axes, loc);
+        return (x - moments.mean) * scale(moments);
+      },
       [&](const std::vector<Tensor>&, Tensor y, Tensor dy) {
         const Tensor along = y * mean(dy * y, axes, true, loc);
-        return std::vector<Tensor>{scale(x) * (dy - mean(dy, axes, true, loc) - along)};
+        const Tensor across = dy - mean(dy, axes, true, loc) - along;
+        return std::vector<Tensor>{scale(Moments(x, axes, loc)) * across};
       },
       loc);
 }
@@ -152,8 +166,10 @@ std::pair<Tensor, Tensor> batch_statistics(Tensor x, Loc loc) {
   widen({&x});
   check_channels("batch_statistics", x, loc);
   const Axes axes = around_channels(x);
-  const Tensor centre = mean(x, axes, true, loc);
-  return {reshape(centre, {x.size(1)}, loc), mean(square(x - centre), axes, false, loc)};
+  const Tensor centre = mean(x, axes, true, loc), centred = x - centre;
+  const Tensor rest = detach(mean(centred, axes, true, loc));
+  const Tensor var = mean(square(centred), axes, true, loc) - square(rest);
+  return {reshape(centre + rest, {x.size(1)}, loc), reshape(var, {x.size(1)}, loc)};
 }
 
 Tensor batch_norm(Tensor x, Tensor mean, Tensor var, Maybe weight, Maybe bias, double eps,

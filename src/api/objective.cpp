@@ -34,58 +34,75 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
       table_(table),
       part_(table.part(number)),
       location_(location),
+      sizes_(options_.inputs, options_.dynamic_size, options_.max_cached_sizes, "CompileOptions",
+             location),
       schedule_(options_.optimizer.lr()) {
-  engine_ = build(false, std::move(device), why);
+  sizes_.first().engine = build(options_.dynamic_size, false, std::move(device), why);
   set_group_scalars();
   if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
 }
 
-void ObjectiveImpl::use(std::shared_ptr<Device> device) {
-  if (capturing_) capturing_->use(device);
-  engine_->use(std::move(device));
+template <class Call>
+void ObjectiveImpl::for_each_engine(const Call& call) {
+  const auto both = [&](const SizedEngine& sized) {
+    call(*sized.engine);
+    if (sized.capturing) call(*sized.capturing);
+  };
+  both(sizes_.first());
+  for (const SizedEngine& each : sizes_.others()) both(each);
+}
+
+void ObjectiveImpl::use(const std::shared_ptr<Device>& device) {
+  for_each_engine([&](Engine& each) { each.use(device); });
 }
 
 void ObjectiveImpl::allocate(SharedMemory shared) {
-  engine_->allocate(std::move(shared));
-  if (!capturing_) return;
-  SharedMemory same;
-  engine_->instance().share_with(capturing_->compiled().program, Share::kProgram, same);
-  capturing_->allocate(std::move(same));
+  for_each_engine([&](Engine& each) {
+    if (&each == &engine()) return each.allocate(std::move(shared));
+    SharedMemory same;
+    engine().instance().share_with(each.compiled().program, Share::kProgram, same);
+    each.allocate(std::move(same));
+  });
 }
 
-std::unique_ptr<TracedFunction> ObjectiveImpl::traced(bool captures) const {
+std::unique_ptr<TracedFunction> ObjectiveImpl::traced(std::int64_t size, bool captures) const {
   const auto loss = [&](const Inputs& inputs) {
     auto outputs = source_.loss(inputs);
     for (auto& [name, tensor] : outputs) tensor = of_type(tensor, DType::kF32, location_);
     return outputs;
   };
   return trace_function(
-      table_, options_.inputs, options_.dataset, options_.batch, loss,
+      table_, closed(options_.inputs, size), options_.dataset, options_.batch, loss,
       {.training = true, .autocast = options_.mixed_precision, .captures = captures}, location_);
 }
 
 GraphView ObjectiveImpl::graph(GraphStage stage) const {
   const auto lock = turns_->lock();
-  if (stage == GraphStage::kSimplified) return view_of(engine_->compiled().graph);
-  const auto step = traced(false);
+  if (stage == GraphStage::kSimplified) return view_of(engine().compiled().graph);
+  const auto step = traced(options_.dynamic_size, false);
   return view_of(differentiated(training_request(*step, table_, part_, options_, location_)));
 }
 
-std::unique_ptr<Engine> ObjectiveImpl::build(bool captures, std::shared_ptr<Device> device,
+std::unique_ptr<Engine> ObjectiveImpl::build(std::int64_t size, bool captures,
+                                             std::shared_ptr<Device> device,
                                              const std::string& why) {
-  auto traced = this->traced(captures);
+  auto traced = this->traced(size, captures);
+  if (sizes_.first().engine == nullptr) retrace_.keep(traced->trace.graph);
   CompileRequest request = training_request(*traced, table_, part_, options_, location_);
-  auto engine =
-      std::make_unique<Engine>(std::move(request), std::map<std::string, double>{}, options_.inputs,
-                               options_.dataset, std::move(device), why, options_.check_indices);
+  auto engine = std::make_unique<Engine>(std::move(request), std::map<std::string, double>{},
+                                         closed(options_.inputs, size), options_.dataset,
+                                         std::move(device), why, options_.check_indices);
+  engine->set_initial(table_.buffers());
   // The scalars of the optimizer come to be while it compiles.
   for (const auto& [name, value] : traced->trace.scalars) {
     if (name[0] != '_') engine->scalars()[name] = value;
   }
-  if (captures) return engine;
+  if (sizes_.first().engine != nullptr) return engine;
   per_update_ = std::move(traced->trace.per_update);
+  counts_taken_ = traced->trace.counts_updates && skips();
   hyper_limits_ = std::move(traced->trace.hyper_limits);
   for (const auto& [name, id] : traced->trace.captures) captures_.push_back(name);
+  printed_ = std::move(traced->trace.printed);
   return engine;
 }
 
@@ -95,22 +112,23 @@ void ObjectiveImpl::set_group_scalars() {
     const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
     if (!has_own_lr(group)) continue;
     const std::string factor = kLrFactorPrefix + group_name(group);
-    engine_->scalars()[factor] = group.lr_factor;
+    engine().scalars()[factor] = group.lr_factor;
     group_rates_.push_back({group, group_lr_scalar(range.group), factor});
   }
 }
 
 void ObjectiveImpl::put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const {
-  engine_->put_hypers(values);
+  engine().put_hypers(values);
   const std::int64_t update = step / options_.accumulate;
   const double rate = schedule_.at(update - schedule_start_);
   values[kLrScalar] = float_bits(rate);
   for (const GroupRate& each : group_rates_) {
     const double own = each.group.lr ? each.group.lr->at(update) : rate;
-    values[each.scalar] = float_bits(engine_->scalars().at(each.factor) * own);
+    values[each.scalar] = float_bits(engine().scalars().at(each.factor) * own);
   }
+  const std::int64_t number = (counts_taken_ ? taken_ : update) + 1;
   for (const auto& [name, value] : per_update_)
-    values[name] = float_bits(value(update + 1, engine_->scalars()));
+    values[name] = float_bits(value(number, engine().scalars()));
   values[kCountScalar] = float_bits(static_cast<double>(update + 1));
   if (options_.accumulate > 1)
     values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
@@ -131,11 +149,15 @@ void ObjectiveImpl::begin_epoch() {
   } else {
     std::iota(order_.begin(), order_.end(), 0);
   }
-  engine_->instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order_)));
+  engine().instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order_)));
   order_sent_ = true;
 }
 
 std::span<const HyperValues> ObjectiveImpl::next_rows(int count) {
+  if (counts_taken_) {
+    count = std::min(count, 1);
+    taken_ = static_cast<std::int64_t>(state_number(ScaleNumber::kTaken));
+  }
   if (rows_ > 0) {
     if (position_ == batches_per_epoch()) {
       position_ = 0;
@@ -153,44 +175,66 @@ std::span<const HyperValues> ObjectiveImpl::next_rows(int count) {
   return {next_.data(), rows};
 }
 
-void ObjectiveImpl::check_data() const {
+void ObjectiveImpl::check_ready() const {
   std::string missing;
-  if (!engine_->all_data_given(missing)) {
+  if (!engine().all_data_given(missing)) {
     throw UserError("dataset entry '" + missing + "' has no data; call upload_data()");
   }
+  retrace_.check("the loss", [&] { return traced(options_.dynamic_size, false)->trace.graph; });
 }
 
-Engine& ObjectiveImpl::capturing(const std::vector<std::string>& names) {
-  check_captures(names, captures_);
-  if (capturing_) return *capturing_;
-  auto engine = build(true, engine_->device(), engine_->why());
+std::unique_ptr<Engine> ObjectiveImpl::build_beside(const Engine& owner, std::int64_t size,
+                                                    bool captures) {
+  auto engine = build(size, captures, owner.device(), owner.why());
   SharedMemory shared;
-  engine_->take_back_inputs();
-  engine_->instance().share_with(engine->compiled().program, Share::kProgram, shared);
+  owner.instance().share_with(engine->compiled().program, Share::kProgram, shared);
   engine->allocate(std::move(shared));
-  capturing_ = std::move(engine);
-  return *capturing_;
+  return engine;
+}
+
+SizedEngine& ObjectiveImpl::of_checked(const FeedView& inputs) {
+  return sizes_.of_checked(inputs, [this](std::int64_t size) {
+    engine().take_back_inputs();
+    return build_beside(engine(), size, false);
+  });
+}
+
+Engine& ObjectiveImpl::capturing(SizedEngine& sized, const std::vector<std::string>& names) {
+  check_captures(names, captures_);
+  if (!sized.capturing) {
+    sized.engine->take_back_inputs();
+    sized.capturing = build_beside(*sized.engine, sized.size, true);
+  }
+  return *sized.capturing;
+}
+
+std::vector<std::int64_t> ObjectiveImpl::compiled_sizes() const {
+  const auto lock = turns_->lock();
+  return sizes_.sizes();
 }
 
 void ObjectiveImpl::bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
                          const WGPUBufferImpl* native) {
-  engine_->bind(buffer, memory, native);
-  if (capturing_) capturing_->bind(buffer, memory, native);
+  for_each_engine([&](Engine& each) { each.bind(buffer, memory, native); });
 }
 
 void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) {
   const auto lock = turns_->lock();
+  if (sizes_.dynamic()) {
+    throw UserError(
+        "bind_input: not supported for a dynamic size, as each size has its own buffers");
+  }
   std::vector<std::string> known;
   for (const InputSpec& spec : options_.inputs) known.push_back(spec.name);
   check_known("bind_input: unknown input", name, known);
   const std::string buffer = input_buffer(name);
-  bind(buffer, engine_->memory_for(buffer, native, "bind_input: '" + name + "'"), native);
+  bind(buffer, engine().memory_for(buffer, native, "bind_input: '" + name + "'"), native);
 }
 
-StepResult ObjectiveImpl::step(const Feed& inputs, const StepOptions& options) {
+StepResult ObjectiveImpl::step(const FeedView& inputs, const StepOptions& options) {
   const Turn turn(*turns_);
-  engine_->check(inputs);
-  check_data();
+  sizes_.check(inputs);
+  check_ready();
   if (!recoverer_.on()) return recoverer_.guarded([&] { return step_once(inputs, options); });
   KeptInputs kept(inputs);
   bool lost = false;  // and with the device what lay on it
@@ -198,20 +242,22 @@ StepResult ObjectiveImpl::step(const Feed& inputs, const StepOptions& options) {
     recoverer_.before_steps(*this, 1);
     return std::exchange(lost, true) ? step_once(kept.feed(), options) : step_once(inputs, options);
   });
-  recoverer_.log_step(*this, std::move(kept), !options.captures.empty());
+  recoverer_.log_step(*this, std::move(kept), captures_are_read(options));
   return result;
 }
 
-StepResult ObjectiveImpl::step_once(const Feed& inputs, const StepOptions& options) {
+StepResult ObjectiveImpl::step_once(const FeedView& inputs, const StepOptions& options) {
   if (options_.detect_nan) keep_for_nan();
-  Engine& engine = options.captures.empty() ? *engine_ : capturing(options.captures);
+  SizedEngine& sized = of_checked(inputs);
+  Engine& engine = captures_are_read(options) ? capturing(sized, options.captures) : *sized.engine;
   engine.upload_inputs(inputs);
   last_ = engine.instance().run(next_rows(1));
   StepResult result = counted();
   if (options_.detect_nan && !std::isfinite(result.loss))
-    explain_nan(inputs, result.step - 1, result.loss);
+    explain_nan(*sized.engine, inputs, result.step - 1, result.loss);
   for (const std::string& name : options.captures)
     result.captures[name] = engine.download_output(capture_output(name));
+  engine.print(printed_);
   return result;
 }
 
@@ -221,23 +267,24 @@ StepResult ObjectiveImpl::counted() {
   return {read_loss(done), step_, {}};
 }
 
-void ObjectiveImpl::repeat_step(const Feed& inputs, bool captures) {
-  Engine& engine = captures ? capturing({}) : *engine_;
+void ObjectiveImpl::repeat_step(const FeedView& inputs, bool captures) {
+  SizedEngine& sized = of_checked(inputs);
+  Engine& engine = captures ? capturing(sized, {}) : *sized.engine;
   engine.upload_inputs(inputs);
   last_ = engine.instance().run(next_rows(1));
   ++step_;
 }
 
-std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const Feed& inputs) {
+std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const FeedView& inputs) {
   const Turn turn(*turns_);
   if (!(seconds >= 0))
     throw UserError("step_for: expected at least 0 seconds, got " + number_text(seconds));
-  if (options_.detect_nan) throw UserError("step_for: not supported with detect_nan; call step()");
+  check_not_step_by_step("step_for");
   if (finished_) return std::exchange(finished_, std::nullopt);
   if (!unfinished_) {
     recoverer_.finish();  // of another objective
-    engine_->check(inputs);
-    check_data();
+    sizes_.check(inputs);
+    check_ready();
     Unfinished fresh;
     if (recoverer_.on()) fresh.inputs = KeptInputs(inputs);
     unfinished_ = std::move(fresh);
@@ -256,20 +303,22 @@ std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const Feed& in
   return resume_step(seconds, {});
 }
 
-std::optional<StepResult> ObjectiveImpl::resume_step(double seconds, const Feed& inputs) {
+std::optional<StepResult> ObjectiveImpl::resume_step(double seconds, const FeedView& inputs) {
   bool lost = inputs.empty();
   const auto result = recoverer_.repeated([&]() -> std::optional<StepResult> {
     const bool again = std::exchange(lost, true);
     if (!unfinished_->begun) {
       recoverer_.before_steps(*this, 1);
       unfinished_->before = progress();
-      engine_->upload_inputs(again ? unfinished_->inputs.feed() : inputs);
+      const FeedView given = again ? unfinished_->inputs.feed() : inputs;
+      unfinished_->engine = of_checked(given).engine.get();
+      unfinished_->engine->upload_inputs(given);
       unfinished_->row = next_rows(1).front();
       unfinished_->next = 0;
       unfinished_->begun = true;
     }
-    unfinished_->next = engine_->instance().run_some(unfinished_->row, unfinished_->next,
-                                                     std::chrono::duration<double>(seconds));
+    unfinished_->next = unfinished_->engine->instance().run_some(
+        unfinished_->row, unfinished_->next, std::chrono::duration<double>(seconds));
     if (unfinished_->next != 0) return std::nullopt;
     return counted();
   });
@@ -284,7 +333,7 @@ bool ObjectiveImpl::cancel_step() {
   const Turn turn(*turns_);
   if (!unfinished_) return false;
   if (unfinished_->begun) {
-    if (unfinished_->next > engine_->instance().first_lasting_launch()) return false;
+    if (unfinished_->next > unfinished_->engine->instance().first_lasting_launch()) return false;
     go_back(unfinished_->before);
   }
   unfinished_.reset();
@@ -294,7 +343,7 @@ bool ObjectiveImpl::cancel_step() {
 
 float ObjectiveImpl::read_loss(std::int64_t step) {
   float loss = 0;
-  engine_->instance().download(output_buffer("loss"),
+  engine().instance().download(output_buffer("loss"),
                                step % kLossRing * static_cast<std::int64_t>(sizeof loss),
                                std::as_writable_bytes(std::span(&loss, 1)));
   return loss;
@@ -303,17 +352,23 @@ float ObjectiveImpl::read_loss(std::int64_t step) {
 void ObjectiveImpl::check_queued(const std::string& call, int count) const {
   if (count < 0)
     throw UserError(call + ": expected at least 0 steps, got " + std::to_string(count));
-  if (!engine_->all_inputs_bound()) {
+  if (!engine().all_inputs_bound()) {
     throw UserError(
         call + ": the inputs are passed at each step; call step(), or declare them as a dataset");
   }
-  check_data();
+  check_ready();
+}
+
+void ObjectiveImpl::check_not_step_by_step(const std::string& call) const {
+  const char* option = options_.detect_nan ? "detect_nan" : "print()";
+  if (looks_at_each_step())
+    throw UserError(call + ": not supported with " + option + "; call step()");
 }
 
 void ObjectiveImpl::submit(int count) {
   const Turn turn(*turns_);
   check_queued("submit", count);
-  if (options_.detect_nan) throw UserError("submit: not supported with detect_nan; call step()");
+  check_not_step_by_step("submit");
   queue(count, turn);
 }
 
@@ -329,7 +384,7 @@ void ObjectiveImpl::queue(int count, const Turn& turn) {
 
 int ObjectiveImpl::run_rows(int count) {
   const std::span<const HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
-  last_ = engine_->instance().run(rows);
+  last_ = engine().instance().run(rows);
   step_ += static_cast<std::int64_t>(rows.size());
   return static_cast<int>(rows.size());
 }
@@ -338,7 +393,7 @@ std::vector<float> ObjectiveImpl::run(int count) {
   const Turn turn(*turns_);
   check_queued("run", count);
   std::vector<float> result;
-  if (options_.detect_nan) {  // looks at each
+  if (looks_at_each_step()) {
     for (int i = 0; i < count; ++i) {
       turn.check();
       result.push_back(step({}, {}).loss);
@@ -368,7 +423,7 @@ std::vector<float> ObjectiveImpl::losses() {
   const auto lock = turns_->lock();
   const std::vector<float> ring = recoverer_.guarded([&] {
     wait();
-    return engine_->download_floats(output_buffer("loss"));
+    return engine().download_floats(output_buffer("loss"));
   });
   const std::int64_t from = std::max(first_unread_, step_ - kLossRing);
   first_unread_ = step_;
@@ -395,10 +450,10 @@ void ObjectiveImpl::put_schedule(const Schedule& schedule) {
 
 void ObjectiveImpl::set(const std::string& name, double value) {
   const auto lock = turns_->lock();
-  const auto at = engine_->scalars().find(name);
-  if (at == engine_->scalars().end()) {
+  const auto at = engine().scalars().find(name);
+  if (at == engine().scalars().end()) {
     std::vector<std::string> known;
-    for (const auto& [each, current] : engine_->scalars()) known.push_back(each);
+    for (const auto& [each, current] : engine().scalars()) known.push_back(each);
     check_known("unknown run-time scalar", name, known);
   }
   check_scalar(name, value);
@@ -412,17 +467,19 @@ void ObjectiveImpl::set(const std::string& name, double value) {
   recoverer_.log_scalar(*this, name, value);
 }
 
-Profile ObjectiveImpl::profile(const Feed& inputs, const ProfileOptions& options) {
+Profile ObjectiveImpl::profile(const FeedView& inputs, const ProfileOptions& options) {
   const Turn turn(*turns_);
-  engine_->check(inputs);
-  check_data();
+  sizes_.check(inputs);
+  check_ready();
   KeptInputs kept;
   if (recoverer_.on()) kept = KeptInputs(inputs);
   bool lost = false;
   Profile profile = recoverer_.guarded([&] {
     recoverer_.before_steps(*this, options.steps);
-    engine_->upload_inputs(std::exchange(lost, true) ? kept.feed() : inputs);
-    return engine_->profile(options, [&] {
+    const FeedView given = std::exchange(lost, true) ? kept.feed() : inputs;
+    Engine& engine = *of_checked(given).engine;
+    engine.upload_inputs(given);
+    return engine.profile(options, [&] {
       HyperValues next = next_rows(1).front();
       ++step_;
       return next;
@@ -434,20 +491,28 @@ Profile ObjectiveImpl::profile(const Feed& inputs, const ProfileOptions& options
 
 double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
   const auto lock = turns_->lock();
-  if (!scales()) {
+  const bool counts = which == ScaleNumber::kSkipped;
+  if (counts && !skips()) {
+    throw UserError(std::string(call) +
+                    ": no update is skipped: enable skip_nonfinite, mixed_precision or loss_scale");
+  }
+  if (!counts && !scales()) {
     throw UserError(std::string(call) +
                     ": the loss is not scaled: neither mixed_precision nor loss_scale is enabled");
   }
-  const std::vector<float> state = recoverer_.guarded(
-      [&] { return engine_->download_floats(state_buffer(scale_state(part_))); });
-  const float kept = state[static_cast<std::size_t>(which)];
+  const float kept = recoverer_.guarded([&] { return state_number(which); });
   const bool first = which == ScaleNumber::kFactor && kept == 0;
   return first ? options_.loss_scale.value_or(LossScale{}).init_scale : kept;
 }
 
+float ObjectiveImpl::state_number(ScaleNumber which) const {
+  const std::string buffer = state_buffer(scale_state(part_, scales()));
+  return engine().download_floats(buffer)[static_cast<std::size_t>(which)];
+}
+
 NamedTensors ObjectiveImpl::download_grads() const {
   const auto lock = turns_->lock();
-  std::vector<float> grads = recoverer_.guarded([&] { return engine_->download_floats("grads"); });
+  std::vector<float> grads = recoverer_.guarded([&] { return engine().download_floats("grads"); });
   if (scales() && step_ > 0) {
     const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));
     for (float& each : grads) each *= unscale;
@@ -458,11 +523,11 @@ NamedTensors ObjectiveImpl::download_grads() const {
 void ObjectiveImpl::start_averages(const std::vector<float>& params) {
   if (!part_.averaged) return;
   const auto from = params.begin() + part_.begin;
-  engine_->upload_state(part_.state(kEmaName), {from, from + part_.elements});
+  engine().upload_state(part_.state(kEmaName), {from, from + part_.elements});
 }
 
 void ObjectiveImpl::go_back(const Progress& progress) {
-  engine_->scalars() = progress.scalars;
+  engine().scalars() = progress.scalars;
   step_ = progress.step;
   epoch_ = progress.epoch;
   position_ = progress.position;
@@ -482,9 +547,9 @@ void ObjectiveImpl::reset() {
 
 void ObjectiveImpl::go_on_as(const ObjectiveImpl& other) {
   schedule_ = other.schedule_;
-  for (auto& [name, value] : engine_->scalars()) {
-    const auto theirs = other.engine_->scalars().find(name);
-    if (theirs != other.engine_->scalars().end()) value = theirs->second;
+  for (auto& [name, value] : engine().scalars()) {
+    const auto theirs = other.engine().scalars().find(name);
+    if (theirs != other.engine().scalars().end()) value = theirs->second;
   }
 }
 
@@ -500,18 +565,18 @@ std::int64_t ObjectiveImpl::updates() const {
 
 double ObjectiveImpl::grad_norm() const {
   const auto lock = turns_->lock();
-  const auto& outputs = engine_->compiled().program.outputs;
+  const auto& outputs = engine().compiled().program.outputs;
   if (std::none_of(outputs.begin(), outputs.end(),
                    [](const Port& port) { return port.name == kGradNorm; })) {
     throw UserError(
         "grad_norm: not computed: enable clip_grad_norm, skip_nonfinite or loss scaling");
   }
-  return recoverer_.guarded([&] { return engine_->download_output(kGradNorm).floats()[0]; });
+  return recoverer_.guarded([&] { return engine().download_output(kGradNorm).floats()[0]; });
 }
 
 std::map<std::string, double> ObjectiveImpl::scalars() const {
   const auto lock = turns_->lock();
-  return engine_->scalars();
+  return engine().scalars();
 }
 
 std::int64_t ObjectiveImpl::epoch() const {
@@ -526,14 +591,15 @@ double ObjectiveImpl::lr() const {
 
 void ObjectiveImpl::keep_for_nan() {
   before_.clear();
-  before_["params"] = engine_->download_words("params");
-  for (const StateEntry& state : engine_->states()) {
+  before_["params"] = engine().download_words("params");
+  for (const StateEntry& state : engine().states()) {
     const std::string buffer = state_buffer(state.name);
-    before_[buffer] = engine_->download_words(buffer);
+    before_[buffer] = engine().download_words(buffer);
   }
 }
 
-std::vector<double> ObjectiveImpl::leaf_values(const Node& leaf, const Feed& inputs,
+std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node& leaf,
+                                               const FeedView& inputs,
                                                const HyperValues& values) const {
   const std::string& name = leaf.attrs.text("name");
   if (leaf.op == &ops::scalar) {
@@ -552,7 +618,7 @@ std::vector<double> ObjectiveImpl::leaf_values(const Node& leaf, const Feed& inp
   } else if (given != inputs.end()) {
     words = words_of(given->second);
   } else {
-    words = engine_->download_data(name, leaf.type);
+    words = engine.download_data(name, leaf.type);
   }
   std::vector<double> result;
   result.reserve(count);
@@ -561,11 +627,12 @@ std::vector<double> ObjectiveImpl::leaf_values(const Node& leaf, const Feed& inp
 }
 
 // Goes through the step once more, op by op, from what it began with.
-void ObjectiveImpl::explain_nan(const Feed& inputs, std::int64_t step, float loss) {
+void ObjectiveImpl::explain_nan(const Engine& engine, const FeedView& inputs, std::int64_t step,
+                                float loss) {
   HyperValues values;
   put_hypers(step, (position_ - 1) * options_.batch, values);
-  const NonFinite found = first_non_finite(engine_->compiled().graph, [&](const Node& leaf) {
-    return leaf_values(leaf, inputs, values);
+  const NonFinite found = first_non_finite(engine.compiled().graph, [&](const Node& leaf) {
+    return leaf_values(engine, leaf, inputs, values);
   });
   const std::string what =
       "step " + std::to_string(step + 1) + ": the loss is " + number_text(loss);

@@ -107,7 +107,7 @@ std::int64_t ParameterEntry::end() const {
 }
 
 std::string TrainedPart::state(const std::string& name) const {
-  return kOptimPrefix + (objective.empty() ? "" : objective + ".") + name;
+  return std::string(kOptimPrefix) + (objective.empty() ? "" : objective + ".") + name;
 }
 
 NamedTensors TrainedPart::unpack(const std::vector<float>& flat) const {
@@ -240,6 +240,12 @@ void ParameterTable::declare(Trace& trace, WeightSource weights) const {
 bool ParameterTable::has_buffer(const std::string& name) const {
   return std::any_of(buffers_.begin(), buffers_.end(),
                      [&](const auto& buffer) { return buffer.second == name; });
+}
+
+std::set<std::string> ParameterTable::buffer_names() const {
+  std::set<std::string> names;
+  for (const auto& [buffer, name] : buffers_) names.insert(name);
+  return names;
 }
 
 std::vector<float> ParameterTable::initial(std::uint32_t seed, const InitFunction& function) const {

@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/trace.h"
@@ -71,6 +73,8 @@ class ParameterTable {
   [[nodiscard]] const TrainedPart& part(std::size_t pick) const { return parts_[pick]; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] bool has_buffer(const std::string& name) const;
+  [[nodiscard]] const std::map<const Buffer*, std::string>& buffers() const { return buffers_; }
+  [[nodiscard]] std::set<std::string> buffer_names() const;
   // Throws UserError, naming `what` and the parameters there are, where the filter picks none.
   void check_filter(const std::string& what, const ParamFilter& filter) const;
 
@@ -110,7 +114,7 @@ class ParameterTable {
 const std::string& group_name(const ParamGroup& group);
 
 // What the names of the optimizers' states begin with, and the averages' own.
-inline const std::string kOptimPrefix = "optim.";
+inline constexpr std::string_view kOptimPrefix = "optim.";
 inline constexpr const char* kEmaName = "ema";
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

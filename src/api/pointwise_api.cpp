@@ -3,8 +3,10 @@
 // are broadcast, and the row's own rule checks the rest.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
 #include "ops/pointwise.h"
@@ -159,6 +161,18 @@ Tensor clamp(Operand x, Operand lo, Operand hi) {
   return minimum(maximum(x, lo), hi);
 }
 
+namespace {
+
+std::vector<Tensor*> tensors_of(std::initializer_list<Operand*> operands) {
+  std::vector<Tensor*> tensors;
+  for (Operand* const operand : operands) {
+    if (!operand->is_number) tensors.push_back(&operand->tensor);
+  }
+  return tensors;
+}
+
+}  // namespace
+
 Tensor isinf(Operand x) {
   const Composite composite("isinf", x.location);
   return !(isfinite(x) || isnan(x));
@@ -167,14 +181,16 @@ Tensor isinf(Operand x) {
 Tensor nan_to_num(Operand x, double nan, double posinf, double neginf) {
   const Composite composite("nan_to_num", x.location);
   if (is_whole(x)) return x.tensor;
+  const Narrowing narrowed(tensors_of({&x}));
   const Tensor infinite = where(gt(x, 0.0), posinf, neginf);
-  return where(isfinite(x), x, where(isnan(x), nan, infinite));
+  return narrowed(where(isfinite(x), x, where(isnan(x), nan, infinite)));
 }
 
 Tensor lerp(Operand a, Operand b, Operand weight) {
   const Composite composite("lerp", a.location);
+  const Narrowing narrowed(tensors_of({&a, &b, &weight}));
   const Tensor way = b - a;
-  return where(lt(abs(weight), 0.5), a + weight * way, b - way * (1.0 - weight));
+  return narrowed(where(lt(abs(weight), 0.5), a + weight * way, b - way * (1.0 - weight)));
 }
 
 namespace {
@@ -188,13 +204,14 @@ Tensor other_sign(Operand rest, Operand b) {
 
 Tensor floor_divide(Operand a, Operand b) {
   const Composite composite("floor_divide", a.location);
+  const Narrowing narrowed(tensors_of({&a, &b}));
   const Tensor rest = fmod(a, b), less = other_sign(rest, b);
   if (register_dtype(rest.dtype()) != DType::kF32) {
     const Tensor whole = a / b;
     return detach(where(less, whole - 1, whole));
   }
   const Tensor whole = (a - rest) / b;
-  return detach(where(eq(b, 0.0), a / b, round(where(less, whole - 1.0, whole))));
+  return narrowed(detach(where(eq(b, 0.0), a / b, round(where(less, whole - 1.0, whole)))));
 }
 
 Tensor remainder(Operand a, Operand b) {
@@ -206,15 +223,21 @@ Tensor remainder(Operand a, Operand b) {
 // By the power of two of the larger one, so that no square overflows or vanishes.
 Tensor hypot(Operand a, Operand b) {
   const Composite composite("hypot", a.location);
+  const Narrowing narrowed(tensors_of({&a, &b}));
   const Tensor size = maximum(abs(a), abs(b));
   const Tensor usual = size > 0.0 && isfinite(size);
   const Tensor unit = detach(where(usual, exp2(floor(log2(where(usual, size, 1.0)))), 1.0));
-  return unit * sqrt(square(a / unit) + square(b / unit));
+  const Tensor length = unit * sqrt(square(a / unit) + square(b / unit));
+  // Beside an infinite leg nothing else counts, not even a NaN.
+  const auto infinite = [](const Operand& leg) { return !isfinite(leg) && !isnan(leg); };
+  return narrowed(
+      where(infinite(a) || infinite(b), std::numeric_limits<double>::infinity(), length));
 }
 
 Tensor log10(Operand x) {
   const Composite composite("log10", x.location);
-  return log2(x) * std::log10(2.0);
+  const Narrowing narrowed(tensors_of({&x}));
+  return narrowed(log2(x) * std::log10(2.0));
 }
 
 namespace {
@@ -229,12 +252,14 @@ Tensor other_leg(Operand x) {
 
 Tensor asin(Operand x) {
   const Composite composite("asin", x.location);
-  return atan2(x, other_leg(x));
+  const Narrowing narrowed(tensors_of({&x}));
+  return narrowed(atan2(x, other_leg(x)));
 }
 
 Tensor acos(Operand x) {
   const Composite composite("acos", x.location);
-  return atan2(other_leg(x), x);
+  const Narrowing narrowed(tensors_of({&x}));
+  return narrowed(atan2(other_leg(x), x));
 }
 
 Tensor atan(Operand x) {
@@ -245,8 +270,9 @@ Tensor atan(Operand x) {
 // (e^(x/2))^2 / 2 + (e^(-x/2))^2 / 2, which overflows no sooner than the result
 Tensor cosh(Operand x) {
   const Composite composite("cosh", x.location);
+  const Narrowing narrowed(tensors_of({&x}));
   const Tensor up = exp(x * 0.5), down = exp(x * -0.5);
-  return 0.5 * up * up + 0.5 * down * down;
+  return narrowed(0.5 * up * up + 0.5 * down * down);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
@@ -35,8 +36,35 @@ Tensor as_image(Tensor x, const char* name, Loc loc) {
   return unsqueeze(x, 2, loc);
 }
 
+// Windows of fewer elements are read element by element, in one expression.
+constexpr std::int64_t kLargeWindow = 17;
+
+// Along one axis, or 0 if the options do not fit: the pool of both axes says how.
+std::int64_t windows_along(std::int64_t length, std::int64_t kernel, std::int64_t stride,
+                           std::int64_t padding, std::int64_t dilation) {
+  if (kernel < 1 || stride < 1 || padding < 0 || padding > kernel / 2 || dilation < 1) return 0;
+  const std::int64_t free = length + 2 * padding - (kernel - 1) * dilation - 1;
+  return free < 0 ? 0 : free / stride + 1;
+}
+
+// Do windows overlap so much that pooling one axis after the other reads less than half?
+bool pays_by_axes(const Shape& x, Size2d kernel, Size2d stride, Size2d padding, Size2d dilation) {
+  const std::int64_t down = windows_along(x[2], kernel.h, stride.h, padding.h, dilation.h);
+  const std::int64_t across = windows_along(x[3], kernel.w, stride.w, padding.w, dilation.w);
+  if (down == 0 || across == 0 || kernel.h == 1 || kernel.w == 1) return false;
+  const std::int64_t by_axes = x[2] * kernel.w + down * kernel.h;
+  return kernel.h * kernel.w >= kLargeWindow && 2 * by_axes < down * kernel.h * kernel.w;
+}
+
+// A maximum by axes has the gradient of the first element in row-major order: that of the first row
+// that has it, and in it of the first column.
 Ex pool(OpContext& ctx, const OpDef& def, Ex x, Size2d kernel, Size2d stride, Size2d padding,
         Size2d dilation) {
+  if (pays_by_axes(x.shape(), kernel, stride, padding, dilation)) {
+    const Ex across =
+        pool(ctx, def, x, {1, kernel.w}, {1, stride.w}, {0, padding.w}, {1, dilation.w});
+    return pool(ctx, def, across, {kernel.h, 1}, {stride.h, 1}, {padding.h, 0}, {dilation.h, 1});
+  }
   return op::apply(ctx.builder, def, {x},
                    {{"kernel", std::vector{kernel.h, kernel.w}},
                     {"stride", std::vector{stride.h, stride.w}},
@@ -175,6 +203,7 @@ Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options
 
 Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc loc) {
   const Composite composite("avg_pool2d", loc);
+  const Narrowing narrowed(x);
   OpContext ctx("avg_pool2d", loc);
   const Ex in = ctx.in(x);
   check_images(ctx, in);
@@ -188,12 +217,12 @@ Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc 
   }
   const Ex sums = pool(ctx, ops::sum_pool, in, kernel, stride, padding, 1);
   if (options.count_include_pad || (padding.h == 0 && padding.w == 0)) {
-    return ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w)));
+    return narrowed(ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w))));
   }
   const Shape from = in.shape(), to = sums.shape();
   const Ex down = list_of(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
   const Ex across = list_of(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
-  return ctx.out(sums * along(down, 2, to) * along(across, 3, to));
+  return narrowed(ctx.out(sums * along(down, 2, to) * along(across, 3, to)));
 }
 
 Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options, Loc loc) {
@@ -206,15 +235,16 @@ Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options
 
 Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc) {
   const Composite composite("adaptive_avg_pool2d", loc);
+  const Narrowing narrowed(x);
   OpContext ctx("adaptive_avg_pool2d", loc);
   const Ex in = ctx.in(x);
   check_images(ctx, in);
   check_size(ctx, size);
   const Shape shape = in.shape();
   if (shape[2] % size.h == 0 && shape[3] % size.w == 0) {
-    return avg_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc);
+    return narrowed(avg_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc));
   }
-  return ctx.out(mean_of_bins(ctx, mean_of_bins(ctx, in, 3, size.w), 2, size.h));
+  return narrowed(ctx.out(mean_of_bins(ctx, mean_of_bins(ctx, in, 3, size.w), 2, size.h)));
 }
 
 // Repeating the last element of a bin changes neither its largest element nor which is the first.
@@ -241,8 +271,9 @@ Tensor interpolate(Tensor x, Size2d size, Interpolation mode, bool align_corners
   check_size(ctx, size);
   const Shape shape = in.shape();
   if (mode == Interpolation::kBilinear) {
-    return ctx.out(
-        bilinear(ctx, bilinear(ctx, in, 2, size.h, align_corners), 3, size.w, align_corners));
+    const Narrowing narrowed(x);
+    const Ex rows = bilinear(ctx, ctx.in(x), 2, size.h, align_corners);
+    return narrowed(ctx.out(bilinear(ctx, rows, 3, size.w, align_corners)));
   }
   if (align_corners) {
     throw UserError(ctx.name() + ": align_corners is only supported for bilinear interpolation",

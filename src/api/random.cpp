@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Random numbers, made of Philox's words.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
 #include "compile/host_random.h"
@@ -12,6 +14,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
+
+constexpr double kSmallTau = 1e-6, kLargestScale = 1e37;  // of gumbel_softmax
 
 // Uniform in (0, 1): odd multiples of 2^-24. Its logarithm is finite and not 0.
 Tensor open_uniform(const Shape& shape, Loc loc) {
@@ -134,6 +138,12 @@ Tensor multinomial(Tensor weights, std::int64_t n, bool replacement, Loc loc) {
                          to_string(weights.shape()) + " and " + std::to_string(n),
                      loc);
   }
+  // Without a positive weight that is left there is nothing to draw.
+  const Tensor fits = all(ge(weights, 0.0), -1, true, loc);
+  const auto drawn = [&](Tensor index) {
+    const Tensor weight = gather(weights, -1, index, loc);
+    return where(fits && gt(weight, 0.0), index, -1);
+  };
   if (!replacement) {
     if (n > weights.shape().back()) {
       throw ShapeError("multinomial: cannot draw " + std::to_string(n) +
@@ -141,12 +151,12 @@ Tensor multinomial(Tensor weights, std::int64_t n, bool replacement, Loc loc) {
                        loc);
     }
     // Vieira 2014; Kool, van Hoof and Welling 2019
-    return topk(log(weights) + gumbel(weights.shape(), loc), n, -1, true, loc).indices;
+    return drawn(topk(log(weights) + gumbel(weights.shape(), loc), n, -1, true, loc).indices);
   }
   Shape all = weights.shape();
   all.insert(all.end() - 1, n);
   const Tensor logits = unsqueeze(log(weights), -2, loc);
-  return argmax(logits + gumbel(all, loc), -1, false, loc);
+  return drawn(argmax(logits + gumbel(all, loc), -1, false, loc));
 }
 
 Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {
@@ -154,11 +164,15 @@ Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {
   if (!(tau > 0)) {
     throw UserError("gumbel_softmax: tau must be more than 0, got " + number_text(tau), loc);
   }
-  const Tensor soft = softmax((x + gumbel(x.shape(), loc)) * (1.0 / tau), axis, loc);
+  const Narrowing narrowed(x);
+  Tensor scores = x + gumbel(x.shape(), loc);
+  // A small tau must not make the largest infinite.
+  if (tau < kSmallTau) scores = scores - shift_of(scores, axis, loc);
+  const Tensor soft = narrowed(softmax(scores * std::min(1.0 / tau, kLargestScale), axis, loc));
   if (!hard) return soft;
   const auto d = static_cast<int>(resolve_axis(axis, x.shape(), "gumbel_softmax", loc));
   const Tensor best = eq(iota(x.shape(), d, i32, loc), argmax(soft, d, true, loc));
-  return cast(best, DType::kF32) + (soft - detach(soft));
+  return cast(best, soft.dtype()) + (soft - detach(soft));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -61,7 +61,7 @@ void check(const RecoveryOptions& options) {
 
 }  // namespace
 
-KeptInputs::KeptInputs(const Feed& feed) {
+KeptInputs::KeptInputs(const FeedView& feed) {
   for (const auto& [name, value] : feed) {
     HostTensor& kept = tensors_[name];
     if (value.on_device) kept = DeviceTensor(value.on_device).download();
@@ -73,11 +73,11 @@ KeptInputs::KeptInputs(const Feed& feed) {
   }
 }
 
-Feed KeptInputs::feed() const {
-  Feed feed;
+FeedView KeptInputs::feed() const {
+  FeedView feed;
   for (const auto& [name, kept] : tensors_) {
-    feed.emplace(name, FeedValue(kept.dtype, kept.bytes.data(),
-                                 static_cast<std::size_t>(kept.shape.front())));
+    feed.add(name, FeedValue(kept.dtype, kept.bytes.data(),
+                             static_cast<std::size_t>(kept.shape.front())));
   }
   return feed;
 }
@@ -163,7 +163,7 @@ void Recoverer::take(const ObjectiveImpl* stepping) {
   for (const auto& function : functions()) {
     auto& [at, saved] = next.functions.emplace_back();
     at = function;
-    save(function->first_engine(), false, true, saved);
+    save(function->first(), false, true, saved);
   }
   const auto download = [&](std::vector<SavedBuffer>& buffers) {
     for (SavedBuffer& each : buffers)
@@ -308,7 +308,7 @@ void Recoverer::repeat(const Entry& entry) {
   if (const auto* steps = std::get_if<Steps>(&entry)) {
     for (int left = steps->count; left > 0;) left -= steps->objective->run_rows(left);
   } else if (const auto* step = std::get_if<Step>(&entry)) {
-    const Feed feed = step->inputs.feed();
+    const FeedView feed = step->inputs.feed();
     for (int i = 0; i < step->count; ++i) step->objective->repeat_step(feed, step->captures);
   } else if (const auto* scalar = std::get_if<Scalar>(&entry)) {
     scalar->objective->put_scalar(scalar->name, scalar->value);

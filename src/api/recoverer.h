@@ -33,9 +33,9 @@ class KeptInputs {
  public:
   KeptInputs() = default;
   // Copies them. Waits for what lies on a device.
-  explicit KeptInputs(const Feed& feed);
+  explicit KeptInputs(const FeedView& feed);
   // Valid as long as this.
-  [[nodiscard]] Feed feed() const;
+  [[nodiscard]] FeedView feed() const;
   [[nodiscard]] std::int64_t bytes() const;
 
  private:

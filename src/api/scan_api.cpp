@@ -114,14 +114,19 @@ ValuesAndIndices cummin(Tensor x, int axis, Loc loc) {
 
 Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> initial, bool reverse,
                          Loc loc) {
+  std::vector<Tensor*> tensors = {&a, &b};
+  if (initial) tensors.push_back(&*initial);
+  const Narrowing narrowed(tensors);
   OpContext ctx("linear_recurrence", loc);
   const Ex factors = ctx.in(a);
   Ex terms = ctx.in(b);
   const Shape shape = factors.shape();
   const std::int64_t along = resolve_axis(axis, shape, ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{reverse ? 1 : 0}}};
-  if (!initial)
-    return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
+  if (!initial) {
+    return narrowed(
+        ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs)));
+  }
   const auto d = static_cast<std::size_t>(along);
   Shape line = shape;
   line[d] = 1;
@@ -139,7 +144,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   (reverse ? before : after)[d] = shape[d] - 1;
   const Ex first = op::slice(factors, begin, end) * start;
   terms = terms + (shape[d] == 1 ? first : op::pad(first, before, after));
-  return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
+  return narrowed(ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs)));
 }
 
 std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Tensor> xs, int axis,

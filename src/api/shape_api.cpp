@@ -134,6 +134,16 @@ Tensor capture(const std::string& name, Tensor x, Loc loc) {
   return x;
 }
 
+Tensor print(Tensor x, const std::string& name, Loc loc) {
+  OpContext ctx("print", loc);
+  const ValueId id = ctx.in(x).id;
+  if (name.empty()) throw UserError("print: the name is empty", ctx.location());
+  if (!ctx.trace.captures.emplace(name, id).second)
+    throw UserError("print: the name '" + name + "' is taken by a capture", ctx.location());
+  ctx.trace.printed.push_back(name);
+  return x;
+}
+
 void set_state(const std::string& name, Tensor value, Loc loc) {
   OpContext ctx("set_state", loc);
   const ValueId leaf = ctx.trace.graph.find_leaf(ops::state, name);
@@ -232,6 +242,94 @@ Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc l
   from[d] = start;
   to[d] = start + length;
   return ctx.out(op::slice(in, from, to));
+}
+
+namespace {
+
+// What an index leaves of an axis.
+struct AxisRange {
+  std::int64_t start, stop, step;
+};
+
+AxisRange range_of(const OpContext& ctx, const Index& index, std::size_t axis, const Shape& shape) {
+  const std::int64_t size = shape[axis];
+  const auto where = [&] { return " of axis " + std::to_string(axis) + " of " + to_string(shape); };
+  if (index.kind == Index::Kind::kElement) {
+    const std::int64_t at = index.element < 0 ? index.element + size : index.element;
+    if (at < 0 || at >= size) {
+      throw ShapeError(
+          ctx.name() + ": element " + std::to_string(index.element) + where() + " is out of range",
+          ctx.location());
+    }
+    return {at, at + 1, 1};
+  }
+  const auto& [first, last, step] = index.slice;
+  const auto clamped = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+  };
+  const AxisRange range{clamped(first.value_or(0)), clamped(last.value_or(size)), step};
+  if (step < 1) {
+    throw ShapeError(ctx.name() + ": expected a step of at least 1, got " + std::to_string(step),
+                     ctx.location());
+  }
+  if (range.start >= range.stop) {
+    throw ShapeError(ctx.name() + ": the slice [" + std::to_string(range.start) + ", " +
+                         std::to_string(range.stop) + ")" + where() + " is empty",
+                     ctx.location());
+  }
+  return range;
+}
+
+}  // namespace
+
+Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
+  using Kind = Index::Kind;
+  OpContext ctx("index", indices.size() == 0 ? Loc() : indices.begin()->location);
+  Ex out = ctx.in(*this);
+  const Shape shape = out.shape();
+  const auto count = [&](auto... kinds) {
+    return static_cast<std::size_t>(
+        std::count_if(indices.begin(), indices.end(),
+                      [&](const Index& each) { return ((each.kind == kinds) || ...); }));
+  };
+  const std::size_t taken = count(Kind::kElement, Kind::kSlice);
+  if (taken > shape.size()) {
+    throw ShapeError(ctx.name() + ": " + std::to_string(taken) + " indices for the " +
+                         std::to_string(shape.size()) + " axes of " + to_string(shape),
+                     ctx.location());
+  }
+  if (count(Kind::kEllipsis) > 1)
+    throw ShapeError(ctx.name() + ": expected at most one kEllipsis", ctx.location());
+
+  std::vector<std::int64_t> start(shape.size(), 0), stop = shape;
+  std::vector<std::int64_t> steps(shape.size(), 1);
+  Shape result;
+  std::size_t axis = 0;
+  const auto keep_until = [&](std::size_t last) {
+    while (axis < last) result.push_back(shape[axis++]);
+  };
+  for (const Index& index : indices) {
+    if (index.kind == Kind::kNewAxis) {
+      result.push_back(1);
+    } else if (index.kind == Kind::kEllipsis) {
+      keep_until(axis + shape.size() - taken);
+    } else {
+      const AxisRange range = range_of(ctx, index, axis, shape);
+      start[axis] = range.start, stop[axis] = range.stop, steps[axis] = range.step;
+      const std::int64_t size = (range.stop - range.start - 1) / range.step + 1;
+      stop[axis] = range.start + (size - 1) * range.step + 1;
+      if (index.kind == Kind::kSlice) result.push_back(size);
+      ++axis;
+    }
+  }
+  keep_until(shape.size());
+  if (start != std::vector<std::int64_t>(shape.size(), 0) || stop != shape)
+    out = op::slice(out, start, stop);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    // Windows of one element; the last axis that they add is dropped below.
+    if (steps[i] > 1) out = op::unfold(out, static_cast<int>(i), 1, steps[i], 1);
+  }
+  return ctx.out(out.shape() == result ? out : op::reshape(out, result));
 }
 
 Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc loc) {
@@ -359,6 +457,7 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
 }
 
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
+  const Narrowing narrowed(std::vector<Tensor*>{&x, &source});
   OpContext ctx("scatter_add", loc);
   const Ex in = ctx.in(x);
   const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
@@ -370,7 +469,7 @@ Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
                          std::to_string(axis),
                      ctx.location());
   }
-  return ctx.out(in + added);
+  return narrowed(ctx.out(in + added));
 }
 
 namespace {

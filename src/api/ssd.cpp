@@ -194,8 +194,11 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
   return {y, transpose(last, -1, -2, loc)};
 }
 
-void demand_chunk(const char* name, std::int64_t chunk, Loc loc) {
+// Steps of a chunk. One if the graph has to stand for any length: the number of longer chunks is no
+// multiple of the length.
+std::int64_t chunk_of(const char* name, std::int64_t chunk, Loc loc) {
   if (chunk < 1) throw UserError(std::string(name) + ": a chunk must have at least one step", loc);
+  return Trace::current(name, loc).any_size ? 1 : chunk;
 }
 
 }  // namespace
@@ -210,9 +213,8 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
                          to_string(x.shape()) + " and " + to_string(B.shape()),
                      loc);
   }
-  demand_chunk(kSsdName, options.chunk, loc);
   const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(3), B.size(2), B.size(3), 1,
-                   options.chunk);
+                   chunk_of(kSsdName, options.chunk, loc));
   demand_shape(kSsdName, "dt", dt, {s.batch, s.length, s.heads}, loc);
   demand_shape(kSsdName, "A", A, {s.heads}, loc);
   for (const Tensor& each : {B, C}) {
@@ -288,9 +290,8 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
                          to_string(x.shape()) + " and " + to_string(B.shape()),
                      loc);
   }
-  demand_chunk(kRotaryName, options.chunk, loc);
   const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(4), x.size(2), B.size(4), x.size(3),
-                   options.chunk);
+                   chunk_of(kRotaryName, options.chunk, loc));
   const Shape steps = {s.batch, s.length, s.heads};
   demand_shape(kRotaryName, "dt", dt, steps, loc);
   demand_shape(kRotaryName, "A", A, steps, loc);

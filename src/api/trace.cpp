@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
+#include <ostream>
 
 #include "base/numbers.h"
 #include "ops/registry.h"
@@ -87,6 +87,10 @@ Composite::~Composite() {
 }
 
 // Asked by a composite, they are errors of the composite.
+std::ostream& detail::write(std::ostream& out, const Tensor& tensor) {
+  return out << to_string(tensor.dtype()) << to_string(tensor.shape());
+}
+
 Shape Tensor::shape(Loc loc) const {
   OpContext ctx("shape", loc);
   return ctx.in(*this).shape();
@@ -108,10 +112,8 @@ void check_number(const OpContext& ctx, double value, DType dtype) {
   const double least = dtype == DType::kI32 ? -0x1p31 : 0;
   const double most = dtype == DType::kI32 ? 0x1p31 - 1 : dtype == DType::kU32 ? 0x1p32 - 1 : 1;
   if (value == std::floor(value) && value >= least && value <= most) return;
-  char text[48];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  throw DtypeError(ctx.name() + ": the number " + text + " is not representable as " +
-                       std::string(to_string(dtype)),
+  throw DtypeError(ctx.name() + ": the number " + format_text("%.17g", value) +
+                       " is not representable as " + std::string(to_string(dtype)),
                    ctx.location());
 }
 

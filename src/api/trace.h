@@ -27,10 +27,13 @@ class Trace {
   bool training = true;                            // see is_training()
   bool autocast = false;                           // see Autocast
   bool exported = false;                           // to where the bits of f32 cannot be read
+  bool any_size = false;                           // stands for traces of all dynamic sizes
   Scalars scalars;                                 // run-time scalars with their initial values
   std::map<std::string, ValueId> captures;
+  std::vector<std::string> printed;  // names of captures that print() shows
   // Run-time scalars that the host computes, from the number of the update (from 1) and the others.
   std::map<std::string, PerUpdate> per_update;
+  bool counts_updates = false;                 // some of them depend on the number of the update
   std::map<std::string, double> hyper_limits;  // what the optimizer's adjustable ones are below
   std::uint32_t random_ops = 0;                // number of random ops so far: their stream
 

@@ -147,7 +147,8 @@ void TrainerImpl::collect_states() {
       });
       if (known == states_.end()) {
         states_.push_back({entry, objective.get()});
-      } else if (known->entry.type != entry.type || known->entry.initial != entry.initial) {
+      } else if (known->entry.type != entry.type || known->entry.initial != entry.initial ||
+                 known->entry.values != entry.values) {
         throw UserError("state " + in_marks(entry.name) + ": objectives " +
                         in_marks(known->objective->name()) + " and " + in_marks(objective->name()) +
                         " disagree on its type or initial value");
@@ -333,13 +334,31 @@ NamedTensors TrainerImpl::optimizer_states() const {
   return result;
 }
 
-void TrainerImpl::upload_params(const NamedTensors& params, bool partial) {
+NamedTensors TrainerImpl::download_buffers() {
   const auto lock = turns_->lock();
+  return recoverer_->guarded([&] { return buffers(); });
+}
+
+void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
+  const auto lock = turns_->lock();
+  NamedTensors params, buffers;
+  for (const auto& [name, tensor] : given) {
+    const bool state = std::any_of(states_.begin(), states_.end(), [&](const State& each) {
+      return each.models() && each.entry.name == name;
+    });
+    (state || table_.has_buffer(name) ? buffers : params).emplace(name, tensor);
+  }
+  for (const auto& objective : objectives_)
+    objective->engine().check_states("upload_params", buffers);
   recoverer_->guarded([&] {
     std::vector<float> flat(static_cast<size_t>(table_.elements()));
     if (partial) flat = engine().download_floats("params");
     table_.write(params, "upload_params", partial, flat);
     engine().upload_params(flat);
+    for (const State& state : states_) {
+      const auto value = buffers.find(state.entry.name);
+      if (value != buffers.end()) state.engine().upload_state(value->first, value->second);
+    }
     start_averages(flat, false);
     recoverer_->take();
   });
@@ -368,7 +387,7 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
   std::map<std::string, NamedTensors> parts;
   for (const auto& [name, tensor] : states) {
     const std::size_t slash = name.find('/');
-    const std::string state = kOptimPrefix + name.substr(0, slash);
+    const std::string state = std::string(kOptimPrefix) + name.substr(0, slash);
     const bool known = std::any_of(states_.begin(), states_.end(),
                                    [&](const State& each) { return each.entry.name == state; });
     if (slash == std::string::npos || !known)
@@ -409,7 +428,7 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
                                                   "shared with the trainer", turns_->beside(),
                                                   instances(), location, recoverer_);
   });
-  for (const StateEntry& theirs : attached->engine().states()) {
+  for (const StateEntry& theirs : attached->first().states()) {
     for (const State& ours : states_) {
       if (ours.entry.name != theirs.name || ours.entry.type == theirs.type) continue;
       throw UserError("attach: the state '" + theirs.name + "' is " + to_string(theirs.type) +

@@ -34,10 +34,13 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   void save(const FileSink& sink);
   void load(const FileSource& source);
   NamedTensors download_params();
+  NamedTensors download_buffers();
   NamedTensors download_ema();
   NamedTensors download_optimizer();
   void upload_params(const NamedTensors& params, bool partial);
   void import_weights(const FileSource& source, const ImportOptions& options);
+  void load_params(const FileSource& source, WeightSource weights);
+  void save_weights(const FileSink& sink, WeightSource weights);
   void upload_optimizer(const NamedTensors& states, bool partial);
   std::shared_ptr<CompiledFunctionImpl> attach(TraceFunction forward,
                                                const FunctionOptions& options,
@@ -83,6 +86,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] std::vector<const Instance*> instances() const;
   void reset_now(const ResetOptions& options);
   [[nodiscard]] NamedTensors averaged() const;
+  [[nodiscard]] NamedTensors buffers() const;  // of the model
   [[nodiscard]] NamedTensors optimizer_states() const;
   // The engines that have the dataset entry. Throws UserError where that is none.
   [[nodiscard]] std::vector<Engine*> users_of_data(const std::string& name,

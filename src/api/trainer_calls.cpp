@@ -35,10 +35,10 @@ std::shared_ptr<CompiledFunctionImpl> attach_function(TrainerImpl& trainer, Trac
 
 }  // namespace detail
 
-StepResult Stepper::step(const Feed& inputs, const StepOptions& options, Loc loc) {
+StepResult Stepper::step(const FeedView& inputs, const StepOptions& options, Loc loc) {
   return at_line(loc, [&] { return trainer_->objective(index_).step(inputs, options); });
 }
-StepOutcome Stepper::try_step(const Feed& inputs, const StepOptions& options, Loc loc) {
+StepOutcome Stepper::try_step(const FeedView& inputs, const StepOptions& options, Loc loc) {
   using Status = StepOutcome::Status;
   try {
     return {Status::kCompleted, step(inputs, options, loc), {}};
@@ -48,7 +48,7 @@ StepOutcome Stepper::try_step(const Feed& inputs, const StepOptions& options, Lo
     return {Status::kFailed, {}, error.what()};
   }
 }
-std::optional<StepResult> Stepper::step_for(double seconds, const Feed& inputs, Loc loc) {
+std::optional<StepResult> Stepper::step_for(double seconds, const FeedView& inputs, Loc loc) {
   return at_line(loc, [&] { return trainer_->objective(index_).step_for(seconds, inputs); });
 }
 bool Stepper::cancel_step() { return trainer_->objective(index_).cancel_step(); }
@@ -108,11 +108,14 @@ std::vector<std::string> Stepper::captures(Loc loc) const {
 std::map<std::string, HostTensor> Stepper::download_grads(Loc loc) const {
   return at_line(loc, [&] { return trainer_->objective(index_).download_grads(); });
 }
-Profile Stepper::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
+Profile Stepper::profile(const FeedView& inputs, const ProfileOptions& options, Loc loc) {
   return at_line(loc, [&] { return trainer_->objective(index_).profile(inputs, options); });
 }
 HostTimes Stepper::host_times() const {
   return trainer_->objective(index_).engine().device()->host_times();
+}
+std::vector<std::int64_t> Stepper::compiled_sizes(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).compiled_sizes(); });
 }
 GraphView Stepper::graph(GraphStage stage, Loc loc) const {
   return at_line(loc, [&] { return trainer_->objective(index_).graph(stage); });
@@ -144,6 +147,15 @@ std::vector<std::string> TrainerBase::parameter_names() const {
 
 std::map<std::string, HostTensor> TrainerBase::download_params() const {
   return impl_->download_params();
+}
+std::map<std::string, HostTensor> TrainerBase::download_buffers() const {
+  return impl_->download_buffers();
+}
+void TrainerBase::load_params(const FileSource& source, WeightSource weights, Loc loc) {
+  at_line(loc, [&] { impl_->load_params(source, weights); });
+}
+void TrainerBase::save_weights(const FileSink& sink, WeightSource weights, Loc loc) const {
+  at_line(loc, [&] { impl_->save_weights(sink, weights); });
 }
 std::map<std::string, HostTensor> TrainerBase::download_ema(Loc loc) const {
   return at_line(loc, [&] { return impl_->download_ema(); });

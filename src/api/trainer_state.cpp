@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Saving and loading a trainer.
 #include <algorithm>
-#include <cctype>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "api/trainer.h"
 #include "api/update.h"
+#include "base/numbers.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr int kVersion = 1;  // of the fields
 constexpr std::string_view kLoaderPrefix = "loader.";
-
-std::string hex(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%a", value);
-  return text;
-}
 
 HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>& values) {
   HostTensor tensor{dtype, shape, {}};
@@ -51,17 +45,14 @@ std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name
   return std::stoll(text);
 }
 
-// As hex() writes it.
+// As hex_float() writes it.
 double number_field(const Checkpoint& checkpoint, const std::string& name,
                     const std::string& path) {
   const std::string& text = text_field(checkpoint, name, path);
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0 ||
-      end != text.c_str() + text.size()) {
-    refuse_field(path, name, "'" + text + "', expected a number");
-  }
-  return value;
+  std::string_view rest = text;
+  const std::optional<double> value = take_float(rest);
+  if (!value || !rest.empty()) refuse_field(path, name, "'" + text + "', expected a number");
+  return *value;
 }
 
 void check_version(const Checkpoint& checkpoint, const std::string& path) {
@@ -101,7 +92,7 @@ Schedule parse_schedule(const std::string& text, const std::string& path) {
 }  // namespace
 
 Progress ObjectiveImpl::progress() const {
-  return {step_, epoch_, position_, schedule_start_, schedule_, engine_->scalars()};
+  return {step_, epoch_, position_, schedule_start_, schedule_, engine().scalars()};
 }
 
 std::string ObjectiveImpl::field(const std::string& name) const {
@@ -118,7 +109,8 @@ void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
   fields[field("batch")] = std::to_string(options_.batch);
   const std::string& optimizer = options_.optimizer.name();
   if (!optimizer.empty()) fields[field("optimizer")] = optimizer;
-  for (const auto& [name, value] : engine_->scalars()) fields[field("scalar." + name)] = hex(value);
+  for (const auto& [name, value] : engine().scalars())
+    fields[field("scalar." + name)] = hex_float(value);
 }
 
 // Files of before name no optimizer, nor do those of one that has no name.
@@ -160,7 +152,7 @@ void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
     throw UserError(path + ": the checkpoint is from another optimizer or other options: it has " +
                     theirs + "value for '" + name + "', this trainer " + ours);
   };
-  const auto& scalars = engine_->scalars();
+  const auto& scalars = engine().scalars();
   for (const auto& [name, value] : scalars) {
     if (!checkpoint.fields.contains(field("scalar." + name))) differs(name, "no ", "needs one");
   }
@@ -170,6 +162,14 @@ void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
     const std::string scalar = name.substr(prefix.size());
     if (!scalars.contains(scalar)) differs(scalar, "a ", "has none");
   }
+}
+
+void ObjectiveImpl::complete(Checkpoint& checkpoint, const Progress& progress) const {
+  if (scales() || !skips()) return;
+  const std::string name = scale_state(part_, false);
+  if (checkpoint.states.contains(name)) return;
+  checkpoint.states[name] = from_floats({kScaleNumbers}, DType::kF32,
+                                        unscaled_state(progress.step / options_.accumulate));
 }
 
 Progress ObjectiveImpl::read(const Checkpoint& checkpoint, const std::string& path) const {
@@ -185,13 +185,13 @@ Progress ObjectiveImpl::read(const Checkpoint& checkpoint, const std::string& pa
                   std::to_string(progress.position) + " of " + std::to_string(batches_per_epoch()) +
                   " batches");
   }
-  for (const auto& [name, value] : engine_->scalars())
+  for (const auto& [name, value] : engine().scalars())
     progress.scalars[name] = number_field(checkpoint, field("scalar." + name), path);
   return progress;
 }
 
 void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
-  engine_->scalars() = std::move(progress.scalars);
+  engine().scalars() = std::move(progress.scalars);
   step_ = first_unread_ = progress.step;
   kept_.clear();
   epoch_ = progress.epoch;
@@ -275,12 +275,59 @@ void TrainerImpl::save(const FileSink& sink) {
   write_checkpoint(sink, std::move(checkpoint));
 }
 
+NamedTensors TrainerImpl::buffers() const {
+  NamedTensors result;
+  for (const State& state : states_) {
+    if (!state.models()) continue;
+    const auto& type = state.entry.type;
+    result[state.entry.name] =
+        from_floats(type.shape, type.dtype, state.engine().download_floats(state.buffer()));
+  }
+  return result;
+}
+
+void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
+  const auto lock = turns_->lock();
+  std::set<std::string> buffers = table_.buffer_names();
+  for (const State& state : states_) {
+    if (state.models()) buffers.insert(state.entry.name);
+  }
+  Checkpoint checkpoint = read_checkpoint(source, buffers);
+  if (weights == WeightSource::kEma) take_averages(checkpoint, source.name());
+  const std::vector<float> params = table_.pack(checkpoint.params, source.name());
+  std::vector<std::pair<const State*, std::vector<float>>> written;
+  for (const State& state : states_) {
+    if (state.models() && !checkpoint.states.empty())  // else the file has only parameters
+      written.emplace_back(&state, read_state(state, checkpoint, source.name()));
+  }
+  recoverer_->guarded([&] {
+    engine().upload_params(params);
+    for (const auto& [state, values] : written)
+      state->engine().upload_state(state->entry.name, values);
+    start_averages(params, false);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
+  const auto lock = turns_->lock();
+  if (weights == WeightSource::kEma && !averages())
+    throw UserError("save_weights: ema_decay is not set");
+  write_weights(sink, recoverer_->guarded([&] {
+    NamedTensors all = weights == WeightSource::kEma
+                           ? averaged()
+                           : table_.unpack(engine().download_floats("params"));
+    all.merge(buffers());
+    return all;
+  }));
+}
+
 Checkpoint TrainerImpl::checkpoint_of(
     const std::function<std::vector<float>(Engine&, const std::string&)>& read) const {
   Checkpoint checkpoint;
   checkpoint.params = table_.unpack(read(engine(), "params"));
   for (const State& state : states_) {
-    const auto& [name, type, initial] = state.entry;
+    const auto& [name, type, initial, start] = state.entry;
     const std::vector<float> values = read(state.engine(), state.buffer());
     if (!state.optimizers()) {
       checkpoint.states[name] = from_floats(type.shape, type.dtype, values);
@@ -294,7 +341,7 @@ Checkpoint TrainerImpl::checkpoint_of(
 
 std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
                                            const std::string& path) const {
-  const auto& [name, type, initial] = state.entry;
+  const auto& [name, type, initial, start] = state.entry;
   std::vector<float> values(static_cast<size_t>(numel(type.shape)));
   if (!state.optimizers()) {
     const HostTensor& stored = find_state(checkpoint, name, type, path);
@@ -326,13 +373,16 @@ void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::st
 void TrainerImpl::load(const FileSource& source) {
   const auto lock = turns_->lock();
   const std::string& path = source.name();
-  const Checkpoint checkpoint = read_checkpoint(source);
+  Checkpoint checkpoint = read_checkpoint(source);
   check_version(checkpoint, path);
   check_objectives(checkpoint, names(), path);
   const std::int64_t seed = integer_field(checkpoint, "seed", path);
   if (seed > 0xffffffffLL) refuse_field(path, "seed", std::to_string(seed));
   std::vector<Progress> progress;
-  for (const auto& objective : objectives_) progress.push_back(objective->read(checkpoint, path));
+  for (const auto& objective : objectives_) {
+    progress.push_back(objective->read(checkpoint, path));
+    objective->complete(checkpoint, progress.back());
+  }
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   check_states_known(checkpoint, path);
   std::vector<std::vector<float>> states;

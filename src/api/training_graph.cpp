@@ -56,13 +56,13 @@ void clip_norm(ArenaUpdate& update, const Tensor& norm, double max_norm) {
 void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& options,
                       LossScaler* scaler) {
   const Tensor scaled = update.grad;
-  if (scaler != nullptr) update.grad = scaled * scaler->unscale();
+  const bool scales = scaler != nullptr && scaler->scales();
+  if (scales) update.grad = scaled * scaler->unscale();
   std::optional<Tensor> due;
   if (options.accumulate > 1) due = accumulate(update, options.accumulate);
   if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
   if (options.clip_grad_value != 0) clip_value(update, options.clip_grad_value);
-  const bool skips = options.skip_nonfinite || scaler != nullptr;
-  if (options.clip_grad_norm == 0 && !skips) return;
+  if (options.clip_grad_norm == 0 && scaler == nullptr) return;
   const Composite composite("grad_norm", {});
   const Tensor norm = sqrt(sum(square(update.grad)));
   trace.graph.outputs.push_back({kGradNorm, norm.id()});
@@ -70,11 +70,9 @@ void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& o
     scaler->follow(norm, due);
     update.only_if(scaler->number(ScaleNumber::kChanges) != 0.0);
     update.step = scaler->number(ScaleNumber::kTaken);
-    const bool unchanged = options.accumulate == 1 && !options.normalize_grads.present() &&
-                           options.clip_grad_value == 0;
+    const bool unchanged = scales && options.accumulate == 1 &&
+                           !options.normalize_grads.present() && options.clip_grad_value == 0;
     if (unchanged) update.grad = scaled * scaler->number(ScaleNumber::kUnscale);
-  } else if (skips) {
-    update.change_only_if(isfinite(norm));
   }
   if (options.clip_grad_norm != 0) clip_norm(update, norm, options.clip_grad_norm);
 }
@@ -111,12 +109,14 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
     table.check_filter("normalize_grads", options.normalize_grads);
 }
 
-// Null where the loss has no factor.
+// Null where no update is skipped.
 std::shared_ptr<LossScaler> make_scaler(Trace& trace, const TrainedPart& trained,
                                         const CompileOptions& options) {
-  if (!options.loss_scale && !options.mixed_precision) return nullptr;
+  std::optional<LossScale> scale = options.loss_scale;
+  if (!scale && options.mixed_precision) scale = LossScale{};
+  if (!scale && !options.skip_nonfinite) return nullptr;
   const TraceScope scope(trace);
-  return std::make_shared<LossScaler>(trace, trained, options.loss_scale.value_or(LossScale{}));
+  return std::make_shared<LossScaler>(trace, trained, scale);
 }
 
 }  // namespace
@@ -145,6 +145,7 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   request.name = trained.objective.empty() ? "train" : "train_" + trained.objective;
   request.plan.params_elements = table.elements();
   request.plan.memory_budget = options.memory_budget;
+  request.progress = options.progress;
   request.plan.rings = {{"loss", kLossRing}};
   request.loss = traced.trace.graph.outputs.at(0).value;
   for (const ParameterEntry& entry : trained.entries) {
@@ -152,7 +153,7 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   }
   // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
   const auto scaler = make_scaler(traced.trace, trained, options);
-  if (scaler) request.loss_scale = scaler->factor();
+  if (scaler && scaler->scales()) request.loss_scale = scaler->factor();
   request.extend = [&traced, &trained, &options, location, scaler](
                        Graph& graph, const std::vector<ValueId>& grads) {
     if (std::all_of(grads.begin(), grads.end(),

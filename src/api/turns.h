@@ -4,15 +4,48 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "api/call_queue.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
+
+// Recursive mutex that threads get in the order in which they ask for it. A thread that calls in a
+// loop thus lets each waiting one go first; std::recursive_mutex would let it pass hundreds of
+// times.
+class FairMutex {
+ public:
+  void lock() {
+    std::unique_lock lock(mutex_);
+    if (depth_ == 0 || owner_ != std::this_thread::get_id()) {
+      const std::uint64_t ticket = next_++;
+      changed_.wait(lock, [&] { return served_ == ticket; });
+      owner_ = std::this_thread::get_id();
+    }
+    ++depth_;
+  }
+  void unlock() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (--depth_ > 0) return;
+      ++served_;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t next_ = 0, served_ = 0;  // tickets; the owner has number served_
+  std::thread::id owner_;
+  int depth_ = 0;
+};
 
 // Whose turn it is, for all of them, and what is aborted, for those of one handle.
 class Turns {
@@ -23,7 +56,7 @@ class Turns {
     return std::shared_ptr<Turns>(new Turns(shared_));
   }
 
-  [[nodiscard]] std::unique_lock<std::recursive_mutex> lock() const {
+  [[nodiscard]] std::unique_lock<FairMutex> lock() const {
     return std::unique_lock(shared_->mutex);
   }
   void abort() { ++aborts_; }
@@ -32,7 +65,7 @@ class Turns {
 
  private:
   struct Shared {
-    std::recursive_mutex mutex;
+    FairMutex mutex;
     std::shared_ptr<CallQueue> calls = std::make_shared<CallQueue>();
   };
   explicit Turns(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -62,7 +95,7 @@ class CallTime {
  private:
   const Turns* turns_;
   std::uint64_t aborts_;
-  inline static thread_local const CallTime* now_ = nullptr;
+  inline static thread_local const CallTime* now_ = nullptr;  // NOLINT(*-identifier-naming)
 };
 
 [[noreturn]] inline void throw_aborted() { throw AbortedError("the call was aborted"); }
@@ -82,7 +115,7 @@ class Turn {
  private:
   const Turns& turns_;
   std::uint64_t before_;
-  std::unique_lock<std::recursive_mutex> lock_;
+  std::unique_lock<FairMutex> lock_;
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -181,6 +181,7 @@ std::optional<Tensor> ArenaUpdate::weight_decay(double initial) {
 Tensor ArenaUpdate::per_update(const std::string& name,
                                std::function<double(std::int64_t update)> value) {
   const std::string full = "_optim." + name;
+  trace_.counts_updates = true;
   trace_.per_update[full] = [value = std::move(value)](std::int64_t update, const Scalars&) {
     return value(update);
   };

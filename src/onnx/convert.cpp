@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "onnx/conversion.h"
@@ -18,10 +19,12 @@ namespace tensorgrad::onnx {
 namespace {
 
 // slice(concat(..)) = slice(part), where it lies in one part: of attention, which gives its rows'
-// logsumexp as well, only the result is left.
+// logsumexp as well, only the result is left. Such results are flat. Others stay, as it may depend
+// on an open size in which part a slice lies.
 ValueId slice_of_part(Graph& out, const Node& node) {
   if (node.op != &ops::slice || out[node.inputs[0]].op != &ops::concat) return kNoValue;
   const Node concat = out[node.inputs[0]];
+  if (concat.type.shape.size() != 1) return kNoValue;
   const auto axis = static_cast<std::size_t>(concat.attrs.integer("axis"));
   std::vector<std::int64_t> start = node.attrs.list("start"), stop = node.attrs.list("stop");
   for (const ValueId part : concat.inputs) {
@@ -113,7 +116,8 @@ class Conversion {
   void refuse_updates() const {
     for (const GraphUpdate& update : graph_.updates) {
       throw UserError("export_onnx: the state '" + graph_[update.leaf].attrs.text("name") +
-                          "' is updated, but an ONNX model keeps no state between runs",
+                          "' is updated, but an ONNX model keeps no state between runs; set "
+                          "OnnxOptions::states to export it as an input and an output",
                       graph_[update.value].location);
     }
   }
@@ -173,9 +177,16 @@ class Conversion {
       if (node.type.dtype != DType::kU32) return name;
       return emitter_.node("Cast", {name}, {{"to", static_cast<std::int64_t>(OnnxType::kInt64)}});
     }
-    if (node.op != &ops::scalar) return emitter_.elements(name, node.type, values_(node));
+    if (node.op != &ops::scalar) return write_elements(node, name);
     if (name.starts_with('_')) refuse(node, "random numbers cannot be exported");
     return emitter_.elements(emitter_.fresh(name), node.type, values_(node));
+  }
+
+  // f16 is kept as such.
+  std::string write_elements(const Node& node, const std::string& name) {
+    std::string kept = emitter_.elements(name, node.type, values_(node));
+    if (node.type.dtype != DType::kF16) return kept;
+    return emitter_.node("Cast", {kept}, {{"to", static_cast<std::int64_t>(OnnxType::kFloat)}});
   }
 
   std::string write_literal(const Node& node) {
@@ -185,8 +196,8 @@ class Conversion {
   }
 
   Loose loose(ValueId id) {
+    while (graph_[id].op == &ops::broadcast) id = graph_[id].inputs[0];
     const Node& node = graph_[id];
-    if (node.op == &ops::broadcast) return loose(node.inputs[0]);
     if (node.op != &ops::iota) return {name_of(id), node.type.shape};
     const auto axis = static_cast<std::size_t>(node.attrs.integer("axis"));
     Shape line(node.type.shape.size(), 1);
@@ -300,9 +311,19 @@ io::OnnxModel finished(Emitter emitter, const ModelText& text) {
   model.ir_version = kIrVersion;
   model.opset = kOpset;
   model.graph.nodes = std::move(emitter.nodes());
+  model.metadata = text.metadata;
   model.graph.name = text.name;
   model.graph.doc = text.doc;
   return model;
+}
+
+Graph with_open_states(Graph graph) {
+  for (const GraphUpdate& update : std::exchange(graph.updates, {})) {
+    Node& leaf = graph[update.leaf];
+    graph.outputs.push_back({leaf.attrs.text("name") + ".next", update.value});
+    leaf.op = &ops::input;
+  }
+  return graph;
 }
 
 io::OnnxModel to_onnx(const Graph& graph, const ModelText& text, const LeafValues& values) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/onnx.h"
@@ -14,21 +15,26 @@ namespace tensorgrad::onnx {
 
 inline constexpr std::int64_t kOpset = 18, kIrVersion = 8;  // of ONNX 1.13
 
-// The elements of a parameter, an arena, a state or a scalar, four bytes each. They are kept until
+// The elements of a parameter, an arena, a state or a scalar, of their types. They are kept until
 // the model is written.
 using LeafValues = std::function<std::span<const std::byte>(const Node& leaf)>;
 
 // What a model says of itself.
 struct ModelText {
   std::string name, doc;
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
+
+// A graph whose updated states are inputs of the model, and outputs named NAME.next.
+Graph with_open_states(Graph graph);
 
 // Inputs (and data) and outputs of the graph are the model's, parameters and their like become
 // initializers, all under their own names. u32 is computed as INT64, modulo 2^32: few operators
 // take UINT32, which is what inputs and outputs are. What has no operator and an `expand` is
 // written with other ops first.
 //   Throws UserError, with the op and its line: random numbers, a number's bits as another type,
-// an op with a user's kernel, a state that the graph changes; and, without a line, where two of
+// an op with a user's kernel, a state that the graph changes (unless it went through
+// with_open_states()); and, without a line, where two of
 // inputs, outputs, parameters and states have one name.
 io::OnnxModel to_onnx(const Graph& graph, const ModelText& text, const LeafValues& values);
 

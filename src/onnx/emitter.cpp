@@ -93,8 +93,8 @@ std::string Emitter::list(const std::vector<std::int64_t>& values, const Shape& 
 
 std::string Emitter::elements(const std::string& name, const Type& type,
                               std::span<const std::byte> values) {
-  CHECK(type.dtype != DType::kF16, name);  // what is kept (parameters, states) is f32
-  CHECK(values.size() == static_cast<std::size_t>(numel(type.shape)) * kWordBytes, name);
+  CHECK(values.size() == static_cast<std::size_t>(numel(type.shape)) * element_bytes(type.dtype),
+        name);
   std::span<const std::byte> data = values;
   if (type.dtype == DType::kU32 || type.dtype == DType::kBool) {
     std::vector<std::byte>& wide = model.kept.emplace_back();
@@ -105,7 +105,8 @@ std::string Emitter::elements(const std::string& name, const Type& type,
     }
     data = wide;
   }
-  model.graph.initializers.push_back({{name, type_of(type.dtype), type.shape}, data});
+  const OnnxType kept = type.dtype == DType::kF16 ? OnnxType::kFloat16 : type_of(type.dtype);
+  model.graph.initializers.push_back({{name, kept, type.shape}, data});
   return name;
 }
 

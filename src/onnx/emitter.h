@@ -48,7 +48,7 @@ class Emitter {
   std::string numbers(const std::vector<double>& values, OnnxType type, const Shape& shape);
   std::string list(const std::vector<std::int64_t>& values);
   std::string list(const std::vector<std::int64_t>& values, const Shape& shape);
-  // The elements of a value of the graph, four bytes each.
+  // The elements of a value of the graph.
   std::string elements(const std::string& name, const Type& type,
                        std::span<const std::byte> values);
 

@@ -2,6 +2,9 @@
 // The rows of pointwise.def. Where ONNX says nothing, or an operator lacks the element type, the
 // result is made of what it does say something of: integer overflow, division by zero, shifts, and
 // casts of numbers that the new type does not hold.
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "onnx/writers.h"
@@ -222,9 +225,36 @@ std::string cast(WriteContext& ctx) {
   return ctx.cast(ctx.in(0), type_of(to));
 }
 
+// By sign, exponent and fraction, with a table of the exponents' powers of two.
+std::string float_of_bits(WriteContext& ctx) {
+  constexpr int kExponents = 256, kBias = 150;  // of the fraction as a whole number
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> powers;
+  for (int e = 0; e < kExponents; ++e) powers.push_back(std::ldexp(1.0, std::max(e, 1) - kBias));
+  powers.back() = infinity;
+  const std::string bits = ctx.wrapped(ctx.widened(0), DType::kU32);
+  const std::string size = ctx.op("Mod", {bits, ctx.wide(kTwo31)});
+  const std::string exponent = ctx.op("Div", {size, ctx.wide(0x1p23)});
+  const std::string fraction = ctx.op("Mod", {size, ctx.wide(0x1p23)});
+  const std::string subnormal = ctx.op("Equal", {exponent, ctx.wide(0)});
+  const std::string whole =
+      ctx.op("Where", {subnormal, fraction, ctx.op("Add", {fraction, ctx.wide(0x1p23)})});
+  const std::string power =
+      ctx.op("Gather", {ctx.emitter.numbers(powers, OnnxType::kFloat, {kExponents}), exponent});
+  const std::string value = ctx.op("Mul", {ctx.cast(whole, OnnxType::kFloat), power});
+  const std::string is_nan = ctx.op("Greater", {size, ctx.wide(255 * 0x1p23)});
+  const std::string any = ctx.op(
+      "Where",
+      {is_nan, ctx.emitter.number(std::numeric_limits<double>::quiet_NaN(), OnnxType::kFloat),
+       value});
+  const std::string negative = ctx.op("GreaterOrEqual", {bits, ctx.wide(kTwo31)});
+  return ctx.op("Where", {negative, ctx.op("Neg", {any}), any});
+}
+
 std::string bitcast(WriteContext& ctx) {
   const DType from = ctx.dtype(), to = ctx.node.type.dtype;
-  if (from != to && (from == DType::kF32 || to == DType::kF32))
+  if (from != to && to == DType::kF32) return float_of_bits(ctx);
+  if (from != to && from == DType::kF32)
     refuse(ctx.node, "ONNX has no operator to bitcast " + std::string(to_string(from)) + " to " +
                          std::string(to_string(to)));
   return cast(ctx);

@@ -58,6 +58,10 @@ AttentionShape check(std::span<const Type> in, const Attrs& attrs, bool backward
   if (in.size() < 3) shape_error("expected q, k and v");
   for (const Type& type : in.first(3)) {
     if (type.shape.size() < 2) shape_error("expected at least two axes, got " + to_string(type));
+    if (type.shape.size() != in[0].shape.size()) {  // AttentionShape reads v by the rank of q
+      shape_error("expected q, k and v of one rank, got q " + to_string(in[0].shape) + " and " +
+                  to_string(type.shape));
+    }
   }
   const AttentionShape s(in[0].shape, in[2].shape, attrs, backward);
   const std::size_t expected =
@@ -455,7 +459,8 @@ std::vector<ValueId> grad_dkv(GradContext& ctx) {
                        op::matmul(f.kept(f.p()), ddv));
 }
 
-OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn expand) {
+constexpr OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval,
+                          ExpandFn expand) {
   return written_otherwise(name, OpKind::kAttention, infer, grad, eval, expand);
 }
 
@@ -463,11 +468,14 @@ OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval, Expan
 
 namespace ops {
 
-const OpDef attention =
+constinit const OpDef attention =
     attending("attention", infer_attention, grad_attention, eval_attention, expand_attention);
-const OpDef attention_lse = attending("attention_lse", infer_lse, grad_lse, eval_lse, expand_lse);
-const OpDef attention_dq = attending("attention_dq", infer_dq, grad_dq, eval_dq, expand_dq);
-const OpDef attention_dkv = attending("attention_dkv", infer_dkv, grad_dkv, eval_dkv, expand_dkv);
+constinit const OpDef attention_lse =
+    attending("attention_lse", infer_lse, grad_lse, eval_lse, expand_lse);
+constinit const OpDef attention_dq =
+    attending("attention_dq", infer_dq, grad_dq, eval_dq, expand_dq);
+constinit const OpDef attention_dkv =
+    attending("attention_dkv", infer_dkv, grad_dkv, eval_dkv, expand_dkv);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

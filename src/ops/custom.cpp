@@ -65,15 +65,15 @@ void eval_custom(const EvalContext& ctx, RefTensor& out) {
 
 namespace ops {
 
-const OpDef custom = {.name = "custom",
-                      .kind = OpKind::kCustom,
-                      .arity = -1,
-                      .infer = infer_custom,
-                      .grad = grad_custom,
-                      .eval = eval_custom,
-                      .view = nullptr,
-                      .code = nullptr,
-                      .samples = {}};
+constinit const OpDef custom = {.name = "custom",
+                                .kind = OpKind::kCustom,
+                                .arity = -1,
+                                .infer = infer_custom,
+                                .grad = grad_custom,
+                                .eval = eval_custom,
+                                .view = nullptr,
+                                .code = nullptr,
+                                .samples = {}};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

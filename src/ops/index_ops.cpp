@@ -179,42 +179,42 @@ std::vector<ValueId> grad_scatter(GradContext& ctx) {
 
 namespace ops {
 
-const OpDef concat = {.name = "concat",
-                      .kind = OpKind::kConcat,
-                      .arity = -1,
-                      .infer = infer_concat,
-                      .grad = grad_concat,
-                      .eval = eval_concat,
-                      .view = nullptr,
-                      .code = nullptr,
-                      .samples = {{}}};
-const OpDef pack = {.name = "pack",
-                    .kind = OpKind::kPack,
-                    .arity = -1,
-                    .infer = infer_pack,
-                    .grad = grad_pack,
-                    .eval = eval_pack,
-                    .view = nullptr,
-                    .code = nullptr,
-                    .samples = {{}}};
-const OpDef gather = {.name = "gather",
-                      .kind = OpKind::kGather,
-                      .arity = 2,
-                      .infer = infer_gather,
-                      .grad = grad_gather,
-                      .eval = eval_gather,
-                      .view = nullptr,
-                      .code = nullptr,
-                      .samples = {{}, {}}};
-const OpDef scatter_add = {.name = "scatter_add",
-                           .kind = OpKind::kScatter,
-                           .arity = 2,
-                           .infer = infer_scatter,
-                           .grad = grad_scatter,
-                           .eval = eval_scatter,
-                           .view = nullptr,
-                           .code = nullptr,
-                           .samples = {{}, {}}};
+constinit const OpDef concat = {.name = "concat",
+                                .kind = OpKind::kConcat,
+                                .arity = -1,
+                                .infer = infer_concat,
+                                .grad = grad_concat,
+                                .eval = eval_concat,
+                                .view = nullptr,
+                                .code = nullptr,
+                                .samples = {{}}};
+constinit const OpDef pack = {.name = "pack",
+                              .kind = OpKind::kPack,
+                              .arity = -1,
+                              .infer = infer_pack,
+                              .grad = grad_pack,
+                              .eval = eval_pack,
+                              .view = nullptr,
+                              .code = nullptr,
+                              .samples = {{}}};
+constinit const OpDef gather = {.name = "gather",
+                                .kind = OpKind::kGather,
+                                .arity = 2,
+                                .infer = infer_gather,
+                                .grad = grad_gather,
+                                .eval = eval_gather,
+                                .view = nullptr,
+                                .code = nullptr,
+                                .samples = {{}, {}}};
+constinit const OpDef scatter_add = {.name = "scatter_add",
+                                     .kind = OpKind::kScatter,
+                                     .arity = 2,
+                                     .infer = infer_scatter,
+                                     .grad = grad_scatter,
+                                     .eval = eval_scatter,
+                                     .view = nullptr,
+                                     .code = nullptr,
+                                     .samples = {{}, {}}};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -8,7 +8,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 Type attr_type(std::span<const Type>, const Attrs& attrs) {
-  return {static_cast<DType>(attrs.integer("dtype")), attrs.list("shape")};
+  return {dtype_attr(attrs), attrs.list("shape")};
 }
 
 // A leaf of storage or of the host has a name; what else its op's comment says is read here too, so
@@ -39,12 +39,12 @@ Type state_type(std::span<const Type>, const Attrs& attrs) {
 
 Type constant_type(std::span<const Type>, const Attrs& attrs) {
   static_cast<void>(attrs.number("value"));
-  return {static_cast<DType>(attrs.integer("dtype")), {}};
+  return {dtype_attr(attrs), {}};
 }
 
 Type scalar_type(std::span<const Type>, const Attrs& attrs) {
   static_cast<void>(attrs.text("name"));
-  const auto dtype = static_cast<DType>(attrs.integer("dtype"));
+  const auto dtype = dtype_attr(attrs);
   if (dtype == DType::kF16) dtype_error("a run-time scalar must have four bytes, got f16");
   return {dtype, {}};
 }
@@ -93,7 +93,7 @@ void eval_iota(const EvalContext& ctx, RefTensor& out) {
 }
 
 // A leaf whose value the caller gives: {name, shape, dtype} and what else the op's comment says.
-OpDef stored(const char* name, InferFn infer = named_type) {
+constexpr OpDef stored(const char* name, InferFn infer = named_type) {
   return {.name = name,
           .kind = OpKind::kLeaf,
           .arity = 0,
@@ -111,51 +111,51 @@ namespace ops {
 
 // parameter{name, offset}: one parameter's part of the arena. arena{name, offset}: a flat stretch
 // of it.
-const OpDef parameter = stored("parameter", arena_part_type);
-const OpDef arena = stored("arena", arena_part_type);
+constinit const OpDef parameter = stored("parameter", arena_part_type);
+constinit const OpDef arena = stored("arena", arena_part_type);
 // input{name}: given anew by the host for each step. data{name}: stays on the device.
-const OpDef input = stored("input");
-const OpDef data = stored("data");
+constinit const OpDef input = stored("input");
+constinit const OpDef data = stored("data");
 // state{name, init}: keeps its value from step to step; starts as `init`.
-const OpDef state = stored("state", state_type);
+constinit const OpDef state = stored("state", state_type);
 // scalar{name}: a word of the step's hyper row.
-const OpDef scalar = {.name = "scalar",
-                      .kind = OpKind::kLeaf,
-                      .arity = 0,
-                      .infer = scalar_type,
-                      .grad = nullptr,
-                      .eval = nullptr,
-                      .view = nullptr,
-                      .code = nullptr,
-                      .samples = {}};
-const OpDef constant = {.name = "constant",
-                        .kind = OpKind::kLeaf,
-                        .arity = 0,
-                        .infer = constant_type,
-                        .grad = nullptr,
-                        .eval = eval_constant,
-                        .view = nullptr,
-                        .code = nullptr,
-                        .samples = {}};
+constinit const OpDef scalar = {.name = "scalar",
+                                .kind = OpKind::kLeaf,
+                                .arity = 0,
+                                .infer = scalar_type,
+                                .grad = nullptr,
+                                .eval = nullptr,
+                                .view = nullptr,
+                                .code = nullptr,
+                                .samples = {}};
+constinit const OpDef constant = {.name = "constant",
+                                  .kind = OpKind::kLeaf,
+                                  .arity = 0,
+                                  .infer = constant_type,
+                                  .grad = nullptr,
+                                  .eval = eval_constant,
+                                  .view = nullptr,
+                                  .code = nullptr,
+                                  .samples = {}};
 // literal{bits}: the 32-bit patterns of all elements.
-const OpDef literal = {.name = "literal",
-                       .kind = OpKind::kLeaf,
-                       .arity = 0,
-                       .infer = literal_type,
-                       .grad = nullptr,
-                       .eval = eval_literal,
-                       .view = nullptr,
-                       .code = nullptr,
-                       .samples = {}};
-const OpDef iota = {.name = "iota",
-                    .kind = OpKind::kGenerator,
-                    .arity = 0,
-                    .infer = iota_type,
-                    .grad = nullptr,
-                    .eval = eval_iota,
-                    .view = nullptr,
-                    .code = nullptr,
-                    .samples = {}};
+constinit const OpDef literal = {.name = "literal",
+                                 .kind = OpKind::kLeaf,
+                                 .arity = 0,
+                                 .infer = literal_type,
+                                 .grad = nullptr,
+                                 .eval = eval_literal,
+                                 .view = nullptr,
+                                 .code = nullptr,
+                                 .samples = {}};
+constinit const OpDef iota = {.name = "iota",
+                              .kind = OpKind::kGenerator,
+                              .arity = 0,
+                              .infer = iota_type,
+                              .grad = nullptr,
+                              .eval = eval_iota,
+                              .view = nullptr,
+                              .code = nullptr,
+                              .samples = {}};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

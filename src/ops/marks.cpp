@@ -18,34 +18,34 @@ std::vector<ValueId> grad_barrier(GradContext& ctx) { return {ctx.dy().id}; }
 
 namespace ops {
 
-const OpDef barrier = {.name = "barrier",
-                       .kind = OpKind::kView,
-                       .arity = 1,
-                       .infer = infer_same,
-                       .grad = grad_barrier,
-                       .eval = eval_same,
-                       .view = view_all,
-                       .code = nullptr,
-                       .samples = {{}},
-                       .barrier = true};
-const OpDef checkpoint = {.name = "checkpoint",
-                          .kind = OpKind::kView,
-                          .arity = -1,
-                          .infer = infer_same,
-                          .grad = nullptr,
-                          .eval = eval_same,
-                          .view = view_all,
-                          .code = nullptr,
-                          .samples = {{}}};
-const OpDef custom_gradient = {.name = "custom_gradient",
-                               .kind = OpKind::kView,
-                               .arity = -1,
-                               .infer = infer_same,
-                               .grad = nullptr,
-                               .eval = eval_same,
-                               .view = view_all,
-                               .code = nullptr,
-                               .samples = {{}}};
+constinit const OpDef barrier = {.name = "barrier",
+                                 .kind = OpKind::kView,
+                                 .arity = 1,
+                                 .infer = infer_same,
+                                 .grad = grad_barrier,
+                                 .eval = eval_same,
+                                 .view = view_all,
+                                 .code = nullptr,
+                                 .samples = {{}},
+                                 .barrier = true};
+constinit const OpDef checkpoint = {.name = "checkpoint",
+                                    .kind = OpKind::kView,
+                                    .arity = -1,
+                                    .infer = infer_same,
+                                    .grad = nullptr,
+                                    .eval = eval_same,
+                                    .view = view_all,
+                                    .code = nullptr,
+                                    .samples = {{}}};
+constinit const OpDef custom_gradient = {.name = "custom_gradient",
+                                         .kind = OpKind::kView,
+                                         .arity = -1,
+                                         .infer = infer_same,
+                                         .grad = nullptr,
+                                         .eval = eval_same,
+                                         .view = view_all,
+                                         .code = nullptr,
+                                         .samples = {{}}};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

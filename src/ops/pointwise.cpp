@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "kernel/scalar_math.h"
 #include "ops/pointwise_rows.h"
+#include "ops/structured.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -287,7 +288,7 @@ Type infer(std::span<const Type> inputs, const Attrs& attrs) {
   }
   if (kGives == Same) return last;
   if (kGives == ToBool) return {DType::kBool, last.shape};
-  const auto asked = static_cast<DType>(attrs.integer("dtype"));
+  const auto asked = dtype_attr(attrs);
   if (!contains(kTakes, asked)) {
     throw DtypeError("expected " + listed(kTakes) + " as the target, got " +
                      std::string(to_string(asked)));
@@ -375,10 +376,9 @@ CpuBlockFn block_of(DType from, DType to) {
 }
 
 constexpr SampleRange range(double lo, double hi) { return {lo, hi}; }
-template <std::size_t kArity, class... Range>
-std::vector<SampleRange> samples(Range... ranges) {
-  static_assert(sizeof...(Range) == kArity, "one sample range per operand");
-  return {ranges...};
+template <class... Range>
+constexpr std::size_t count(Range...) {
+  return sizeof...(Range);
 }
 
 }  // namespace
@@ -390,20 +390,22 @@ namespace ops {
 // The words of the columns.
 using namespace pointwise;  // NOLINT(google-build-using-namespace)
 
-#define RECORD(name_, inputs_, shape_, takes_, gives_, wgsl_, ...)                             \
-  static constexpr PointwiseCode name_##_code = {.name = #name_,                               \
-                                                 .arity = inputs_,                             \
-                                                 .wgsl = texts(takes_, wgsl_),                 \
-                                                 .block = &block_of<kRow_##name_>};            \
-  const OpDef name_ = {.name = #name_,                                                         \
-                       .kind = OpKind::kPointwise,                                             \
-                       .arity = inputs_,                                                       \
-                       .infer = &infer<takes_, gives_>,                                        \
-                       .grad = op::gradients::function<op::gradients::name_##_row, inputs_>(), \
-                       .eval = &eval<scalar_math::name_##_row, shape_, takes_, gives_>,        \
-                       .view = nullptr,                                                        \
-                       .code = &name_##_code,                                                  \
-                       .samples = samples<inputs_>(__VA_ARGS__)};
+#define RECORD(name_, inputs_, shape_, takes_, gives_, wgsl_, ...)                  \
+  static constexpr PointwiseCode name_##_code = {.name = #name_,                    \
+                                                 .arity = inputs_,                  \
+                                                 .wgsl = texts(takes_, wgsl_),      \
+                                                 .block = &block_of<kRow_##name_>}; \
+  static_assert(count(__VA_ARGS__) == inputs_, "one sample range per operand");     \
+  constinit const OpDef name_ = {                                                   \
+      .name = #name_,                                                               \
+      .kind = OpKind::kPointwise,                                                   \
+      .arity = inputs_,                                                             \
+      .infer = &infer<takes_, gives_>,                                              \
+      .grad = op::gradients::function<op::gradients::name_##_row, inputs_>(),       \
+      .eval = &eval<scalar_math::name_##_row, shape_, takes_, gives_>,              \
+      .view = nullptr,                                                              \
+      .code = &name_##_code,                                                        \
+      .samples = {__VA_ARGS__}};
 #define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...) \
   RECORD(name, 1, 1, takes, gives, wgsl, __VA_ARGS__)
 #define POINTWISE2(name, takes, gives, cpu, wgsl, da, db, ...) \

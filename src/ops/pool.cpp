@@ -266,14 +266,38 @@ ValueId expand_max_pool(ExpandContext& ctx) {
   return best.id;
 }
 
+// Along an axis of the windows: is element `place` of each one of x's, and which is the first?
+struct Inside {
+  Ex inside, first;
+};
+
+Inside inside_of(Ex place, int axis, const WindowAxis& window, std::int64_t length) {
+  const Ex start = op::iota(*place.builder, place.shape(), axis, DType::kI32) *
+                       static_cast<double>(window.step) -
+                   static_cast<double>(window.padding);
+  const auto dilation = static_cast<double>(window.dilation);
+  const Ex row = start + place * dilation;
+  return {op::logical_and(op::ge(row, 0), op::lt(row, static_cast<double>(length))),
+          (op::maximum(-start, 0) + (dilation - 1)) / dilation};
+}
+
+// Where all elements of a window are -inf, the first is the first of x's, not what pads.
+Ex first_inside(Ex index, const Windows& windows, const Shape& x) {
+  if (windows.h.padding == 0 && windows.w.padding == 0) return index;
+  const auto width = static_cast<double>(windows.w.size);
+  const Inside h = inside_of(index / width, 2, windows.h, x[2]);
+  const Inside w = inside_of(op::fmod(index, width), 3, windows.w, x[3]);
+  return op::where(op::logical_and(h.inside, w.inside), index, h.first * width + w.first);
+}
+
 // The first NaN is the best there can be; before it, a later one must be larger.
 ValueId expand_max_index(ExpandContext& ctx) {
   const Windows windows = windows_of(ctx.node.attrs);
   const Ex all = max_windows(ctx, windows);
   if (windows.taps() > kFewTaps) {
-    return op::apply(ctx.builder, ops::argmax, {joined(all)},
-                     {{"axes", std::vector<std::int64_t>{4}}})
-        .id;
+    const Ex index = op::apply(ctx.builder, ops::argmax, {joined(all)},
+                               {{"axes", std::vector<std::int64_t>{4}}});
+    return first_inside(index, windows, ctx.in(0).shape()).id;
   }
   Ex best = tap(all, 0);
   Ex index = op::full(ctx.builder, 0, {DType::kI32, best.shape()});
@@ -284,7 +308,7 @@ ValueId expand_max_index(ExpandContext& ctx) {
     index = op::where(better, static_cast<double>(j), index);
     best = op::maximum(best, next);
   }
-  return index.id;
+  return first_inside(index, windows, ctx.in(0).shape()).id;
 }
 
 ValueId expand_max_unpool(ExpandContext& ctx) {
@@ -307,66 +331,66 @@ ValueId expand_max_pick(ExpandContext& ctx) {
 
 namespace ops {
 
-const OpDef sum_pool = {.name = "sum_pool",
-                        .kind = OpKind::kMacro,
-                        .arity = 1,
-                        .infer = infer_pool,
-                        .grad = grad_sum_pool,
-                        .eval = eval_sum_pool,
-                        .view = nullptr,
-                        .code = nullptr,
-                        .samples = {{}},
-                        .expand = expand_sum_pool};
-const OpDef sum_unpool = {.name = "sum_unpool",
-                          .kind = OpKind::kMacro,
-                          .arity = 1,
-                          .infer = infer_unpool,
-                          .grad = grad_sum_unpool,
-                          .eval = eval_sum_unpool,
-                          .view = nullptr,
-                          .code = nullptr,
-                          .samples = {{}},
-                          .expand = expand_sum_unpool};
-const OpDef max_pool = {.name = "max_pool",
-                        .kind = OpKind::kMacro,
-                        .arity = 1,
-                        .infer = infer_max,
-                        .grad = grad_max_pool,
-                        .eval = eval_max<false>,
-                        .view = nullptr,
-                        .code = nullptr,
-                        .samples = {{}},
-                        .expand = expand_max_pool};
-const OpDef max_pool_index = {.name = "max_pool_index",
-                              .kind = OpKind::kMacro,
-                              .arity = 1,
-                              .infer = infer_max_index,
-                              .grad = nullptr,
-                              .eval = eval_max<true>,
-                              .view = nullptr,
-                              .code = nullptr,
-                              .samples = {{}},
-                              .expand = expand_max_index};
-const OpDef max_unpool = {.name = "max_unpool",
-                          .kind = OpKind::kMacro,
-                          .arity = 2,
-                          .infer = infer_max_unpool,
-                          .grad = grad_max_unpool,
-                          .eval = eval_max_unpool,
-                          .view = nullptr,
-                          .code = nullptr,
-                          .samples = {{}, {}},
-                          .expand = expand_max_unpool};
-const OpDef max_pick = {.name = "max_pick",
-                        .kind = OpKind::kMacro,
-                        .arity = 2,
-                        .infer = infer_max_pick,
-                        .grad = grad_max_pick,
-                        .eval = eval_max_pick,
-                        .view = nullptr,
-                        .code = nullptr,
-                        .samples = {{}, {}},
-                        .expand = expand_max_pick};
+constinit const OpDef sum_pool = {.name = "sum_pool",
+                                  .kind = OpKind::kMacro,
+                                  .arity = 1,
+                                  .infer = infer_pool,
+                                  .grad = grad_sum_pool,
+                                  .eval = eval_sum_pool,
+                                  .view = nullptr,
+                                  .code = nullptr,
+                                  .samples = {{}},
+                                  .expand = expand_sum_pool};
+constinit const OpDef sum_unpool = {.name = "sum_unpool",
+                                    .kind = OpKind::kMacro,
+                                    .arity = 1,
+                                    .infer = infer_unpool,
+                                    .grad = grad_sum_unpool,
+                                    .eval = eval_sum_unpool,
+                                    .view = nullptr,
+                                    .code = nullptr,
+                                    .samples = {{}},
+                                    .expand = expand_sum_unpool};
+constinit const OpDef max_pool = {.name = "max_pool",
+                                  .kind = OpKind::kMacro,
+                                  .arity = 1,
+                                  .infer = infer_max,
+                                  .grad = grad_max_pool,
+                                  .eval = eval_max<false>,
+                                  .view = nullptr,
+                                  .code = nullptr,
+                                  .samples = {{}},
+                                  .expand = expand_max_pool};
+constinit const OpDef max_pool_index = {.name = "max_pool_index",
+                                        .kind = OpKind::kMacro,
+                                        .arity = 1,
+                                        .infer = infer_max_index,
+                                        .grad = nullptr,
+                                        .eval = eval_max<true>,
+                                        .view = nullptr,
+                                        .code = nullptr,
+                                        .samples = {{}},
+                                        .expand = expand_max_index};
+constinit const OpDef max_unpool = {.name = "max_unpool",
+                                    .kind = OpKind::kMacro,
+                                    .arity = 2,
+                                    .infer = infer_max_unpool,
+                                    .grad = grad_max_unpool,
+                                    .eval = eval_max_unpool,
+                                    .view = nullptr,
+                                    .code = nullptr,
+                                    .samples = {{}, {}},
+                                    .expand = expand_max_unpool};
+constinit const OpDef max_pick = {.name = "max_pick",
+                                  .kind = OpKind::kMacro,
+                                  .arity = 2,
+                                  .infer = infer_max_pick,
+                                  .grad = grad_max_pick,
+                                  .eval = eval_max_pick,
+                                  .view = nullptr,
+                                  .code = nullptr,
+                                  .samples = {{}, {}},
+                                  .expand = expand_max_pick};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -142,7 +142,7 @@ std::vector<ValueId> grad_linear(GradContext& ctx) {
   return {(g * line.moved(ctx.y(), false)).id, g.id};
 }
 
-OpDef scan(const char* name, int arity, InferFn infer, GradFn grad, EvalFn eval) {
+constexpr OpDef scan(const char* name, int arity, InferFn infer, GradFn grad, EvalFn eval) {
   return {.name = name,
           .kind = OpKind::kScan,
           .arity = arity,
@@ -151,20 +151,21 @@ OpDef scan(const char* name, int arity, InferFn infer, GradFn grad, EvalFn eval)
           .eval = eval,
           .view = nullptr,
           .code = nullptr,
-          .samples = std::vector<SampleRange>(static_cast<std::size_t>(arity))};
+          .samples = {}};
 }
 
 }  // namespace
 
 namespace ops {
 
-const OpDef cumsum = scan("cumsum", 1, infer_fold, grad_cumsum, eval_linear<false, true>);
-const OpDef cumprod = scan("cumprod", 1, infer_fold, grad_product, eval_linear<true, false>);
-const OpDef linear_recurrence =
+constinit const OpDef cumsum = scan("cumsum", 1, infer_fold, grad_cumsum, eval_linear<false, true>);
+constinit const OpDef cumprod =
+    scan("cumprod", 1, infer_fold, grad_product, eval_linear<true, false>);
+constinit const OpDef linear_recurrence =
     scan("linear_recurrence", 2, infer_linear, grad_linear, eval_linear<true, true>);
 // i32: where the largest (smallest) element so far stands; the last of equals; a NaN wins.
-const OpDef arg_cummax = scan("arg_cummax", 1, infer_place, nullptr, eval_arg<true>);
-const OpDef arg_cummin = scan("arg_cummin", 1, infer_place, nullptr, eval_arg<false>);
+constinit const OpDef arg_cummax = scan("arg_cummax", 1, infer_place, nullptr, eval_arg<true>);
+constinit const OpDef arg_cummin = scan("arg_cummin", 1, infer_place, nullptr, eval_arg<false>);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

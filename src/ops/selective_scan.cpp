@@ -15,7 +15,9 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "ops/pointwise.h"
@@ -383,14 +385,23 @@ Ex part_from(Ex x, std::int64_t start, const Shape& shape) {
 // May elements [begin, end) of a flat value be other than zero? Gradients of its parts come as
 // padded ones, added up.
 bool reaches(const Graph& graph, ValueId id, std::int64_t begin, std::int64_t end) {
-  const Node& node = graph[id];
-  if (node.op == &ops::add) {
-    return reaches(graph, node.inputs[0], begin, end) || reaches(graph, node.inputs[1], begin, end);
+  std::set<ValueId> seen;
+  std::vector<ValueId> open{id};
+  while (!open.empty()) {
+    const ValueId at = open.back();
+    open.pop_back();
+    const Node& node = graph[at];
+    if (!seen.insert(at).second) continue;
+    if (node.op == &ops::add) {
+      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+      continue;
+    }
+    if (node.op != &ops::pad) return true;
+    const std::int64_t first = node.attrs.list("before")[0];
+    const std::int64_t size = graph[node.inputs[0]].type.shape[0];
+    if (first < end && begin < first + size) return true;
   }
-  if (node.op != &ops::pad) return true;
-  const std::int64_t first = node.attrs.list("before")[0];
-  const std::int64_t size = graph[node.inputs[0]].type.shape[0];
-  return first < end && begin < first + size;
+  return false;
 }
 
 // Where nothing flows back, nobody reads the states.
@@ -493,8 +504,8 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   return gradients;
 }
 
-OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn expand,
-                ShortenFn shorten = nullptr) {
+constexpr OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval,
+                          ExpandFn expand, ShortenFn shorten = nullptr) {
   OpDef op = written_otherwise(name, OpKind::kSelectiveScan, infer, grad, eval, expand);
   op.shorten = shorten;
   return op;
@@ -504,13 +515,15 @@ OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval, Expan
 
 namespace ops {
 
-const OpDef selective_scan = selective("selective_scan", infer_flat<selective_scan>, grad_selective,
-                                       eval_selective, expand_selective, without_states);
+constinit const OpDef selective_scan =
+    selective("selective_scan", infer_flat<selective_scan>, grad_selective, eval_selective,
+              expand_selective, without_states);
 // Their gradients are those of what they expand to.
-const OpDef selective_scan_adjoint =
+constinit const OpDef selective_scan_adjoint =
     selective("selective_scan_adjoint", infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
-const OpDef selective_scan_grad = selective("selective_scan_grad", infer_flat<selective_scan_grad>,
-                                            nullptr, eval_selective_grad, expand_selective_grad);
+constinit const OpDef selective_scan_grad =
+    selective("selective_scan_grad", infer_flat<selective_scan_grad>, nullptr, eval_selective_grad,
+              expand_selective_grad);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

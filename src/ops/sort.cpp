@@ -44,15 +44,15 @@ void eval_argsort(const EvalContext& ctx, RefTensor& out) {
 
 namespace ops {
 
-const OpDef argsort = {.name = "argsort",
-                       .kind = OpKind::kSort,
-                       .arity = 1,
-                       .infer = infer_argsort,
-                       .grad = nullptr,
-                       .eval = eval_argsort,
-                       .view = nullptr,
-                       .code = nullptr,
-                       .samples = {{}}};
+constinit const OpDef argsort = {.name = "argsort",
+                                 .kind = OpKind::kSort,
+                                 .arity = 1,
+                                 .infer = infer_argsort,
+                                 .grad = nullptr,
+                                 .eval = eval_argsort,
+                                 .view = nullptr,
+                                 .code = nullptr,
+                                 .samples = {{}}};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

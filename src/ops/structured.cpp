@@ -12,6 +12,14 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 void shape_error(const std::string& text) { throw ShapeError(text); }
 void dtype_error(const std::string& text) { throw DtypeError(text); }
 
+DType dtype_attr(const Attrs& attrs) {
+  const std::int64_t number = attrs.integer("dtype");
+  if (number >= 0 && number <= static_cast<std::int64_t>(DType::kF16)) {
+    return static_cast<DType>(number);
+  }
+  dtype_error("attribute 'dtype': expected 0 (f32) to 4 (f16), got " + std::to_string(number));
+}
+
 double wrap(DType dtype, double value) {
   if (dtype == DType::kF32) return value;
   const auto bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));

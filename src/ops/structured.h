@@ -15,6 +15,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // Throws ShapeError with `text`.
 [[noreturn]] void shape_error(const std::string& text);
 [[noreturn]] void dtype_error(const std::string& text);
+// Returns the attribute dtype. Throws DtypeError if it is no number of a DType.
+DType dtype_attr(const Attrs& attrs);
 
 // 32-bit wrap-around for integers.
 double wrap(DType dtype, double value);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <memory>
 
+#include "base/numbers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::optim {
@@ -18,10 +18,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Throws UserError unless low <= value < below.
 void check_range(const std::string& what, double value, double low = 0, double below = kInfinity) {
   if (value >= low && value < below) return;
-  char text[160];
-  std::snprintf(text, sizeof text, "%s: expected at least %g and less than %g, got %g",
-                what.c_str(), low, below, value);
-  throw UserError(text);
+  throw UserError(format_text("%s: expected at least %g and less than %g, got %g", what.c_str(),
+                              low, below, value));
 }
 
 void check_adam(const std::string& name, double beta1, double beta2, double eps,

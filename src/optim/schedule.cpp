@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <numbers>
-#include <sstream>
+#include <optional>
+#include <string_view>
 
+#include "base/numbers.h"
+#include "base/text.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -26,10 +28,8 @@ void check_steps(const std::string& name, std::int64_t steps) {
 
 void check_number(const std::string& name, const char* what, double value) {
   if (std::isfinite(value) && value >= 0) return;
-  char text[64];
-  std::snprintf(text, sizeof text, "%g", value);
   throw UserError("schedule " + name + ": " + what + ": expected a number of at least 0, got " +
-                  text);
+                  format_text("%g", value));
 }
 
 void check_rising(const std::string& name, const std::vector<std::int64_t>& milestones,
@@ -44,12 +44,6 @@ void check_rising(const std::string& name, const std::vector<std::int64_t>& mile
 
 constexpr std::size_t kLongestText = 1 << 14;
 
-std::string hex(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%a", value);
-  return text;
-}
-
 // From `from` to `to`, `part` of the way along half a cosine.
 double along_cosine(double from, double to, double part) {
   return to + 0.5 * (from - to) * (1.0 + std::cos(std::numbers::pi * part));
@@ -57,9 +51,10 @@ double along_cosine(double from, double to, double part) {
 
 // The whole of `text` as a number; false where it is none.
 bool number(const std::string& text, double& value) {
-  char* end = nullptr;
-  value = std::strtod(text.c_str(), &end);
-  return !text.empty() && end == text.c_str() + text.size() && std::isfinite(value);
+  std::string_view rest = text;
+  const std::optional<double> read = take_float(rest);
+  value = read.value_or(0);
+  return read && rest.empty() && std::isfinite(value);
 }
 bool number(const std::string& text, std::int64_t& value) {
   char* end = nullptr;
@@ -279,8 +274,9 @@ bool Schedule::valid() const {
 // c d steps count milestones... count schedules...
 std::string Schedule::text() const {
   const bool longer = kind_ >= Kind::kOneCycle;
-  std::string text = std::to_string(static_cast<int>(kind_)) + " " + hex(a_) + " " + hex(b_) + " ";
-  if (longer) text += hex(c_) + " " + hex(d_) + " ";
+  std::string text =
+      std::to_string(static_cast<int>(kind_)) + " " + hex_float(a_) + " " + hex_float(b_) + " ";
+  if (longer) text += hex_float(c_) + " " + hex_float(d_) + " ";
   text += std::to_string(steps_) + " " + std::to_string(milestones_.size());
   for (const std::int64_t milestone : milestones_) text += " " + std::to_string(milestone);
   if (longer) text += " " + std::to_string(parts_.size());
@@ -290,9 +286,7 @@ std::string Schedule::text() const {
 
 Schedule Schedule::parse(const std::string& text) {
   if (text.size() > kLongestText) throw IoError("schedule: the text is too long");
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
+  const std::vector<std::string> words = split_words(text);
   std::size_t at = 0;
   try {
     const Schedule schedule = parse(words, at);

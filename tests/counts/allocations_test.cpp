@@ -35,7 +35,7 @@ std::int64_t allocated_by(const Call& call) {
 void expect_steps_allocate_nothing(const std::string& model, const std::shared_ptr<Device>& plain) {
   const auto device = std::make_shared<MeteredDevice>(plain);
   bench::Workload workload = small_workload(model, Feeding::kHost, device);
-  const Feed feed = workload.feed();
+  const FeedView feed = workload.feed();
   const std::int64_t before = device->allocated;
   EXPECT_EQ(0, allocated_by([&] {
               for (int i = 0; i < kSteps; ++i) workload.trainer.step(feed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A null device with the limits that wgpu-native gives on an NVIDIA GPU, as adapter.cpp caps them:
-// what is planned for it is what docs/benchmarks.md counts.
+// what is planned for it is what bench/results/gpu.md counts.
 #pragma once
 
 #include <memory>

@@ -135,7 +135,8 @@ void expect_in_proportion(const std::vector<Cost>& costs, double Cost::* part, c
     const double before = costs[i - 1].*part, now = costs[i].*part;
     EXPECT_GT(now, 1.2 * before) << what << " at " << kLengths[i];
     EXPECT_LT(now, 2.2 * before) << what << " at " << kLengths[i];
-    EXPECT_LT(now, 1.1 * static_cast<double>(kLengths[i] / kLengths[0]) * (costs[0].*part))
+    const std::int64_t times = kLengths[i] / kLengths[0];
+    EXPECT_LT(now, 1.1 * static_cast<double>(times) * (costs[0].*part))
         << what << " at " << kLengths[i];
   }
   EXPECT_LT(costs.back().*part, 2.02 * (costs[costs.size() - 2].*part)) << what;

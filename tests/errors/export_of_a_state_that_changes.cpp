@@ -8,7 +8,9 @@ MISTAKE(export_of_a_state_that_changes, UserError) {
                                         [](const Net& net, In in) {
                                           const Tensor runs = state("runs", {});
                                           // error: export_onnx: the state 'runs' is updated, but an
-                                          // ONNX model keeps no state between runs
+                                          // ONNX model keeps no state between runs; set
+                                          // OnnxOptions::states to export it as an input and an
+                                          // output
                                           set_state("runs", runs + 1.0);
                                           return net.fc(in["x"]) + runs;
                                         },

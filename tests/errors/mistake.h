@@ -72,7 +72,7 @@ struct Example {
 
   std::vector<float> x = std::vector<float>(12, 1), y = std::vector<float>(8, 1);
   std::vector<std::int32_t> i = {0, 1, 1, 0};
-  Feed feed = {{"x", x}, {"y", y}, {"i", i}};
+  std::map<std::string, FeedValue> feed = {{"x", x}, {"y", y}, {"i", i}};
   Trainer<Net> trainer = compiled(plain_loss);
 
  private:

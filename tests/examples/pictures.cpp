@@ -140,8 +140,9 @@ std::vector<int> chosen_moves(const Svg& svg) {
   std::vector<int> moves;
   const auto frames = svg.squares(66);
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const double x = number(frames[i], "x") - (30 + 260 * static_cast<double>(i % 3));
-    const double y = number(frames[i], "y") - (45 + 275 * static_cast<double>(i / 3));
+    const std::size_t across = i % 3, down = i / 3;
+    const double x = number(frames[i], "x") - (30 + 260 * static_cast<double>(across));
+    const double y = number(frames[i], "y") - (45 + 275 * static_cast<double>(down));
     moves.push_back(static_cast<int>(x / 70) + 3 * static_cast<int>(y / 70));
   }
   return moves;

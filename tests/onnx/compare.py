@@ -5,7 +5,8 @@
 Such a file holds tensors "in/NAME" and "out/NAME": all of the model's inputs and outputs, by their
 names, with their shapes and types; and "init/NAME", some of its initializers. Integers must be
 equal, floats nearly. Sizes that differ from file to file must be open in the model, with one name
-where they are the same in each; all others must be numbers there. Prints a line for each
+where they are the same in each; all others must be numbers there. States, inputs NAME with outputs
+NAME.next, may be left out of the files: they begin as zeros and go on from case to case. Prints a line for each
 difference, and at last how many models and files there were; exits with 1 if there was a
 difference.
 """
@@ -19,7 +20,9 @@ import numpy
 import onnx
 import onnxruntime
 
-DTYPES = {"F32": numpy.float32, "I32": numpy.int32, "U32": numpy.uint32, "BOOL": numpy.bool_}
+DTYPES = {"F16": numpy.float16, "F32": numpy.float32, "I32": numpy.int32, "U32": numpy.uint32, "BOOL": numpy.bool_}
+
+NEXT = ".next"
 
 
 def read_tensors(path):
@@ -46,9 +49,17 @@ def signature(values):
                    tuple(size_of(d) for d in t.shape.dim)) for name, t in types}
 
 
-def check_signature(kind, values, cases, sizes_by_name):
+def states_of(graph, cases):
+    """Names of the states that the cases leave out."""
+    inputs = {value.name for value in graph.input} - set(cases[0]["in"])
+    return {value.name[:-len(NEXT)] for value in graph.output
+            if value.name.endswith(NEXT) and value.name[:-len(NEXT)] in inputs}
+
+
+def check_signature(kind, values, cases, sizes_by_name, states):
     """Against the tensors of all cases. `sizes_by_name`: what each name stands for in each case."""
-    given = signature(values)
+    given = {name: type for name, type in signature(values).items()
+             if (name if kind == "in" else name.removesuffix(NEXT)) not in states}
     wanted = {name: v.dtype for name, v in cases[0][kind].items()}
     if {name: dtype for name, (dtype, _) in given.items()} != wanted:
         yield f"{kind}puts are {given}, should be {wanted}"
@@ -77,9 +88,13 @@ def different(got, want, tolerance):
     return ~(near | (got == want) | (numpy.isnan(got) & numpy.isnan(want)))
 
 
-def check_case(session, tensors, tolerance):
+def check_case(session, tensors, tolerance, states):
+    """`states` by name; takes the new ones."""
     names = [value.name for value in session.get_outputs()]
-    for name, got in zip(names, session.run(names, tensors["in"])):
+    for name, got in zip(names, session.run(names, tensors["in"] | states)):
+        if name.removesuffix(NEXT) in states and name not in tensors["out"]:
+            states[name.removesuffix(NEXT)] = got
+            continue
         want = tensors["out"][name]
         if got.shape != want.shape or got.dtype != want.dtype:
             yield f"{name} is {got.dtype}{got.shape}, should be {want.dtype}{want.shape}"
@@ -92,9 +107,9 @@ def check_case(session, tensors, tolerance):
 def check(path, cases, tolerance):
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
-    sizes_by_name = {}
+    sizes_by_name, names = {}, states_of(model.graph, cases)
     for kind, values in (("in", model.graph.input), ("out", model.graph.output)):
-        problems = list(check_signature(kind, values, cases, sizes_by_name))
+        problems = list(check_signature(kind, values, cases, sizes_by_name, names))
         yield from problems
         if problems:
             return
@@ -108,9 +123,13 @@ def check(path, cases, tolerance):
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    states = {value.name: numpy.zeros([d.dim_value for d in value.type.tensor_type.shape.dim],
+                                      onnx.helper.tensor_dtype_to_np_dtype(
+                                          value.type.tensor_type.elem_type))
+              for value in model.graph.input if value.name in names}
     for number, tensors in enumerate(cases):
         try:
-            for problem in check_case(session, tensors, tolerance):
+            for problem in check_case(session, tensors, tolerance, states):
                 yield f"case {number}: {problem}"
         except Exception as error:  # of onnxruntime: in its own words
             yield f"case {number}: {type(error).__name__}: {error}"

@@ -14,8 +14,8 @@ void check(const std::string& name, CompiledFunction forward,
            const std::map<std::string, HostTensor>& inputs) {
   OnnxRuntime runtime(name);
   forward.export_onnx(runtime.path(name), {.name = name, .doc = "What a test makes."});
-  Feed feed;
-  for (const auto& [key, tensor] : inputs) feed.emplace(key, HostView(tensor));
+  FeedView feed;
+  for (const auto& [key, tensor] : inputs) feed.add(key, HostView(tensor));
   runtime.expect(name, inputs, forward.run(feed), forward.download_params());
   runtime.check();
 }
@@ -139,6 +139,98 @@ TEST(OnnxModels, ends_of_all_kinds) {
         {{"x", made_up({2, 3})},
          {"words", HostTensor::from({2}, words)},
          {"nobody", indices({4}, 9)}});
+}
+
+// A buffer of f16 is one of FLOAT16 in the file.
+struct Halves {
+  Buffer half{{4}, 0.3, f16};
+  Parameter weight{{4}};
+  TG_MODULE(half, weight)
+};
+
+TEST(OnnxModels, BuffersOfF16) {
+  const auto forward = [](const Halves& net, const Inputs& in) {
+    return (in["x"] + cast(net.half.tensor(), f32)) * net.weight;
+  };
+  check("halves", compile_function(Halves{}, forward, on_cpu({{"x", {4}}})), {{"x", made_up({4})}});
+}
+
+// Of f16 they are read as such; of bf16 as bits of words.
+TEST(OnnxModels, QuantizedLanguageModels) {
+  nn::LanguageModelConfig config{.vocab_size = 32, .d_model = 32, .n_layer = 2};
+  config.layers = {nn::MixerKind::kMlp, nn::MixerKind::kAttention};
+  const auto forward = [](const nn::LanguageModel& net, const Inputs& in) {
+    return net(in["tokens"]);
+  };
+  const FunctionOptions options = on_cpu({{"tokens", {2, 5}, i32}});
+  const CompiledFunction plain = compile_function(nn::LanguageModel(config), forward, options);
+  const lm::SavedModel model{config, plain.download_params()};
+  const HostTensor tokens = indices({2, 5}, 32);
+  OnnxRuntime runtime("quantized");
+  for (const auto format : {nn::WeightFormat::kF16, nn::WeightFormat::kBf16,
+                            nn::WeightFormat::kInt8, nn::WeightFormat::kInt4}) {
+    const lm::SavedModel quantized = lm::quantize(model, format);
+    auto function = compile_function(nn::LanguageModel(quantized.config), forward, options);
+    function.upload_params(quantized.weights);
+    const std::string name(nn::to_string(format));
+    function.export_onnx(runtime.path(name));
+    runtime.expect(name, {{"tokens", tokens}}, function.run({{"tokens", tokens}}),
+                   quantized.weights);
+  }
+  runtime.check();
+}
+
+// All bits that a word may have: zeros, subnormal numbers, infinity, NaN, both signs.
+TEST(OnnxModels, BitsAsFloats) {
+  const std::vector<std::uint32_t> words = {0,          1,          0x7fffff,   0x800000,
+                                            0x3f800000, 0x7f7fffff, 0x7f800000, 0x7fc00000,
+                                            0x80000000, 0x80000001, 0xbf800001, 0xff7fffff,
+                                            0xff800000, 0xffc00001, 0x12345678, 0xc0490fdb};
+  std::vector<std::int32_t> whole(words.begin(), words.end());
+  const auto forward = [](const Inputs& in) {
+    return std::map<std::string, Tensor>{{"a", bitcast(in["words"], f32)},
+                                         {"b", bitcast(in["whole"], f32)}};
+  };
+  const Shape shape = {static_cast<std::int64_t>(words.size())};
+  check("bits", compile_function(forward, on_cpu({{"words", shape, u32}, {"whole", shape, i32}})),
+        {{"words", HostTensor::from(shape, words)}, {"whole", HostTensor::from(shape, whole)}});
+}
+
+struct Counter {
+  Buffer count{{3}, 0}, half{{2}, 0, f16}, words{{2}, 0, u32};
+  TG_MODULE(count, half, words)
+};
+
+TEST(OnnxModels, StatesGoInAndOut) {
+  const auto forward = [](const Counter& net, const Inputs& in) {
+    const Tensor count = net.count.tensor() * 0.5 + in["x"];
+    net.count.set(count);
+    net.half.set(cast(cast(net.half.tensor(), f32) + narrow(count, 0, 0, 2), f16));
+    net.words.set(net.words.tensor() + 4294967295U);
+    return std::map<std::string, Tensor>{
+        {"y", count * 2}, {"h", cast(net.half.tensor(), f32)}, {"w", net.words.tensor() * 3u}};
+  };
+  auto function = compile_function(Counter{}, forward, on_cpu({{"x", {3}}}));
+  OnnxRuntime runtime("states");
+  function.export_onnx(runtime.path("counter"), {.states = true});
+  for (int step = 0; step < 3; ++step) {
+    const HostTensor x = made_up({3}, step);
+    runtime.expect("counter", {{"x", x}}, function.run({{"x", x}}));
+  }
+  runtime.check();
+}
+
+TEST(OnnxModels, MetadataIsInTheFile) {
+  auto function =
+      compile_function([](const Inputs& in) { return in["x"] + 1; }, on_cpu({{"x", {3}}}));
+  const std::string names = "[\"\xC3\x84rger\",\"b\"]";
+  std::vector<std::byte> file;
+  function.export_onnx(file, {.metadata = {{"class_names", names}}});
+  const std::string text(reinterpret_cast<const char*>(file.data()), file.size());
+  // StringStringEntryProto: field 1 is the key, field 2 the value.
+  const std::string entry = std::string("\x0a\x0b") + "class_names" + "\x12\x0e" + names;
+  EXPECT_NE(text.find(entry), std::string::npos);
+  EXPECT_THROW(function.export_onnx(file, {.metadata = {{"a", "\xff"}}}), IoError);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "onnx/made_up.h"
 #include "support/models.h"
 #include "support/onnxruntime.h"
+#include "support/small_mamba.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -23,8 +24,8 @@ void add_open(OnnxRuntime& runtime, const std::string& name, CompiledFunction fo
   ASSERT_NO_THROW(forward.export_onnx(runtime.path(name), options));
   for (const std::int64_t size : sizes) {
     const std::map<std::string, HostTensor> inputs = inputs_for(size);
-    Feed feed;
-    for (const auto& [key, tensor] : inputs) feed.emplace(key, HostView(tensor));
+    FeedView feed;
+    for (const auto& [key, tensor] : inputs) feed.add(key, HostView(tensor));
     runtime.expect(name, inputs, forward.run(feed));
   }
 }
@@ -53,6 +54,42 @@ TEST(OnnxOpenSizes, mlp_with_softmax_as_trained) {
              [](std::int64_t n) {
                return std::map<std::string, HostTensor>{{"pixels", made_up({n, 64})}};
              });
+}
+
+// Texts of any length, piece by piece, with the states of each kind of layer.
+TEST(OnnxOpenSizes, LanguageModelsWithStatesOverOpenLengths) {
+  using Kind = nn::MixerKind;
+  OnnxRuntime runtime("open_language_models");
+  std::map<std::string, nn::LanguageModelConfig> models = {
+      {"gpt2", nn::gpt2_config(11, 12, 1, 2, 48)}};
+  for (const auto& [name, kind] : std::map<std::string, Kind>{{"mamba1", Kind::kMamba1},
+                                                              {"mamba2", Kind::kMamba2},
+                                                              {"mamba3", Kind::kMamba3},
+                                                              {"attention", Kind::kAttention}}) {
+    models[name] = small_mamba(11, {kind, Kind::kMlp}, 48);
+  }
+  for (const auto& [name, config] : models) {
+    SCOPED_TRACE(name);
+    auto function =
+        compile_function(nn::LanguageModel(config),
+                         [](const nn::LanguageModel& net, const Inputs& in) {
+                           return net.resume(in["tokens"], in["keep"]);
+                         },
+                         {.inputs = lm::Decoder::inputs(2), .device = {.kind = "cpu"}, .seed = 3});
+    ASSERT_NO_THROW(function.export_onnx(
+        runtime.path(name), {.size_name = "length", .sizes = {10, 23, 41}, .states = true}));
+    bool first = true;
+    for (const std::int64_t length : {6, 1, 1, 7, 2}) {
+      const std::map<std::string, HostTensor> inputs = {
+          {"tokens", indices({2, length}, 11)},
+          {"keep", HostTensor::from({2}, std::vector<float>(2, first ? 0.0F : 1.0F))}};
+      first = false;
+      FeedView feed;
+      for (const auto& [key, tensor] : inputs) feed.add(key, HostView(tensor));
+      runtime.expect(name, inputs, function.run(feed));
+    }
+  }
+  runtime.check();
 }
 
 struct SmallCnn {

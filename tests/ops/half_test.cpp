@@ -68,6 +68,75 @@ TEST_P(HalfCase, is_computed_in_f32_and_rounded_on_cpu) {
 
 INSTANTIATE_TEST_SUITE_P(Op, HalfCase, ::testing::ValuesIn(half_cases()), name_of);
 
+// Of a case: the type of its result, what it is with these leaves by the interpreter, and the
+// function that made it; empty if there were several, or only ops.
+struct Outcome {
+  DType dtype = f32;
+  Values values;
+  ValueMap leaves;
+  std::string function;
+};
+
+Outcome outcome(const OpCase& each, const ValueMap* leaves) {
+  Sketch sketch(7);
+  const Tensor y = each.apply(inputs_of(sketch, each));
+  sketch.output("y", y);
+  if (leaves != nullptr) sketch.leaves = *leaves;
+  std::set<std::string> functions;
+  for (const Node& node : sketch.graph().nodes) {
+    if (node.op->kind != OpKind::kLeaf) functions.insert(node.origin);
+  }
+  return {y.dtype(), interpret_graph(sketch.graph(), sketch.leaves).at("y"), sketch.leaves,
+          functions.size() == 1 ? *functions.begin() : ""};
+}
+
+// Functions of f16 return f16 (losses: f32) within one rounding of what they return for f32, so no
+// intermediate value was f16. Run by the interpreter.
+TEST(Half, is_rounded_once) {
+  const std::vector<OpCase> halves = half_cases(), floats = half_cases(f32);
+  std::set<std::string> single, compared;
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    if (is_refused(halves[i])) continue;
+    const Outcome half = outcome(halves[i], nullptr), wide = outcome(floats[i], &half.leaves);
+    const bool twice = halves[i].name == "conv2d_twice";  // calls one function twice
+    if (wide.dtype != f32 || half.function.empty() || twice) continue;
+    if (half.dtype != f16) {
+      single.insert(half.function);
+      continue;
+    }
+    compared.insert(half.function);
+    double worst = 0;
+    for (std::size_t k = 0; k < wide.values.size(); ++k) {
+      const double want = wide.values[k], allowed = std::max(std::abs(want) * 0x1p-11, 0x1p-25);
+      if (std::isfinite(want)) worst = std::max(worst, std::abs(half.values[k] - want) / allowed);
+    }
+    EXPECT_LT(worst, 1.0001) << halves[i].name;
+  }
+  EXPECT_GT(compared.size(), 50U);
+  // Losses, random numbers, and the scan's last state.
+  const std::set<std::string> known = {"bernoulli",
+                                       "binary_cross_entropy",
+                                       "binary_cross_entropy_with_logits",
+                                       "cosine_similarity",
+                                       "cross_entropy",
+                                       "gaussian_nll_loss",
+                                       "huber_loss",
+                                       "kl_div",
+                                       "l1_loss",
+                                       "linear_cross_entropy",
+                                       "margin_ranking_loss",
+                                       "mse",
+                                       "mse_loss",
+                                       "nll_loss",
+                                       "poisson_nll_loss",
+                                       "rand_like",
+                                       "randn_like",
+                                       "selective_scan",
+                                       "smooth_l1_loss",
+                                       "triplet_margin_loss"};
+  EXPECT_EQ(single, known);
+}
+
 // Of a list of cases those that go through an op or a function that none before them does: making
 // pipelines is what takes time on a GPU.
 using MakeHalf = std::function<void(Sketch&, const OpCase&)>;

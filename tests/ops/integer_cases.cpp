@@ -79,6 +79,14 @@ void add_scatters(std::vector<OpCase>& to) {
                 {whole({5}), places({6}, 4), whole({6})},
                 [](T t) { return scatter_add(t[0], 0, t[1], t[2] * 7) / 3; },
                 false});
+  for (const bool largest : {true, false}) {
+    const auto apply = [largest](T t) {
+      return largest ? scatter_max(t[0], 0, t[1], t[2]) : scatter_min(t[0], 0, t[1], t[2]);
+    };
+    const std::string name = largest ? "scatter_max" : "scatter_min";
+    to.push_back({name + "_i32", {whole({4, 2}), places({7, 2}, 4), whole({7, 2})}, apply, false});
+    to.push_back({name + "_u32", {words({4, 2}), places({7, 2}, 4), words({7, 2})}, apply, false});
+  }
   to.push_back({"scatter_of_truths",
                 {truths({5, 2}), places({3, 2}, 4), truths({3, 2})},
                 [](T t) { return scatter(t[0], 0, t[1], t[2]); },

@@ -64,14 +64,6 @@ std::vector<Argument> edge_arguments(const std::vector<DType>& types) {
   return args;
 }
 
-bool circular(const OpDef& op) { return &op == &ops::sin || &op == &ops::cos || &op == &ops::tan; }
-
-// Beyond 1e5 the WGSL of the circular functions makes no promise (the CPU does: unit/ops).
-void drop_far_angles(Argument& arg) {
-  std::erase_if(arg.values, [](double x) { return std::abs(x) > 1e5 && std::isfinite(x); });
-  arg.shape = {static_cast<std::int64_t>(arg.values.size())};
-}
-
 std::vector<Argument> sample_arguments(const OpDef& op, const std::vector<DType>& types,
                                        const std::vector<Shape>& shapes) {
   std::vector<Argument> args;
@@ -100,7 +92,6 @@ void add_cases(const OpDef& op, const std::vector<DType>& types, DType to,
   // Four operands of nine edges each are too many, and philox has no edges.
   if (types.size() < 4) {
     cases.push_back({name + "_edges", edge_arguments(types), apply, false, true});
-    if (circular(op)) drop_far_angles(cases.back().args[0]);
   }
 }
 

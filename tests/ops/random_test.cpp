@@ -312,6 +312,40 @@ TEST(Random, gumbel_softmax_is_a_distribution_with_a_gradient) {
                           [](double v) { return std::abs(v) > 1e-3; }));
 }
 
+// Where nothing can be drawn, -1 says so.
+void check_nothing_to_draw(Where where) {
+  Sketch s;
+  with_seed(s, 3, 1);
+  const Tensor weights =
+      s.input({5, 3}, f32, {0, 0, 0, 0, 2, 0, 1, -1, 1, 1, kNan, 1, 1e-30, 0, 0});
+  s.output("again", multinomial(weights, 2, true));
+  s.output("once", multinomial(weights, 3));
+  const ValueMap want = {{"again", {-1, -1, 1, 1, -1, -1, -1, -1, 0, 0}},
+                         {"once", {-1, -1, -1, 1, -1, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1}}};
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), want, 0, to_string(where));
+}
+TEST(Random, multinomial_says_where_no_weight_is_left_on_cpu) {
+  check_nothing_to_draw(Where::kCpu);
+}
+TEST(Random, multinomial_says_where_no_weight_is_left_on_webgpu) {
+  check_nothing_to_draw(Where::kWebGpu);
+}
+
+TEST(Random, gumbel_softmax_takes_any_tau) {
+  Sketch s;
+  with_seed(s, 1, 2);
+  const Tensor x = s.input({4, 3}, -300, 300);
+  for (const double tau : {1e-7, 1e-37, 1e-300}) {
+    const std::string name = std::to_string(std::log10(tau));
+    s.output(name, gumbel_softmax(x, tau));
+    s.output(name + " f16", cast(gumbel_softmax(cast(x, f16), tau, true), f32));
+  }
+  for (const auto& [name, values] : run_graph(s.graph(), s.leaves, Where::kCpu)) {
+    for (std::size_t i = 0; i < values.size(); i += 3)
+      EXPECT_EQ(values[i] + values[i + 1] + values[i + 2], 1) << name;
+  }
+}
+
 // The first of two is drawn by the weights, the second by the weights of the others.
 TEST(Random, draws_without_replacement_have_their_shares) {
   const double w[3] = {1, 2, 5};

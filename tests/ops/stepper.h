@@ -50,7 +50,7 @@ class Stepper {
     for (std::int64_t t = 0; t < length; ++t) {
       for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (inputs_[i].kind == StepInput::kOfStep) pick(given[i], t, length, now[inputs_[i].name]);
-      const NamedTensors out = forward_.run(Feed(now.begin(), now.end()));
+      const NamedTensors out = forward_.run(now);
       for (const StepInput& input : inputs_)
         if (input.kind == StepInput::kState) now[input.name] = out.at(input.name).floats();
       y.push_back(out.at("y").floats());

@@ -3,6 +3,7 @@
 // (docs/training.md, Concurrency).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -92,6 +93,34 @@ TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
   for (std::thread& each : watching) each.join();
   EXPECT_EQ(within, 0);
   EXPECT_EQ(count().floats()[0], kRun * kRuns);
+}
+
+// A thread that steps in a loop lets a waiting call go first. More steps can pass only if this
+// thread does not run between reading the count and asking for its turn.
+TEST(Concurrency, calls_are_taken_in_the_order_in_which_they_are_made) {
+  auto trainer = counting_trainer(device_named("cpu"));
+  CompiledFunction predict =
+      trainer.attach([](const OneOfMany& net, const Inputs& in) { return net.first(in["x"]); },
+                     {.inputs = {{"x", {1, 3}}}});
+  std::atomic<bool> stop = false;
+  std::atomic<int> runs = 0;
+  std::thread steps([&] {
+    while (!stop) {
+      trainer.run(20);
+      ++runs;
+    }
+  });
+  const std::vector<float> x(3, 1);
+  std::vector<int> passed;
+  for (int i = 0; i < 51; ++i) {
+    const int before = runs;
+    predict({{"x", x}});
+    passed.push_back(runs - before);
+  }
+  stop = true;
+  steps.join();
+  std::nth_element(passed.begin(), passed.begin() + 25, passed.end());
+  EXPECT_LE(passed[25], 1);
 }
 
 TEST(Concurrency, abort_ends_no_call_that_reads_or_sets) {

@@ -214,7 +214,7 @@ TEST(DeviceTensor, that_does_not_fit_is_refused_and_nothing_runs) {
                        {.inputs = {{"code", {5, 4}, f16}}, .device = encoder.same_device()});
   const std::vector<float> x = numbers(30, 1);
   const DeviceTensor code = encoder.run_on_device({{"x", x}}).at("output");
-  const auto message = [](CompiledFunction& of, const Feed& feed) {
+  const auto message = [](CompiledFunction& of, const FeedView& feed) {
     return of.try_run(feed).error;
   };
   EXPECT_THAT(message(far, {{"x", code}}), HasSubstr("input 'x': the tensor is on another device"));

@@ -4,9 +4,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/env.h"
 #include "runtime/shared.h"
@@ -77,8 +80,20 @@ void stays_flat(const std::string& kind, int steps) {
   };
   some(steps / 5 + 150);  // every size was there once
   const std::int64_t before = bytes_in_use();
-  some(steps);
-  EXPECT_LT(bytes_in_use() - before, kMaxGrowth);
+  // Ten parts, so that ./dev soak shows whether a step takes longer later.
+  std::vector<double> milliseconds;
+  for (int part = 0; part < 10; ++part) {
+    const auto began = std::chrono::steady_clock::now();
+    some(steps / 10);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+    milliseconds.push_back(took.count() / (steps / 10));
+  }
+  const std::int64_t growth = bytes_in_use() - before;
+  std::printf("%s: %d steps, %lld bytes more in use, milliseconds per step in tenths:",
+              kind.c_str(), steps, static_cast<long long>(growth));
+  for (const double each : milliseconds) std::printf(" %.4f", each);
+  std::printf("\n");
+  EXPECT_LT(growth, kMaxGrowth);
 }
 
 // The long version sets the number of steps: docs/testing.md.

@@ -28,11 +28,11 @@ Trainer<Parted> parted_trainer(const std::string& kind, double submit_millisecon
 struct Sample {
   std::vector<float> x, y;
   explicit Sample(unsigned seed) : x(numbers(12, seed)), y(numbers(8, seed + 100)) {}
-  operator Feed() const { return {{"x", x}, {"y", y}}; }  // NOLINT
+  operator FeedView() const { return {{"x", x}, {"y", y}}; }  // NOLINT
 };
 
 // The number of calls that the step takes.
-int finish_step(Trainer<Parted>& trainer, const Feed& inputs, StepResult& result) {
+int finish_step(Trainer<Parted>& trainer, const FeedView& inputs, StepResult& result) {
   for (int calls = 1;; ++calls) {
     if (const auto done = trainer.step_for(0, inputs)) {
       result = *done;

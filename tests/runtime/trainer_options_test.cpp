@@ -192,6 +192,81 @@ void expect_skip(const std::string& kind) {
 TEST(SkipNonfinite, changes_nothing_and_says_so_on_cpu) { expect_skip("cpu"); }
 TEST(SkipNonfinite, changes_nothing_and_says_so_on_webgpu) { expect_skip("webgpu"); }
 
+// After bad steps the optimizer, the average and what the host computes for an update are where
+// they were: as if the good steps had been the first.
+void expect_skips_do_not_count(const CompileOptions& options, const std::string& kind) {
+  CompileOptions skipping = options;
+  skipping.skip_nonfinite = true;
+  skipping.ema_decay = 0.5;
+  auto late = vector_trainer(skipping, kind), direct = vector_trainer(skipping, kind);
+  const std::vector<float> infinite{std::numeric_limits<float>::infinity()};
+  for (int bad = 0; bad < 3; ++bad) {
+    for (int i = 0; i < bad; ++i) late.step({{"g", infinite}});
+    for (int i = 0; i < 4; ++i) {
+      const std::vector<float> g{0.25F * static_cast<float>(i + 1)};
+      EXPECT_EQ(late.step({{"g", g}}).loss, direct.step({{"g", g}}).loss);
+    }
+    EXPECT_EQ(everything(late), everything(direct)) << bad;
+    EXPECT_EQ(bits_of(late.download_ema()), bits_of(direct.download_ema())) << bad;
+  }
+  EXPECT_EQ(late.skipped_updates(), 3);
+  EXPECT_EQ(late.updates(), 15);
+  EXPECT_EQ(direct.skipped_updates(), 0);
+}
+TEST(SkipNonfinite, does_not_count_for_the_optimizer_on_cpu) {
+  expect_skips_do_not_count({.optimizer = optim::Adam{.lr = 0.1}}, "cpu");
+  expect_skips_do_not_count({.optimizer = optim::SGD{.lr = 0.1, .momentum = 0.5, .dampening = 0.5}},
+                            "cpu");
+  expect_skips_do_not_count({.optimizer = optim::NAdam{.lr = 0.1}}, "cpu");
+  expect_skips_do_not_count({.optimizer = optim::RAdam{.lr = 0.1, .beta2 = 0.5}}, "cpu");
+}
+TEST(SkipNonfinite, does_not_count_for_the_optimizer_on_webgpu) {
+  expect_skips_do_not_count({.optimizer = optim::NAdam{.lr = 0.1}}, "webgpu");
+}
+
+TEST(SkipNonfinite, first_step_of_adam_goes_by_the_rate_after_skipped_ones) {
+  auto trainer = vector_trainer({.optimizer = optim::Adam{.lr = 0.1}, .skip_nonfinite = true});
+  const std::vector<float> nan{std::numeric_limits<float>::quiet_NaN()}, one{1};
+  for (int i = 0; i < 10; ++i) trainer.step({{"g", nan}});
+  trainer.step({{"g", one}});
+  EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 0.9F);
+}
+
+// Schedules go by updates, whether they took place or not, as PyTorch's do.
+TEST(SkipNonfinite, counts_for_the_schedule) {
+  const Schedule halves = Schedule::exponential(1, 0.5);
+  auto trainer = vector_trainer({.optimizer = optim::SGD{.lr = halves}, .skip_nonfinite = true});
+  const std::vector<float> infinite{std::numeric_limits<float>::infinity()}, one{1};
+  trainer.step({{"g", infinite}});
+  trainer.step({{"g", one}});
+  EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 0.5F);
+}
+
+// Of a run that is resumed, and of a file from before there was a count: as if none was skipped.
+TEST(SkipNonfinite, goes_on_from_a_checkpoint_with_its_count) {
+  const CompileOptions options{.optimizer = optim::NAdam{.lr = 0.1}, .skip_nonfinite = true};
+  const std::vector<float> infinite{std::numeric_limits<float>::infinity()}, one{1};
+  auto whole = vector_trainer(options), resumed = vector_trainer(options);
+  for (const auto& g : {one, infinite, one}) whole.step({{"g", g}});
+  const std::vector<std::byte> saved = whole.save_bytes();
+  whole.step({{"g", one}});
+  resumed.load(FileSource(saved));
+  resumed.step({{"g", one}});
+  EXPECT_EQ(everything(resumed), everything(whole));
+  EXPECT_EQ(resumed.skipped_updates(), 1);
+
+  CompileOptions plain = options;
+  plain.skip_nonfinite = false;
+  auto before = vector_trainer(plain), after = vector_trainer(options);
+  for (int i = 0; i < 3; ++i) before.step({{"g", one}});
+  after.load(FileSource(before.save_bytes()));
+  for (int i = 0; i < 2; ++i) {
+    before.step({{"g", one}});
+    after.step({{"g", one}});
+  }
+  EXPECT_EQ(everything(after), everything(before));
+}
+
 TEST(Groups, change_by_run_time_scalars_of_their_names) {
   auto trainer = vector_trainer(
       {.optimizer = optim::SGD{.lr = 0.5, .weight_decay = 0.5},

@@ -3,6 +3,8 @@
 // dtype of `x`; f16 is computed in f32 and rounded at the end.
 #pragma once
 
+#include <cstdint>
+
 #include "tensorgrad/tensor.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -15,6 +17,13 @@ Tensor softmax(Tensor x, int axis = -1, Loc loc = Loc::current());
 /// boolean tensor that broadcasts to `x`. A row of the result is 0 if its mask is false everywhere,
 /// or if all selected elements are -inf.
 Tensor masked_softmax(Tensor x, Tensor mask, int axis = -1, Loc loc = Loc::current());
+
+/// Returns softmax() over each segment of an axis: over the elements whose entry in the i32 or u32
+/// vector `segments` is the same. Segments are numbered from 0 to `count` - 1, in any order, for
+/// example the target nodes of the edges of a graph. Elements of a segment out of range are 0.
+/// Throws ShapeError if the sizes of `segments` and of the axis differ.
+Tensor segment_softmax(Tensor x, Tensor segments, std::int64_t count, int axis = 0,
+                       Loc loc = Loc::current());
 
 /// Returns log(softmax(x)) along an axis, computed stably. An element of -inf stays -inf. If all
 /// elements of a row are -inf, the row of the result is NaN.

@@ -33,10 +33,19 @@ Tensor take_along_dim(Tensor x, Tensor index, int axis, Loc loc = Loc::current()
 /// Returns `x` with `x[.., index[.., i, ..], ..]` replaced by `source[.., i, ..]` along `axis`. The
 /// index is i32 or u32. Index and source have the same shape, which differs from that of `x` only
 /// along `axis`. If several elements have the same target, the last one along the axis wins.
-/// Elements with an index out of range are dropped. Every element of `x` is compared with all
-/// indices along the axis. The cost is the number of elements of `x` times the size of the index
-/// along the axis.
+/// Elements with an index out of range are dropped. For an axis of n elements and an index of m
+/// along it, the cost is (n + m) log m, or n * m if one of them is at most 64.
 Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
+
+/// Returns `x` with each element replaced by the largest of itself and the elements of `source` for
+/// which `x[.., index[.., i, ..], ..]` is that element, as `torch.scatter_reduce` with "amax". NaN
+/// counts as the largest. Index and source are as in scatter(). Supports f32, f16, i32 and u32. Of
+/// equal elements of `source`, the last receives the gradient; `x`, if equal, receives half. Costs
+/// a sort of `source` along the axis and a scatter().
+Tensor scatter_max(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
+
+/// Like scatter_max(), but takes the smallest element ("amin"). NaN counts as the smallest.
+Tensor scatter_min(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
 
 /// Returns `x` with slice i of `source` added to slice `index[i]`, for an i32 or u32 vector
 /// `index`. Slices with an index out of range are dropped. Supports f32, i32 and u32; integers

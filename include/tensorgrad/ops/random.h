@@ -59,8 +59,9 @@ Tensor categorical(Tensor logits, int axis = -1, Loc loc = Loc::current());
 
 /// Samples n indices for each row of nonnegative weights: [..., C] -> i32 [..., n]. Weights need
 /// not sum to 1. Without replacement, n is at most C, and indices are in the order in which they
-/// are drawn. Indices of weight 0 are drawn only if no others are left (Vieira 2014; Kool, van Hoof
-/// and Welling 2019).
+/// are drawn (Vieira 2014; Kool, van Hoof and Welling 2019). An index of weight 0 is never drawn:
+/// if no positive weight is left, the result is -1. It is -1 for the whole row if one of its
+/// weights is negative or NaN.
 Tensor multinomial(Tensor weights, std::int64_t n, bool replacement = false,
                    Loc loc = Loc::current());
 

@@ -29,4 +29,13 @@ void set_state(const std::string& name, Tensor value, Loc loc = Loc::current());
 /// function that returns captures. Throws UserError if the name is empty or in use.
 Tensor capture(const std::string& name, Tensor x, Loc loc = Loc::current());
 
+/// Writes the elements of a tensor to the standard error stream each time that the function runs,
+/// and returns the tensor (`jax.debug.print`). For example, `print(scores, "scores")` writes
+/// `scores = f32[2,2] {1, 0.5, 0, 1}`. Long tensors are shortened.
+///
+/// For debugging: each step waits for the device. Stepper::run() takes its steps one at a time, and
+/// submit() and step_for() throw UserError. The tensor is also a capture() of this name, and
+/// print() throws as capture().
+Tensor print(Tensor x, const std::string& name, Loc loc = Loc::current());
+
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

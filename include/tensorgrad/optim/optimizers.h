@@ -53,7 +53,7 @@ class Update {
   Tensor param, grad;
 
   Tensor lr;    ///< Learning rate: [], or flat if parameter groups have different rates.
-  Tensor step;  ///< Number of this update [], from 1. Updates skipped by LossScale do not count.
+  Tensor step;  ///< Number of this update [], from 1. Skipped updates do not count.
 
   /// Returns an optimizer state: a flat tensor that keeps its value between updates. All its
   /// elements start as `initial`.
@@ -72,7 +72,7 @@ class Update {
   virtual std::optional<Tensor> weight_decay(double initial) = 0;
 
   /// Returns a number [] that the host computes in double precision before each update. `update`
-  /// counts from 1 and, unlike `step`, includes updates that LossScale skips.
+  /// is the value of `step`. If updates can be skipped, each step waits for the one before it.
   virtual Tensor per_update(const std::string& name,
                             std::function<double(std::int64_t update)> value) = 0;
 

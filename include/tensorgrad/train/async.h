@@ -40,6 +40,8 @@ class ThreadExecutor : public Executor {
   /// Starts `threads` threads, at least 1. Throws UserError if it is less, or if threads cannot be
   /// started.
   explicit ThreadExecutor(int threads = 1);
+  ThreadExecutor(const ThreadExecutor&) = delete;
+  ThreadExecutor& operator=(const ThreadExecutor&) = delete;
   ~ThreadExecutor() override;
 
   void post(std::function<void()> work) override;
@@ -138,7 +140,7 @@ template <class T>
 class Future {
  public:
   /// The promise of coroutines that return a Future.
-  using promise_type = detail::FuturePromise<T>;
+  using promise_type = detail::FuturePromise<T>;  // NOLINT(readability-identifier-naming)
 
   /// Wraps a shared state; called by async().
   explicit Future(std::shared_ptr<detail::FutureState<T>> state) : state_(std::move(state)) {}

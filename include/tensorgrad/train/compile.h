@@ -30,9 +30,11 @@ constexpr void check_traceable() {
   static_assert(Module<Model>,
                 "the model must be a struct that names its fields with TG_MODULE(...), or a module "
                 "of tensorgrad::nn");
-  static_assert(std::is_invocable_v<Function&, const Model&, const Inputs&>,
-                "the function to be traced must be callable with (const Model&, const "
-                "tensorgrad::Inputs&); a module's operator() must be const");
+  static_assert(
+      std::is_invocable_v<Function&, const Model&, const Inputs&>,
+      "the function to be traced must be callable with (const Model&, const "
+      "tensorgrad::Inputs&); a module's operator() must be const; if the compiler reports "
+      "an error inside the function too, that is the cause");
 }
 template <class Model, class Function>
 using Traced = std::invoke_result_t<Function&, const Model&, const Inputs&>;
@@ -73,8 +75,8 @@ class ModelTrainer : public Base {
  public:
   /// Wraps an implementation; called by compile().
   ModelTrainer(std::shared_ptr<const Model> model, std::vector<detail::LossFunction<Model>> losses,
-               std::shared_ptr<detail::TrainerImpl> impl)
-      : Base(std::move(impl)), model_(std::move(model)), losses_(std::move(losses)) {}
+               const std::shared_ptr<detail::TrainerImpl>& impl)
+      : Base(impl), model_(std::move(model)), losses_(std::move(losses)) {}
 
   /// Returns the model passed to compile() or replace_model(). Training does not update its values;
   /// use download_params(). The reference is valid until replace_model().
@@ -114,21 +116,36 @@ class ModelTrainer : public Base {
   /// are in memory until the new one is complete. Nothing is changed if it throws; it throws as
   /// compile(). No other thread may use the trainer during the call.
   void replace_model(Model model, bool keep = false, Loc loc = Loc::current()) {
+    auto [kept, impl] = replacement(std::move(model), keep, loc);
+    this->rebind(std::move(impl));
+    model_ = std::move(kept);
+  }
+
+ protected:
+  /// Returns a trainer of type T for another model, compiled as by replace_model().
+  template <class T>
+  [[nodiscard]] T replaced(Model model, bool keep, Loc loc) const {
+    auto [kept, impl] = replacement(std::move(model), keep, loc);
+    return T(std::move(kept), losses_, std::move(impl));
+  }
+
+ private:
+  [[nodiscard]] std::pair<std::shared_ptr<const Model>, std::shared_ptr<detail::TrainerImpl>>
+  replacement(Model model, bool keep, Loc loc) const {
     detail::ModelFunctions functions;
     auto kept = detail::keep(std::move(model), functions);
     std::vector<detail::TraceFunction> traced;
     for (const auto& loss : losses_) traced.push_back(detail::traced_loss<Model>(kept, loss));
-    this->rebind(
-        detail::replace_trainer(*this->impl_, std::move(functions), std::move(traced), keep, loc));
-    model_ = std::move(kept);
+    auto impl =
+        detail::replace_trainer(*this->impl_, std::move(functions), std::move(traced), keep, loc);
+    return {std::move(kept), std::move(impl)};
   }
 
- private:
   std::shared_ptr<const Model> model_;
   std::vector<detail::LossFunction<Model>> losses_;
 };
 
-/// A model compiled for training with one loss, returned by compile(). Movable.
+/// A model compiled for training with one loss, returned by compile(). Movable, not copyable.
 ///
 /// Its members are inherited:
 /// - Stepper: step(), run(), submit(), losses, learning rate, run-time scalars, gradients, profile.
@@ -140,9 +157,21 @@ template <class Model>
 class Trainer : public ModelTrainer<Model, AnyTrainer> {
  public:
   using ModelTrainer<Model, AnyTrainer>::ModelTrainer;
+  // A copy would train the same parameters.
+  Trainer(const Trainer&) = delete;
+  Trainer(Trainer&&) = default;
+  Trainer& operator=(const Trainer&) = delete;
+  Trainer& operator=(Trainer&&) = default;
+  ~Trainer() = default;
+
+  /// Returns a new trainer of another model, compiled as by replace_model(). This one is unchanged.
+  [[nodiscard]] Trainer with_model(Model model, bool keep = false, Loc loc = Loc::current()) const {
+    return this->template replaced<Trainer>(std::move(model), keep, loc);
+  }
 };
 
-/// A model compiled for training with several losses (objectives), returned by compile(). Movable.
+/// A model compiled for training with several losses (objectives), returned by compile(). Movable,
+/// not copyable.
 ///
 /// Its members are inherited:
 /// - AnyMultiTrainer: `trainer["name"]`, which returns an Objective with the calls that step one
@@ -155,6 +184,18 @@ template <class Model>
 class MultiTrainer : public ModelTrainer<Model, AnyMultiTrainer> {
  public:
   using ModelTrainer<Model, AnyMultiTrainer>::ModelTrainer;
+  // A copy would train the same parameters.
+  MultiTrainer(const MultiTrainer&) = delete;
+  MultiTrainer(MultiTrainer&&) = default;
+  MultiTrainer& operator=(const MultiTrainer&) = delete;
+  MultiTrainer& operator=(MultiTrainer&&) = default;
+  ~MultiTrainer() = default;
+
+  /// Returns a new trainer of another model, compiled as by replace_model(). This one is unchanged.
+  [[nodiscard]] MultiTrainer with_model(Model model, bool keep = false,
+                                        Loc loc = Loc::current()) const {
+    return this->template replaced<MultiTrainer>(std::move(model), keep, loc);
+  }
 };
 
 /// One of several losses over the parameters of a model, with its training options.
@@ -297,6 +338,25 @@ CompiledFunction compile_function(Model model, Function forward, const FunctionO
   };
   return CompiledFunction(
       detail::make_function(std::move(functions), std::move(traced), options, loc));
+}
+
+/// Compiles a function without a model: `function(inputs)`. Otherwise as compile_function() of a
+/// model.
+/// ```cpp
+/// auto norm = tg::compile_function([](const tg::Inputs& in) { return sum(square(in["x"])); },
+///                                  {.inputs = {{"x", {3}}}});
+/// ```
+template <class Function>
+  requires std::invocable<Function&, const Inputs&>
+CompiledFunction compile_function(Function function, const FunctionOptions& options,
+                                  Loc loc = Loc::current()) {
+  struct NoModel {
+    TG_MODULE()
+  };
+  return compile_function(
+      NoModel{},
+      [function = std::move(function)](const NoModel&, const Inputs& in) { return function(in); },
+      options, loc);
 }
 
 /// Runs compile_function() on `executor` and returns the future function, as compile_async().

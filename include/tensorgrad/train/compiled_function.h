@@ -43,12 +43,12 @@ class CompiledFunction {
   ///
   /// Throws UserError if an input is missing, unknown or has the wrong type or shape, or if a
   /// requested capture does not exist. Also throws whatever compiling throws.
-  NamedTensors run(const Feed& inputs = {}, const StepOptions& options = {},
+  NamedTensors run(const FeedView& inputs = {}, const StepOptions& options = {},
                    Loc loc = Loc::current());
 
   /// Queues run() and returns its future outputs. Details are under Stepper::step_async(). A
   /// function without a trainer has an order, and a thread, of its own.
-  [[nodiscard]] Future<NamedTensors> run_async(const Feed& inputs = {},
+  [[nodiscard]] Future<NamedTensors> run_async(const FeedView& inputs = {},
                                                const StepOptions& options = {},
                                                Executor* executor = nullptr,
                                                Loc loc = Loc::current());
@@ -58,11 +58,11 @@ class CompiledFunction {
   /// ```cpp
   /// for (int i = 0; i < n; ++i) state = step.run_on_device({{"state", state}}).at("output");
   /// ```
-  NamedDeviceTensors run_on_device(const Feed& inputs = {}, const StepOptions& options = {},
+  NamedDeviceTensors run_on_device(const FeedView& inputs = {}, const StepOptions& options = {},
                                    Loc loc = Loc::current());
 
   /// Like run(), but returns errors as part of the result instead of throwing them.
-  RunOutcome try_run(const Feed& inputs = {}, const StepOptions& options = {},
+  RunOutcome try_run(const FeedView& inputs = {}, const StepOptions& options = {},
                      Loc loc = Loc::current());
 
   /// Stops runs and calls of profile() and graph() in other threads that wait for their turn, and
@@ -74,7 +74,7 @@ class CompiledFunction {
   /// Runs the function ProfileOptions::steps times on the same inputs and returns the median cost
   /// of each launch. The runs take effect like those of run(). Throws as run(), and UserError if
   /// `steps` is less than 1.
-  Profile profile(const Feed& inputs = {}, const ProfileOptions& options = {},
+  Profile profile(const FeedView& inputs = {}, const ProfileOptions& options = {},
                   Loc loc = Loc::current());
 
   /// Returns the names of all captures in the function.
@@ -99,11 +99,22 @@ class CompiledFunction {
 
   /// Runs the function and returns its output. Throws as run(), and UserError unless run() returns
   /// exactly one output.
-  HostTensor operator()(const Feed& inputs = {}, Loc loc = Loc::current());
+  HostTensor operator()(const FeedView& inputs = {}, Loc loc = Loc::current());
 
   /// Queues operator() and returns its future output; see run_async().
-  [[nodiscard]] Future<HostTensor> call_async(const Feed& inputs = {}, Executor* executor = nullptr,
+  [[nodiscard]] Future<HostTensor> call_async(const FeedView& inputs = {},
+                                              Executor* executor = nullptr,
                                               Loc loc = Loc::current());
+
+  /// Returns a function that reads the same parameters and buffers, without a copy, and has its own
+  /// working memory. Calls of one function run one after another; those of replicas run
+  /// concurrently. On the CPU, calls that find the device's threads busy compute on the thread that
+  /// makes them, so that clients with a replica each do not wait. Results are the same.
+  /// Calls that set parameters set those of all replicas, and wait for their runs. Recompiles the
+  /// function, and its random numbers begin anew.
+  ///
+  /// Throws UserError if the function is attached to a trainer, or sets a state.
+  [[nodiscard]] CompiledFunction replica(Loc loc = Loc::current()) const;
 
   /// Sets parameters and buffers of the model by name. All parameters are required unless
   /// UploadOptions::partial is set; buffers are always optional. f32 values are rounded for an f16
@@ -115,20 +126,26 @@ class CompiledFunction {
   /// Returns copies of the parameters by name, or of the averages if the function reads those.
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
 
+  /// Returns copies of the model's buffers and states by name. Includes those that the function
+  /// uses.
+  [[nodiscard]] std::map<std::string, HostTensor> download_buffers() const;
+
   /// Queues download_params() and returns its future result; see run_async().
   [[nodiscard]] Future<std::map<std::string, HostTensor>> download_params_async(
       Executor* executor = nullptr, Loc loc = Loc::current()) const;
 
-  /// Loads the parameters and states of a checkpoint written by TrainerBase::save(), or the
-  /// parameters of any safetensors file with the same names. With WeightSource::kEma, loads the
+  /// Loads the parameters and states of a checkpoint of TrainerBase::save() or of a file of
+  /// TrainerBase::save_weights(), or the parameters of any safetensors file with the same names.
+  /// With WeightSource::kEma, loads the
   /// averages that the file has instead of those parameters. Throws IoError if the file cannot be
   /// read. Throws UserError naming the file if a parameter or state is missing, unknown or does not
   /// match, or if averages are requested and the file has none. Nothing is changed if it throws.
   void load_params(const FileSource& source, WeightSource weights = WeightSource::kTrained,
                    Loc loc = Loc::current());
 
-  /// Loads parameters and buffers from a safetensors file of another library, such as PyTorch. The
-  /// file must have all of them, unless ImportOptions::partial is set, and no other tensors. Throws
+  /// Loads parameters and buffers from a safetensors file of another library, such as PyTorch, or
+  /// from a checkpoint, whose optimizer states are ignored. The file must have all of them, unless
+  /// ImportOptions::partial is set, and no other tensors. Throws
   /// as read_weights(), and UserError if a tensor is missing, unknown or has the wrong type; the
   /// message names the file, the tensor and both types. Nothing is changed if it throws.
   void import_weights(const FileSource& source, const ImportOptions& options = {},

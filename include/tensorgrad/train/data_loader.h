@@ -50,9 +50,10 @@ struct Batch {
   std::int64_t position = 0;  ///< Index of the batch in its epoch, counted from 0.
   std::int64_t samples = 0;   ///< Number of samples.
 
-  /// Converts to the inputs of a step, as in `trainer.step(loader.next())`. The result refers to
-  /// the memory of this batch.
-  operator Feed() const;  // NOLINT(google-explicit-constructor)
+  /// Converts to the inputs of a step, as in `trainer.step(loader.next())`. Refers to the memory of
+  /// this batch, or takes it if the batch is a temporary.
+  operator FeedView() const& TENSORGRAD_LIFETIMEBOUND;  // NOLINT(google-explicit-constructor)
+  operator Feed() &&;                                   // NOLINT(google-explicit-constructor)
 };
 
 /// Endless sequence of batches, epoch by epoch. The batches and their order depend only on the

@@ -50,6 +50,9 @@ struct LeafOptions {
   /// they index, else from 0 to 7. States have their initial values. Run-time scalars are 0.5, or 0
   /// for integers.
   std::uint32_t seed = 0;
+
+  /// Limit on the memory of the graph. A graph of few bytes may describe huge tensors.
+  std::uint64_t max_bytes = std::uint64_t{2} << 30;
 };
 
 /// Result of run().
@@ -64,7 +67,8 @@ struct RunResult {
 
 /// Compiles a graph and runs it once. With the device kind "reference", evaluates it op by op in
 /// double precision instead. Throws IoError naming `file` and the line if the text is malformed or
-/// has no output and no update, and UserError for invalid leaf values (see LeafOptions).
+/// has no output and no update, or if an op that computes in f32 has an f16 operand. Throws
+/// UserError for invalid leaf values, or above the limit on memory (see LeafOptions).
 RunResult run(std::string_view text, const std::string& file, const LeafOptions& leaves,
               const DeviceOptions& device);
 

@@ -2,11 +2,15 @@
 // Tensors in host memory, as passed to and returned by programs.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <map>
+#include <ranges>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tensorgrad/tensor.h"
@@ -15,20 +19,57 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct HostTensor;
 
+namespace detail {
+
+// Contiguous elements in host memory, such as a vector, an array or a span.
+template <class T>
+concept HostElements =
+    std::ranges::contiguous_range<const T&> && std::ranges::sized_range<const T&> &&
+    std::is_arithmetic_v<std::ranges::range_value_t<const T&>>;
+
+// What converts to a HostView and would leave it without elements when it is destroyed.
+template <class T>
+concept OwnsElements =
+    (HostElements<std::remove_cvref_t<T>> && !std::ranges::borrowed_range<std::remove_cvref_t<T>> &&
+     !std::is_array_v<std::remove_cvref_t<T>>) ||
+    std::same_as<std::remove_cvref_t<T>, HostTensor>;
+
+// Element type of a C++ type. Does not compile if there is none.
+template <class T>
+constexpr DType dtype_of() {
+  static_assert(!std::is_same_v<T, double>, "expected float elements, got double: convert them");
+  static_assert(
+      !std::is_integral_v<T> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>,
+      "expected std::int32_t or std::uint32_t elements, got another integer type: "
+      "convert them; booleans are passed as std::vector<bool>");
+  static_assert(
+      !std::is_floating_point_v<T> || std::is_same_v<T, float> || std::is_same_v<T, double>,
+      "expected float elements, got another floating-point type: convert them");
+  return std::is_integral_v<T> ? (std::is_signed_v<T> ? i32 : u32) : f32;
+}
+
+}  // namespace detail
+
 /// Non-owning view of row-major elements in host memory. Its dtype must be that of the input it is
 /// passed to, except that an f16 input also accepts f32 and rounds it. A view of a HostTensor has a
 /// shape, which must equal the input's. Any other view has only a count, which must equal the
-/// input's number of elements. The memory must stay valid until the call that takes the view
-/// returns.
+/// input's number of elements. The memory must stay valid as long as the view is used. Compilers
+/// that know `lifetimebound` warn about views of temporaries.
 struct HostView {
-  /// Views a vector, a span or a HostTensor.
-  HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
-  HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
-  HostView(const std::vector<std::uint32_t>& v) : HostView(u32, v.data(), v.size()) {}  // NOLINT
-  HostView(std::span<const float> v) : HostView(f32, v.data(), v.size()) {}             // NOLINT
-  HostView(std::span<const std::int32_t> v) : HostView(i32, v.data(), v.size()) {}      // NOLINT
-  HostView(std::span<const std::uint32_t> v) : HostView(u32, v.data(), v.size()) {}     // NOLINT
-  HostView(const HostTensor& tensor);                                                   // NOLINT
+  /// Views contiguous elements: a vector, an array or a span of float, `std::int32_t` or
+  /// `std::uint32_t`. Other element types do not compile.
+  template <detail::HostElements Values>
+    requires detail::OwnsElements<Values>
+  HostView(const Values& values TENSORGRAD_LIFETIMEBOUND)  // NOLINT(google-explicit-constructor)
+      : HostView(detail::dtype_of<std::ranges::range_value_t<const Values&>>(),
+                 std::ranges::data(values), std::ranges::size(values)) {}
+  template <detail::HostElements Values>
+  HostView(const Values& values)  // NOLINT(google-explicit-constructor)
+      : HostView(detail::dtype_of<std::ranges::range_value_t<const Values&>>(),
+                 std::ranges::data(values), std::ranges::size(values)) {}
+
+  /// Views the elements of a HostTensor.
+  HostView(const HostTensor& tensor TENSORGRAD_LIFETIMEBOUND);  // NOLINT(*-explicit-constructor)
 
   /// Views `n` elements of type `t` at `d`.
   HostView(DType t, const void* d, std::size_t n) : dtype(t), data(d), count(n) {}
@@ -49,6 +90,10 @@ struct HostTensor {
   /// `shape`.
   static HostTensor from(const Shape& shape, const HostView& values, Loc loc = Loc::current());
 
+  /// Returns a boolean tensor with a copy of `values`. Throws as from() of a view.
+  static HostTensor from(const Shape& shape, const std::vector<bool>& values,
+                         Loc loc = Loc::current());
+
   /// Returns the slices along `axis` as copies, each without that axis (`torch.unbind`). For
   /// example, `unbind(1)` splits attention weights [1, H, T, T] into H tensors [1, T, T]. Throws
   /// ShapeError if the axis is out of range.
@@ -62,10 +107,21 @@ struct HostTensor {
   /// negative one; booleans are 0 or 1. Throws DtypeError if the tensor is f32 or f16.
   [[nodiscard]] std::vector<std::int32_t> ints() const;
 
-  /// Returns a view of the elements of an f32 tensor without copying them. Throws DtypeError if the
-  /// tensor is not f32.
-  [[nodiscard]] std::span<const float> float_span() const;
+  /// Returns the elements of a u32 tensor. Throws DtypeError for any other dtype.
+  [[nodiscard]] std::vector<std::uint32_t> uints() const;
+
+  /// Returns the elements of a boolean tensor. Throws DtypeError for any other dtype.
+  [[nodiscard]] std::vector<bool> bools() const;
+
+  /// Returns a view of the elements of an f32 tensor without copying them. Does not compile for a
+  /// temporary, whose elements the view would outlive. Throws DtypeError if the tensor is not f32.
+  [[nodiscard]] std::span<const float> float_span() const& TENSORGRAD_LIFETIMEBOUND;
+  std::span<const float> float_span() const&& = delete;
 };
+
+/// Writes a tensor as text, for example "f32[2,3] {1, 2, 3, 4, 5, 6}". Of more than 32 elements,
+/// writes the first 32 and "...".
+std::ostream& operator<<(std::ostream& out, const HostTensor& tensor);
 
 /// Host tensors by name, such as the outputs of a function or the fields of a sample.
 using NamedTensors = std::map<std::string, HostTensor>;

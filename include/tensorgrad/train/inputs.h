@@ -5,10 +5,16 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tensorgrad/tensor.h"
 #include "tensorgrad/train/host_tensor.h"
@@ -21,13 +27,18 @@ struct DeviceValue;
 }
 
 /// Marks a dynamic dimension of an input, as in `{"x", {kDynamic, 28, 28}}`. Each call determines
-/// its size from the number of elements passed. Allowed only in compiled functions, not in
-/// training. An input can have at most one dynamic dimension. All dynamic dimensions have the same
-/// size in a call.
+/// its size from the number of elements passed. An input can have at most one dynamic dimension.
+/// All dynamic dimensions have the same size in a call. The function or training step is compiled
+/// once for each size that occurs.
 inline constexpr std::int64_t kDynamic = -1;
 
+/// Returns the smallest of `sizes` that is at least `size`: to pad a dynamic dimension to one of a
+/// few sizes (bucketing), so that few programs are compiled. Throws UserError if `size` is negative
+/// or larger than all of `sizes`.
+std::int64_t padded_size(std::int64_t size, const std::vector<std::int64_t>& sizes);
+
 /// Declaration of an input: its name, shape and dtype. A name must not be empty or begin with `_`.
-/// The dtype is f32, f16, i32 or u32; compare inside the function to get booleans.
+/// Values of a boolean input are passed as `std::vector<bool>` or as a boolean HostTensor.
 struct InputSpec {
   /// Declares an input, of dtype f32 by default.
   InputSpec(std::string n, Shape s, DType t = f32)
@@ -65,24 +76,116 @@ class Inputs {
   std::map<std::string, Tensor> tensors_;
 };
 
-/// Value passed to an input: elements in host memory, or a DeviceTensor. A DeviceTensor is kept
-/// alive, and its indices are not checked to be in range.
+/// Value passed to an input: elements in host memory, or a DeviceTensor. Views an lvalue and owns a
+/// temporary. A DeviceTensor is kept alive, and its indices are not checked to be in range.
 struct FeedValue : HostView {
-  /// Passes anything that converts to a HostView.
+  /// Views an lvalue that converts to a HostView, or anything that refers to elements of others,
+  /// such as a span.
   template <class T>
     requires(std::convertible_to<const T&, HostView> && !std::derived_from<T, FeedValue>)
-  FeedValue(const T& values) : HostView(values) {}  // NOLINT
+  FeedValue(const T& values) : HostView(values) {}  // NOLINT(google-explicit-constructor)
 
-  /// Passes `n` elements of type `t` at `d`.
+  /// Takes ownership of a temporary that owns its elements.
+  template <class T>
+    requires(detail::OwnsElements<T> && !std::is_lvalue_reference_v<T>)
+  FeedValue(T&& values)  // NOLINT(google-explicit-constructor)
+      : FeedValue(std::make_shared<const std::remove_cvref_t<T>>(std::forward<T>(values))) {}
+
+  /// Passes booleans, which are copied.
+  FeedValue(const std::vector<bool>& values);  // NOLINT(google-explicit-constructor)
+
+  /// Views `n` elements of type `t` at `d`.
   FeedValue(DType t, const void* d, std::size_t n) : HostView(t, d, n) {}
 
   /// Passes a tensor that stays on its device.
-  FeedValue(const DeviceTensor& tensor);  // NOLINT
+  FeedValue(const DeviceTensor& tensor);  // NOLINT(google-explicit-constructor)
 
   std::shared_ptr<const detail::DeviceValue> on_device = {};  ///< Null for host memory.
+  std::shared_ptr<const void> owner = {};  ///< Owner of the elements; null if they are viewed.
+
+ private:
+  template <class T>
+  explicit FeedValue(std::shared_ptr<const T> values)
+      : HostView(*values), owner(std::move(values)) {}
 };
 
-/// Values of a call's inputs by name, for example `{{"x", pixels}, {"y", labels}}`.
-using Feed = std::map<std::string, FeedValue>;
+/// Values of a call's inputs by name, for example `{{"x", pixels}, {"y", labels}}`. Calls take
+/// them in this form. Refers to the elements of lvalues, which must stay valid as long as the view
+/// is used; owns those of temporaries. Use Feed to keep or return values.
+class FeedView {
+ public:
+  using Map = std::map<std::string, FeedValue, std::less<>>;  ///< Values by name.
+
+  /// Name and value of an input.
+  struct Entry {
+    NameRef name;     ///< Name of the input.
+    FeedValue value;  ///< Its value.
+  };
+
+  FeedView() = default;
+
+  /// Creates a view of values. Throws UserError if a name occurs twice.
+  FeedView(std::initializer_list<Entry> entries);
+
+  /// Creates a view of a map from names to what a FeedValue converts from, such as NamedTensors or
+  /// NamedDeviceTensors. Views an lvalue and owns a temporary.
+  template <class Values>
+    requires(!std::derived_from<std::remove_cvref_t<Values>, FeedView> &&
+             requires(const Values& values) {
+               { values.begin()->first } -> std::convertible_to<std::string>;
+               { values.begin()->second } -> std::convertible_to<FeedValue>;
+             })
+  FeedView(Values&& values) {  // NOLINT(google-explicit-constructor)
+    for (auto& [name, value] : values) {
+      if constexpr (std::is_lvalue_reference_v<Values>) {
+        values_.emplace(name, FeedValue(value));
+      } else {
+        values_.emplace(name, FeedValue(std::move(value)));
+      }
+    }
+  }
+
+  /// Adds a value. Throws UserError if the name is already used.
+  void add(const NameRef& name, FeedValue value);
+
+  /// Returns the value of an input, or end() if there is none.
+  [[nodiscard]] Map::const_iterator find(std::string_view name) const { return values_.find(name); }
+
+  /// Returns whether there is a value of that name.
+  [[nodiscard]] bool contains(std::string_view name) const { return values_.contains(name); }
+
+  /// Returns the number of values.
+  [[nodiscard]] std::size_t size() const { return values_.size(); }
+
+  /// Returns whether there are no values.
+  [[nodiscard]] bool empty() const { return values_.empty(); }
+
+  /// Iterates over names and values, sorted by name.
+  [[nodiscard]] Map::const_iterator begin() const { return values_.begin(); }
+  [[nodiscard]] Map::const_iterator end() const { return values_.end(); }
+
+ protected:
+  Map values_;
+};
+
+/// Values of a call's inputs by name that own their elements: copies of lvalues, and temporaries
+/// moved in. Can be kept, returned and passed to any number of calls. Later changes of the copied
+/// variables have no effect. Copies of a feed share its elements.
+/// ```cpp
+/// tg::Feed batch() { return {{"x", read_pixels()}, {"y", read_labels()}}; }
+/// ```
+class Feed : public FeedView {
+ public:
+  Feed() = default;
+
+  /// Creates a feed. Throws UserError if a name occurs twice.
+  Feed(std::initializer_list<Entry> entries);
+
+  /// Copies what a view refers to, and shares what it owns.
+  Feed(const FeedView& view);  // NOLINT(google-explicit-constructor)
+
+  /// Adds a value. Throws UserError if the name is already used.
+  void add(const NameRef& name, const FeedValue& value);  // NOLINT: copies the value
+};
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

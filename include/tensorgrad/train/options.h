@@ -12,6 +12,7 @@
 #include "tensorgrad/optim/optimizers.h"
 #include "tensorgrad/train/device.h"
 #include "tensorgrad/train/inputs.h"
+#include "tensorgrad/train/profile.h"
 #include "tensorgrad/train/recovery.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -35,7 +36,17 @@ struct LossScale {
 /// Options of compile() for one loss. Only `optimizer` is required. Compiling throws UserError if a
 /// value is out of range.
 struct CompileOptions {
-  std::vector<InputSpec> inputs = {};  ///< Inputs passed to each step; no kDynamic sizes.
+  /// Inputs passed to each step. A size may be kDynamic; it is the same in all inputs of a step.
+  std::vector<InputSpec> inputs = {};
+
+  /// Size of the dynamic dimension (kDynamic) of `inputs` that is compiled first, by compile(), and
+  /// never evicted; BatchNorm needs at least 2. The step is compiled once for each size that
+  /// occurs. The programs share parameters, states of the model and the optimizer, and the count of
+  /// steps; each has its own working memory, which `memory_budget` limits separately. To bound
+  /// their number, pad inputs to a few sizes (padded_size()) and mask the padding in the loss.
+  std::int64_t dynamic_size = 1;
+
+  int max_cached_sizes = 8;  ///< Number of other sizes kept, least recently used evicted first.
 
   /// Inputs kept on the device, each of shape [N, ...] with the same N. TrainerBase::upload_data()
   /// fills them. Each step draws a batch [batch, ...] without replacement. The last N % batch
@@ -59,8 +70,9 @@ struct CompileOptions {
   double clip_grad_norm = 0;
 
   /// Skips updates with non-finite gradients. If the norm of the gradients is infinite or NaN, the
-  /// update changes no parameter and no optimizer state. It still counts as a step.
-  /// Stepper::grad_norm() shows whether it happened.
+  /// update changes no parameter and no optimizer state. It does not count for the optimizer (bias
+  /// corrections, the first update of an EMA), but it does for schedules. Stepper::grad_norm()
+  /// shows whether it happened, and Stepper::skipped_updates() how often.
   bool skip_nonfinite = false;
 
   /// Gradient accumulation: number of steps whose gradients are averaged for one update. Parameters
@@ -90,6 +102,11 @@ struct CompileOptions {
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  ///< Bytes; compile() throws UserError above it. 0: no limit.
   RecoveryOptions recovery = {};   ///< What happens if the device is lost.
+
+  /// Called before each pass of a compile, and now and then within one. If it returns false, the
+  /// compile throws AbortedError. It must not call the trainer. Recovery from a lost device
+  /// compiles again.
+  CompileWatcher progress = {};
 
   /// Throws UserError if an integer input or dataset entry that is used as an index is out of
   /// range. If false, kernels read 0 and drop writes for such indices.
@@ -130,6 +147,7 @@ struct FunctionOptions {
   std::optional<std::uint32_t> seed = {};
 
   InitFunction initial = {};       ///< For compile_function(); see CompileOptions::initial.
+  CompileWatcher progress = {};    ///< See CompileOptions::progress; also for further sizes.
   std::int64_t memory_budget = 0;  ///< See CompileOptions::memory_budget.
   bool check_indices = true;       ///< See CompileOptions::check_indices.
   WeightSource weights = WeightSource::kTrained;  ///< For attach().

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,16 @@ struct PassProfile {
   std::string name;
   double begin = 0, milliseconds = 0;  ///< Start, relative to that of the compile, and duration.
 };
+
+/// How far a compile is; see CompileOptions::progress.
+struct CompileProgress {
+  std::string pass;         ///< The pass that runs, as in CompileReport::passes.
+  double milliseconds = 0;  ///< Time since the compile began.
+  std::int64_t visits = 0;  ///< Nodes, views and launches that the compile has looked at so far.
+};
+
+/// Watches a compile, in the thread that compiles. Returns false to stop it.
+using CompileWatcher = std::function<bool(const CompileProgress& progress)>;
 
 /// Rates that the library's own kernels reach on a device; 0 if not measured.
 struct DeviceRates {

@@ -38,7 +38,7 @@ class Stepper {
   /// Throws UserError if an input is missing, unknown or has the wrong type or shape, if a dataset
   /// entry has not been uploaded, or if a requested capture does not exist. Throws AbortedError if
   /// TrainerBase::abort() is called while the step waits for its turn.
-  StepResult step(const Feed& inputs = {}, const StepOptions& options = {},
+  StepResult step(const FeedView& inputs = {}, const StepOptions& options = {},
                   Loc loc = Loc::current());
 
   /// Queues step() and returns its future result. The inputs are copied; device tensors are kept
@@ -52,13 +52,13 @@ class Stepper {
   /// TrainerBase::abort() cancels calls that have not begun: the future throws AbortedError.
   /// Destroying the last copy of the trainer does so too, and waits for a call that is running,
   /// except in browsers.
-  [[nodiscard]] Future<StepResult> step_async(const Feed& inputs = {},
+  [[nodiscard]] Future<StepResult> step_async(const FeedView& inputs = {},
                                               const StepOptions& options = {},
                                               Executor* executor = nullptr,
                                               Loc loc = Loc::current());
 
   /// Like step(), but returns errors as part of the result instead of throwing them.
-  StepOutcome try_step(const Feed& inputs = {}, const StepOptions& options = {},
+  StepOutcome try_step(const FeedView& inputs = {}, const StepOptions& options = {},
                        Loc loc = Loc::current());
 
   /// Runs launches of a step for `seconds`, as many as fit by what they took before, but at least
@@ -72,7 +72,7 @@ class Stepper {
   /// first; the next step_for() then returns its result. There are no captures.
   ///
   /// Throws as step(), and UserError if `seconds` is negative or CompileOptions::detect_nan is set.
-  std::optional<StepResult> step_for(double seconds, const Feed& inputs = {},
+  std::optional<StepResult> step_for(double seconds, const FeedView& inputs = {},
                                      Loc loc = Loc::current());
 
   /// Discards the step that step_for() started, unless it has begun to change parameters or states.
@@ -145,8 +145,8 @@ class Stepper {
   /// `mixed_precision` or `loss_scale` is set.
   [[nodiscard]] double loss_scale(Loc loc = Loc::current()) const;
 
-  /// Returns the number of updates that loss scaling skipped because the gradients were not finite.
-  /// Throws UserError unless `mixed_precision` or `loss_scale` is set.
+  /// Returns the number of updates that were skipped because the gradients were not finite. Throws
+  /// UserError unless `skip_nonfinite`, `mixed_precision` or `loss_scale` is set.
   [[nodiscard]] std::int64_t skipped_updates(Loc loc = Loc::current()) const;
 
   /// Returns the names of all captures in the loss function.
@@ -163,12 +163,16 @@ class Stepper {
 
   /// Runs ProfileOptions::steps real training steps on the same inputs and returns the median cost
   /// of each launch. Throws as step(), and UserError if `steps` is less than 1.
-  Profile profile(const Feed& inputs = {}, const ProfileOptions& options = {},
+  Profile profile(const FeedView& inputs = {}, const ProfileOptions& options = {},
                   Loc loc = Loc::current());
 
   /// Returns the host time spent on the device so far, for all programs on it. Call it before and
   /// after some steps and subtract.
   [[nodiscard]] HostTimes host_times() const;
+
+  /// Returns the dynamic sizes with a compiled program: CompileOptions::dynamic_size, then the
+  /// others, most recently used first. Empty if no input is dynamic.
+  [[nodiscard]] std::vector<std::int64_t> compiled_sizes(Loc loc = Loc::current()) const;
 
   /// Returns the graph of a training step. GraphStage::kTraced retraces the loss function;
   /// GraphStage::kSimplified is the graph of the compiled program.
@@ -176,8 +180,9 @@ class Stepper {
                                 Loc loc = Loc::current()) const;
 
  protected:
-  Stepper(std::shared_ptr<detail::TrainerImpl> impl, std::size_t index)
-      : trainer_(std::move(impl), "Trainer"), index_(index) {}
+  // Errors of a moved-from object name it by `what`.
+  Stepper(std::shared_ptr<detail::TrainerImpl> impl, std::size_t index, const char* what)
+      : trainer_(std::move(impl), what), index_(index) {}
   // A trainer is copied and assigned whole, never by one of its bases.
   Stepper(const Stepper&) = default;
   Stepper(Stepper&&) = default;
@@ -195,7 +200,7 @@ class Objective : public Stepper {
  public:
   /// Wraps an implementation; called by MultiTrainer.
   Objective(std::shared_ptr<detail::TrainerImpl> impl, std::size_t index)
-      : Stepper(std::move(impl), index) {}
+      : Stepper(std::move(impl), index, "Objective") {}
 
   /// Returns statistics of this objective's program.
   [[nodiscard]] CompileReport report() const;

@@ -69,7 +69,8 @@ std::shared_ptr<CompiledFunctionImpl> attach_function(TrainerImpl& trainer, Trac
 /// checkpoints and reports. Base class of Trainer and MultiTrainer.
 ///
 /// Movable. Any thread can call it. Concurrent calls of the trainer, its objectives and its
-/// attached functions run sequentially. Uploads, downloads and resets take effect after the steps
+/// attached functions run one after another, in the order in which they are made: a call waits for
+/// at most one call of each other thread. Uploads, downloads and resets take effect after the steps
 /// queued before them.
 class TrainerBase {
  public:
@@ -109,18 +110,32 @@ class TrainerBase {
   /// Returns copies of all parameters by name.
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
 
+  /// Returns copies of the model's buffers and states by name, such as "norm.running_mean".
+  /// Includes those that a loss uses.
+  [[nodiscard]] std::map<std::string, HostTensor> download_buffers() const;
+
   /// Returns the averages of the parameters by name, and the parameters themselves for those
   /// without an average. Throws UserError if `ema_decay` is not set.
   [[nodiscard]] std::map<std::string, HostTensor> download_ema(Loc loc = Loc::current()) const;
 
-  /// Sets parameters (f32) by name. All are required unless UploadOptions::partial is set. Before
-  /// the first step, also sets their averages. Throws UserError if a name is missing or unknown, or
-  /// a shape or dtype does not match. Nothing is changed if it throws.
+  /// Sets parameters (f32), buffers and states of the model by name. All parameters are required
+  /// unless UploadOptions::partial is set; buffers are always optional. Before the first step, also
+  /// sets the averages. Throws UserError if a name is missing or unknown, or a shape or dtype does
+  /// not match. Nothing is changed if it throws.
   void upload_params(const std::map<std::string, HostTensor>& params,
                      const UploadOptions& options = {}, Loc loc = Loc::current());
 
-  /// Loads parameters and buffers from a safetensors file of another library, as
-  /// CompiledFunction::import_weights(). Before the first step, also sets the averages.
+  /// Loads the parameters and model states of a checkpoint, or of a file of save_weights(), and
+  /// keeps step, optimizer and options of this trainer. Use it to train a model further with
+  /// another optimizer or other data, and load() to resume the same training. For files with other
+  /// names or only a part of the model, use import_weights(). Before the first step, also sets the
+  /// averages. Throws as CompiledFunction::load_params().
+  void load_params(const FileSource& source, WeightSource weights = WeightSource::kTrained,
+                   Loc loc = Loc::current());
+
+  /// Loads parameters and buffers from a safetensors file: a checkpoint, a file of save_weights(),
+  /// or one of another library; see CompiledFunction::import_weights(). Before the first step, also
+  /// sets the averages.
   void import_weights(const FileSource& source, const ImportOptions& options = {},
                       Loc loc = Loc::current());
 
@@ -161,6 +176,13 @@ class TrainerBase {
   /// Returns the bytes of the checkpoint that save() writes.
   [[nodiscard]] std::vector<std::byte> save_bytes(Loc loc = Loc::current()) const;
 
+  /// Writes a safetensors file with the parameters, or with their averages, and the buffers of the
+  /// model under their own names. `safetensors.torch.load_file()` and `load_state_dict()` of
+  /// PyTorch take it. Throws IoError if the file cannot be written, and UserError if averages are
+  /// requested but `ema_decay` is not set.
+  void save_weights(const FileSink& sink, WeightSource weights = WeightSource::kTrained,
+                    Loc loc = Loc::current()) const;
+
   /// Loads a checkpoint. If the trainer was compiled from the same model and options and has the
   /// same loaders and data, training resumes bit for bit.
   ///
@@ -191,8 +213,8 @@ class TrainerBase {
   [[nodiscard]] std::string explain() const;
 
  protected:
-  explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl)
-      : impl_(std::move(impl), "Trainer") {}
+  TrainerBase(std::shared_ptr<detail::TrainerImpl> impl, const char* what)
+      : impl_(std::move(impl), what) {}
   TrainerBase(const TrainerBase&) = default;
   TrainerBase(TrainerBase&&) = default;
   TrainerBase& operator=(const TrainerBase&) = default;
@@ -202,14 +224,14 @@ class TrainerBase {
   detail::Handle<detail::TrainerImpl> impl_;
 };
 
-/// A trainer of one loss without the type of its model. Every Trainer converts to it. The copy
-/// shares the trainer's parameters, states and counters, but stays with the old model if
+/// A handle of a trainer of one loss, without the type of its model. Every Trainer converts to it.
+/// Copies share the trainer's parameters, states and counters, but stay with the old model if
 /// `replace_model()` is called on the original.
 class AnyTrainer : public TrainerBase, public Stepper {
  public:
   /// Wraps an implementation; called by compile().
   explicit AnyTrainer(const std::shared_ptr<detail::TrainerImpl>& impl)
-      : TrainerBase(impl), Stepper(impl, 0) {}
+      : TrainerBase(impl, "Trainer"), Stepper(impl, 0, "Trainer") {}
   AnyTrainer(const AnyTrainer&) = default;
   AnyTrainer(AnyTrainer&&) = default;
   ~AnyTrainer() = default;
@@ -223,13 +245,14 @@ class AnyTrainer : public TrainerBase, public Stepper {
   }
 };
 
-/// A trainer of several losses without the type of its model. Every MultiTrainer converts to it.
-/// The copy shares the trainer's parameters, states and counters, as a copy of AnyTrainer does.
+/// A handle of a trainer of several losses, without the type of its model. Every MultiTrainer
+/// converts to it. Copies share the trainer's parameters, states and counters, as those of
+/// AnyTrainer do.
 class AnyMultiTrainer : public TrainerBase {
  public:
   /// Wraps an implementation; called by compile().
   explicit AnyMultiTrainer(std::shared_ptr<detail::TrainerImpl> impl)
-      : TrainerBase(std::move(impl)) {}
+      : TrainerBase(std::move(impl), "MultiTrainer") {}
   AnyMultiTrainer(const AnyMultiTrainer&) = default;
   AnyMultiTrainer(AnyMultiTrainer&&) = default;
   ~AnyMultiTrainer() = default;
@@ -243,7 +266,9 @@ class AnyMultiTrainer : public TrainerBase {
  protected:
   AnyMultiTrainer& operator=(const AnyMultiTrainer&) = default;
   AnyMultiTrainer& operator=(AnyMultiTrainer&&) = default;
-  void rebind(std::shared_ptr<detail::TrainerImpl> impl) { impl_ = {std::move(impl), "Trainer"}; }
+  void rebind(std::shared_ptr<detail::TrainerImpl> impl) {
+    impl_ = {std::move(impl), "MultiTrainer"};
+  }
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -265,36 +265,36 @@ ValueId expand_weight(ExpandContext& ctx) {
 
 namespace ops {
 
-const OpDef conv2d = {.name = "conv2d",
-                      .kind = OpKind::kMacro,
-                      .arity = 2,
-                      .infer = infer_conv,
-                      .grad = grad_conv,
-                      .eval = eval_conv,
-                      .view = nullptr,
-                      .code = nullptr,
-                      .samples = {{}, {}},
-                      .expand = expand_conv};
-const OpDef conv_transpose2d = {.name = "conv_transpose2d",
+constinit const OpDef conv2d = {.name = "conv2d",
                                 .kind = OpKind::kMacro,
                                 .arity = 2,
-                                .infer = infer_transpose,
-                                .grad = grad_transpose,
-                                .eval = eval_transpose,
+                                .infer = infer_conv,
+                                .grad = grad_conv,
+                                .eval = eval_conv,
                                 .view = nullptr,
                                 .code = nullptr,
                                 .samples = {{}, {}},
-                                .expand = expand_transpose};
-const OpDef conv2d_weight = {.name = "conv2d_weight",
-                             .kind = OpKind::kMacro,
-                             .arity = 2,
-                             .infer = infer_weight,
-                             .grad = grad_weight,
-                             .eval = eval_weight,
-                             .view = nullptr,
-                             .code = nullptr,
-                             .samples = {{}, {}},
-                             .expand = expand_weight};
+                                .expand = expand_conv};
+constinit const OpDef conv_transpose2d = {.name = "conv_transpose2d",
+                                          .kind = OpKind::kMacro,
+                                          .arity = 2,
+                                          .infer = infer_transpose,
+                                          .grad = grad_transpose,
+                                          .eval = eval_transpose,
+                                          .view = nullptr,
+                                          .code = nullptr,
+                                          .samples = {{}, {}},
+                                          .expand = expand_transpose};
+constinit const OpDef conv2d_weight = {.name = "conv2d_weight",
+                                       .kind = OpKind::kMacro,
+                                       .arity = 2,
+                                       .infer = infer_weight,
+                                       .grad = grad_weight,
+                                       .eval = eval_weight,
+                                       .view = nullptr,
+                                       .code = nullptr,
+                                       .samples = {{}, {}},
+                                       .expand = expand_weight};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

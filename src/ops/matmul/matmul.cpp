@@ -70,15 +70,15 @@ std::vector<ValueId> grad_matmul(GradContext& ctx) {
 
 namespace ops {
 
-const OpDef matmul = {.name = "matmul",
-                      .kind = OpKind::kContraction,
-                      .arity = 2,
-                      .infer = infer_matmul,
-                      .grad = grad_matmul,
-                      .eval = eval_matmul,
-                      .view = nullptr,
-                      .code = nullptr,
-                      .samples = {{}, {}}};
+constinit const OpDef matmul = {.name = "matmul",
+                                .kind = OpKind::kContraction,
+                                .arity = 2,
+                                .infer = infer_matmul,
+                                .grad = grad_matmul,
+                                .eval = eval_matmul,
+                                .view = nullptr,
+                                .code = nullptr,
+                                .samples = {{}, {}}};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -2,6 +2,8 @@
 // What the host may give: inputs in several containers, data sets of awkward sizes, outputs of all
 // types.
 #include <gmock/gmock.h>
+#include <array>
+#include <sstream>
 
 #include <cmath>
 
@@ -154,6 +156,74 @@ TEST(Feed, takes_vectors_and_spans_of_each_type) {
 TEST(Feed, takes_scalars_and_one_sample) {
   EXPECT_EQ(doubled({}, f32)({{"x", std::vector<float>{3}}}).floats(), std::vector<float>{6});
   EXPECT_EQ(doubled({1, 1}, f32)({{"x", std::vector<float>{3}}}).shape, (Shape{1, 1}));
+}
+
+// The sum of the elements of x and y.
+CompiledFunction summed() {
+  return compile_function([](const Inputs& in) { return sum(in["x"]) + sum(in["y"]); },
+                          {.inputs = {{"x", {12}}, {"y", {6}}}, .device = {.kind = "cpu"}});
+}
+Feed feed_of_locals() {
+  const std::vector<float> x(12, 1);
+  HostTensor y{f32, {6}, std::vector<std::byte>(24)};
+  return {{"x", x}, {"y", y}};
+}
+
+TEST(Feed, owns_temporaries_and_copies_variables) {
+  CompiledFunction f = summed();
+  const auto overwrite = [] {
+    return std::vector<std::vector<float>>(8, std::vector<float>(12, 9));
+  };
+  std::vector<float> x(12, 1), y(6, 2);
+  Feed feed{{"x", std::vector<float>(12, 1)}, {"y", y}};
+  FeedView view{{"x", std::vector<float>(12, 1)}, {"y", y}};
+  const Feed kept(view);
+  const auto others = overwrite();
+  EXPECT_EQ(f(feed).floats()[0], 24);
+  y.assign(6, 3);
+  EXPECT_EQ(f(feed).floats()[0], 24);
+  EXPECT_EQ(f(kept).floats()[0], 24);
+  EXPECT_EQ(f(view).floats()[0], 30);  // a view sees the change
+  EXPECT_EQ(f(feed_of_locals()).floats()[0], 12);
+  Feed added;
+  added.add("x", x);
+  added.add("y", std::vector<float>(6, 1));
+  x.assign(12, 7);
+  EXPECT_EQ(f(added).floats()[0], 18);
+}
+
+TEST(Feed, takes_arrays_and_maps_of_tensors) {
+  const std::array<float, 2> a = {1, 2};
+  const float c[] = {3, 4};
+  EXPECT_EQ(doubled({2}, f32)({{"x", a}}).floats(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(doubled({2}, f32)({{"x", c}}).floats(), (std::vector<float>{6, 8}));
+  const NamedTensors named = {{"x", HostTensor::from({2}, a)}};
+  EXPECT_EQ(doubled({2}, f32)(named).floats(), (std::vector<float>{2, 4}));
+}
+
+TEST(Feed, takes_booleans) {
+  CompiledFunction pick = compile_function(
+      [](const Inputs& in) {
+        return std::map<std::string, Tensor>{{"x", where(in["mask"], in["x"], 0)},
+                                             {"not", !in["mask"]}};
+      },
+      {.inputs = {{"x", {3}}, {"mask", {3}, boolean}}, .device = {.kind = "cpu"}});
+  const std::vector<float> x = {1, 2, 3};
+  const std::vector<bool> mask = {true, false, true};
+  for (const Feed& feed :
+       {Feed{{"x", x}, {"mask", mask}}, Feed{{"x", x}, {"mask", HostTensor::from({3}, mask)}}}) {
+    const NamedTensors out = pick.run(feed);
+    EXPECT_EQ(out.at("x").floats(), (std::vector<float>{1, 0, 3}));
+    EXPECT_EQ(out.at("not").bools(), (std::vector<bool>{false, true, false}));
+  }
+}
+
+TEST(HostTensor, is_written_as_text) {
+  std::ostringstream text;
+  text << HostTensor::from({2, 1}, std::vector<float>{1, -0.5F}) << '\n'
+       << HostTensor::from({2}, std::vector<bool>{true, false}) << '\n'
+       << HostTensor::from({40}, std::vector<std::uint32_t>(40, 4000000000U)).uints()[39];
+  EXPECT_EQ(text.str(), "f32[2,1] {1, -0.5}\nbool[2] {1, 0}\n4000000000");
 }
 
 TEST(Forward, gives_every_output_by_name_with_its_type) {

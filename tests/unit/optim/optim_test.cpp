@@ -162,11 +162,11 @@ Trainer<Several> several_steps(const CompileOptions& options) {
   trainer.upload_params(params);
   for (std::ptrdiff_t step = 0; step < 12; ++step) {
     std::map<std::string, std::vector<float>> given;
-    Feed feed;
+    FeedView feed;
     for (const std::string& name : kNames) {
       const auto size = static_cast<std::ptrdiff_t>(grads[name].size()) / 12;
       given[name] = {grads[name].begin() + step * size, grads[name].begin() + (step + 1) * size};
-      feed.insert({name, given[name]});
+      feed.add(name, given[name]);
     }
     trainer.step(feed);
   }

@@ -3,10 +3,11 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(tokenizer_of_word_pieces, IoError) {
-  const std::string json = R"({"model": {"type": "WordPiece", "vocab": {"a": 0}},
+MISTAKE(tokenizer_of_whole_words, IoError) {
+  const std::string json = R"({"model": {"type": "WordLevel", "vocab": {"a": 0}},
                                "pre_tokenizer": {"type": "BertPreTokenizer"}})";
-  // throws: tokenizer.json: model: is of type WordPiece; expected BPE
+  // throws: tokenizer.json: model.type: "WordLevel" is not supported; expected BPE, Unigram,
+  // WordPiece
   Tokenizer::from_json(json);
 }
 

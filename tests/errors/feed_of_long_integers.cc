@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// Inputs have no 64-bit type.
+// error: expected std::int32_t or std::uint32_t elements
+#include <cstdint>
+#include <vector>
+
+#include <tensorgrad/tensorgrad.h>
+
+const std::vector<std::int64_t> x(3);
+const tensorgrad::FeedView view = {{"x", x}};

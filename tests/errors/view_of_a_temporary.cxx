@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+// Clang warns: the vector is destroyed at once.
+#include <vector>
+
+#include <tensorgrad/tensorgrad.h>
+
+std::vector<float> pixels();
+void view() { const tensorgrad::HostView view = pixels(); }
