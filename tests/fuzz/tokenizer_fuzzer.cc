@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/tokenizer.h"
+#include "tensorgrad/error.h"
 #include "text/definition.h"
 #include "text/pipeline.h"
 

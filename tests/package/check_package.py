@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Copies projects of examples/projects/ out of the tree, builds and runs them as a user would:
 
-  find_package   Installs this build tree. Builds the project find_package against it.
+  find_package   Installs a build tree. Builds the project find_package against it.
   fetch_content  Builds the project fetch_content on the source tree, with a shared library. Then
                  installs that library and builds the project find_package against it.
 
-fetch_content compiles the library again. It tests the CMake files and not the code, so it compiles
-as fast as possible: without optimization, several files at once, and with precompiled standard
-headers. The preset `tidy` (./dev check) shows that each file compiles separately. No other build
-has the same object files, so ccache is not used.
+fetch_content compiles the library again. It tests the CMake files and another compiler, and not what
+the library computes, so it compiles fast: without optimization and several files at once. The
+preset `tidy` (./dev check) shows that each file compiles separately.
 """
 
 import argparse
@@ -22,11 +21,8 @@ import tempfile
 
 # A build type that no CMake file knows, so that none adds flags to it.
 LIBRARY = ["-DCMAKE_BUILD_TYPE=Unoptimized", "-DCMAKE_UNITY_BUILD=ON", "-DBUILD_SHARED_LIBS=ON",
-           "-DTENSORGRAD_INSTALL=ON"]
+           "-DTENSORGRAD_INSTALL=ON", "-DTENSORGRAD_WARNINGS=ON", "-DTENSORGRAD_WERROR=ON"]
 ONE_SET = "-DHWY_COMPILE_ONLY_STATIC"  # one instruction set instead of all
-STANDARD = """algorithm array atomic bit charconv chrono cmath cstdint cstdio cstdlib cstring deque
-    filesystem fstream functional limits map memory mutex numbers numeric optional set span sstream
-    string string_view thread tuple type_traits unordered_map utility variant vector"""
 
 
 def run(*command, folder=None):
@@ -34,52 +30,44 @@ def run(*command, folder=None):
     subprocess.run([str(c) for c in command], check=True, cwd=folder)
 
 
-def standard_headers(folder, compiler):
-    """Precompiles the standard headers. Returns the flags that use them."""
-    header = folder / "standard.h"
-    header.write_text("".join(f"#include <{name}>\n" for name in STANDARD.split()))
-    run(compiler, "-std=c++20", "-fPIC", "-x", "c++-header", header, "-o", f"{header}.gch")
-    return f"-include {header}"
-
-
 def main():
+    source = pathlib.Path(__file__).resolve().parent.parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("way", choices=["find_package", "fetch_content"])
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, help="find_package: the build tree")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--compiler", default="c++")
-    parser.add_argument("--flags", default="", help="compiler flags this build tree needs")
-    parser.add_argument("--webgpu", default="ON", help="TENSORGRAD_WEBGPU")
-    parser.add_argument("--fetched", type=pathlib.Path, required=True, help="TENSORGRAD_FETCH_DIR")
+    parser.add_argument("--flags", default="", help="more flags of the compiler")
+    parser.add_argument("--fetched", type=pathlib.Path, default=source / "build" / "_deps",
+                        help="TENSORGRAD_FETCH_DIR")
     parser.add_argument("--jobs", default=os.environ.get("TENSORGRAD_JOBS", str(os.cpu_count())))
     args = parser.parse_args()
+    if args.way == "find_package" and not args.build:
+        parser.error("find_package: --build is missing")
 
     with tempfile.TemporaryDirectory(prefix="tensorgrad-package-") as folder:
         top = pathlib.Path(folder)
 
-        def try_out(project, *options):
+        def try_out(project, flags, *options):
             """Copies a project, builds it, runs it in an empty folder. Returns its build folder."""
-            shutil.copytree(args.source / "examples" / "projects" / project, top / project)
+            shutil.copytree(source / "examples" / "projects" / project, top / project)
             out, runs = top / project / "build", top / project / "runs"
             run(args.cmake, "-G", "Ninja", "-S", top / project, "-B", out,
-                f"-DCMAKE_CXX_COMPILER={args.compiler}", *options)
+                f"-DCMAKE_CXX_COMPILER={args.compiler}", f"-DCMAKE_CXX_FLAGS={flags}", *options)
             run(args.cmake, "--build", out, "--parallel", args.jobs)
             runs.mkdir()
             run(out / "app", folder=runs)
             return out
 
-        installed, flags = args.build, args.flags
+        installed = args.build
         if args.way == "fetch_content":
-            standard = standard_headers(top, args.compiler)
-            built = try_out("fetch_content", f"-DFETCHCONTENT_SOURCE_DIR_TENSORGRAD={args.source}",
-                            f"-DTENSORGRAD_FETCH_DIR={args.fetched}", *LIBRARY,
-                            f"-DTENSORGRAD_WEBGPU={args.webgpu}",
-                            f"-DCMAKE_CXX_FLAGS={standard} {ONE_SET}")
-            installed, flags = built / "_deps" / "tensorgrad-build", ""
+            built = try_out("fetch_content", f"{args.flags} {ONE_SET}", *LIBRARY,
+                            f"-DFETCHCONTENT_SOURCE_DIR_TENSORGRAD={source}",
+                            f"-DTENSORGRAD_FETCH_DIR={args.fetched}")
+            installed = built / "_deps" / "tensorgrad-build"
         run(args.cmake, "--install", installed, "--prefix", top / "prefix")
-        try_out("find_package", "-DCMAKE_BUILD_TYPE=Release",
-                f"-DCMAKE_PREFIX_PATH={top / 'prefix'}", f"-DCMAKE_CXX_FLAGS={flags}")
+        try_out("find_package", args.flags, "-DCMAKE_BUILD_TYPE=Release",
+                f"-DCMAKE_PREFIX_PATH={top / 'prefix'}")
     return 0
 
 

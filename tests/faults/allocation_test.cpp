@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Each allocation of the library fails in turn, once, and with all that follow. The call throws
+// std::bad_alloc or an error of the library, leaks nothing, and afterwards succeeds with the same
+// result. A sample of the allocations; TENSORGRAD_ALLOCATION_FAULTS=1 tries all of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "failing_malloc.h"
+#include "support/temp_dir.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr std::int64_t kSample = 250;  // allocations per call and kind of failure
+
+// What a crash says. No allocation.
+char current[160] = "";
+
+void tell_where() {
+  std::fputs(current, stderr);
+  std::fputc('\n', stderr);
+}
+
+void expect_recovery(const char* name, const std::function<std::string()>& call) {
+  std::set_terminate([] {
+    tell_where();
+    std::abort();
+  });
+  for (const int signal : {SIGSEGV, SIGABRT}) {
+    std::signal(signal, [](int number) {
+      tell_where();
+      std::signal(number, SIG_DFL);
+      std::raise(number);
+    });
+  }
+  const std::string wanted = call();  // and what stays from the first time
+  (void)call();
+  const std::int64_t before = allocations();
+  EXPECT_EQ(call(), wanted);
+  const std::int64_t count = allocations() - before;
+  ASSERT_GT(count, 0);
+  const bool every = env_flag("TENSORGRAD_ALLOCATION_FAULTS");
+  const std::int64_t stride = every ? 1 : std::max<std::int64_t>(1, count / kSample);
+  int thrown = 0;
+  for (const Failing failing : {Failing::kOne, Failing::kRest}) {
+    for (std::int64_t number = 0; number < count; number += stride) {
+      std::snprintf(current, sizeof current, "%s: allocation %lld of %lld fails%s", name,
+                    static_cast<long long>(number), static_cast<long long>(count),
+                    failing == Failing::kOne ? "" : ", and all that follow");
+      const std::int64_t live = live_allocations();
+      std::array<char, 400> other{};
+      fail_allocation(number, failing);
+      try {
+        const std::string got = call();
+        stop_failing();
+        EXPECT_EQ(got, wanted) << current;
+      } catch (const std::bad_alloc&) {
+        ++thrown;
+      } catch (const Error&) {
+        ++thrown;
+      } catch (const std::exception& error) {
+        std::snprintf(other.data(), other.size(), "%s", error.what());
+      }
+      stop_failing();
+      EXPECT_STREQ(other.data(), "") << current;
+      EXPECT_EQ(live_allocations(), live) << current << ": leaks";
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(thrown, 0);
+  EXPECT_EQ(call(), wanted) << "afterwards";
+  std::printf("%s: %lld allocations, every %lldth failed\n", name, static_cast<long long>(count),
+              static_cast<long long>(stride));
+}
+
+#define TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC() \
+  if (!kFailsAllocations) GTEST_SKIP() << "needs glibc, whose malloc the test replaces"
+
+struct FaultyNet {
+  nn::Linear hidden{2, 4}, out{4, 1};
+  TG_MODULE(hidden, out)
+};
+
+const std::vector<float> kX = {0, 0, 0, 1, 1, 0, 1, 1}, kY = {0, 1, 1, 0};
+
+auto faulty_trainer(int threads) {
+  return compile(FaultyNet{},
+                 [](const FaultyNet& net, const Inputs& in) {
+                   return mse(net.out(tanh(net.hidden(in["x"]))), in["y"]);
+                 },
+                 {.inputs = {{"x", {4, 2}}, {"y", {4, 1}}},
+                  .optimizer = optim::Adam{.lr = 0.05},
+                  .device = {.kind = "cpu", .threads = threads}});
+}
+
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(AllocationFaults, compile_and_step) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  for (const int threads : {1, 2}) {
+    expect_recovery("compile and step", [=] {
+      auto trainer = faulty_trainer(threads);
+      trainer.step({{"x", kX}, {"y", kY}});
+      return std::to_string(trainer.step({{"x", kX}, {"y", kY}}).loss);
+    });
+  }
+}
+
+TEST(AllocationFaults, steps_of_a_trainer_that_stays) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  auto trainer = faulty_trainer(2);
+  const std::vector<std::byte> start = trainer.save_bytes();
+  expect_recovery("steps", [&] {
+    trainer.load(start);
+    for (int i = 0; i < 3; ++i) trainer.step({{"x", kX}, {"y", kY}});
+    return text_of(trainer.save_bytes());
+  });
+}
+
+TEST(AllocationFaults, checkpoints) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  const test::TempDir folder;
+  const std::string path = (folder / "net.safetensors");
+  auto trainer = faulty_trainer(1);
+  trainer.step({{"x", kX}, {"y", kY}});
+  trainer.save(path);
+  expect_recovery("save", [&] {
+    trainer.save(path);
+    return std::string();
+  });
+  EXPECT_THAT(folder.files(), ::testing::ElementsAre("net.safetensors"));
+  expect_recovery("load", [&] {
+    trainer.load(path);
+    return text_of(trainer.save_bytes());
+  });
+  EXPECT_EQ(text_of(trainer.save_bytes()), text_of(read_file(path)));
+}
+
+TEST(AllocationFaults, tokenizers) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  const std::string text = "the cat sat on the mat; a dog ran to the cat";
+  const std::vector<std::string_view> texts = {text};
+  const Tokenizer trained = Tokenizer::train(texts, {.vocab_size = 280});
+  const std::string json = trained.to_json();
+  expect_recovery("tokenizer", [&] {
+    const Tokenizer tokenizer = Tokenizer::from_json(json);
+    return tokenizer.decode(tokenizer.encode(text)) + tokenizer.to_json();
+  });
+}
+
+TEST(AllocationFaults, readers) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  std::string table = "width,height,kind\n";
+  for (int i = 0; i < 12; ++i)
+    table += std::to_string(i) + ",2.5," + (i % 2 == 0 ? "small" : "large") + "\n";
+  const auto bytes_of = [](const std::string& text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  CsvOptions options;
+  options.holdout = 0.25;
+  const std::vector<std::byte> csv = bytes_of(table);
+  expect_recovery("CSV", [&] {
+    const CsvData data = read_csv({csv, "table"}, options);
+    return std::to_string(data.train.count) + data.feature_names.at(0);
+  });
+  const std::vector<std::byte> idx = bytes_of(std::string("\0\0\x08\x01\0\0\0\x02", 8) + "ab");
+  expect_recovery("IDX", [&] { return text_of(read_idx({idx, "labels"}).bytes); });
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
