@@ -27,6 +27,7 @@ add_custom_target(tensorgrad_web_generated DEPENDS "${generated}/ops.inc")
 file(GLOB bindings CONFIGURE_DEPENDS "${web}/bindings/*.cpp")
 add_library(tensorgrad_web_bindings OBJECT EXCLUDE_FROM_ALL ${bindings})
 add_dependencies(tensorgrad_web_bindings tensorgrad_web_generated)
+target_link_libraries(tensorgrad_web_bindings PRIVATE tensorgrad_private)
 # Only JavaScript calls what it exports.
 set_source_files_properties("${web}/bindings/exports.cpp" PROPERTIES
   COMPILE_OPTIONS -Wno-missing-prototypes)
@@ -39,7 +40,7 @@ function(tensorgrad_web_module target folder name)
   target_link_options(${target} PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-entry
     -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sEXPORT_NAME=makeModule
     -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
-    -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr -sMALLOC=emmalloc
+    -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr -sMALLOC=emmalloc -sFILESYSTEM=0
     -sJSPI -sJSPI_EXPORTS=tgw_request)
   set_property(TARGET ${target} APPEND PROPERTY
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js")
@@ -47,6 +48,9 @@ endfunction()
 tensorgrad_web_module(tensorgrad_web_full full full)
 tensorgrad_web_module(tensorgrad_web core tensorgrad)
 add_dependencies(tensorgrad_web tensorgrad_web_full)
+# web/bindings/core/left_out.cpp replaces definitions of the library.
+target_link_options(tensorgrad_web PRIVATE -Wl,--allow-multiple-definition)
+target_link_libraries(tensorgrad_web PRIVATE tensorgrad_private)
 foreach(target IN ITEMS tensorgrad_web_bindings tensorgrad_web_full tensorgrad_web)
   tensorgrad_own_target(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)

@@ -32,7 +32,8 @@ LAYER_HEADERS = ("nn/",)
 HOST_STRUCTS = (
     "CompileOptions", "FunctionOptions", "TrainerOptions", "LoaderOptions", "LoaderState",
     "UploadOptions", "ResetOptions", "ImportOptions",
-    "OnnxOptions", "ProfileOptions", "CompileReport", "Recovery", "Profile", "GraphView", "DeviceDescription",
+    "OnnxOptions", "WebOptions", "ProfileOptions", "CompileReport", "Recovery", "Profile", "GraphView",
+    "DeviceDescription",
     "EncodeOptions", "DecodeOptions", "BpeOptions", "BpeTrainOptions", "BpeProgress", "GraphStage",
     "lm::SamplingOptions", "lm::GenerateOptions", "lm::DecoderOptions", "lm::Completion",
     "lm::GenerationTimes", "lm::ScoreOptions", "lm::TextScore",
@@ -71,7 +72,8 @@ SCALARS = {
     "Axes": "axes", "Size2d": "size2d", "PoolStride": "size2d?", "PoolStride1d": "int?",
     "Schedule": "schedule", "optim::Hyperparameter": "hyperparameter", "ParamFilter": "filter",
     "Optimizer": "optimizer", "InputSpec": "input", "ExternalDevice": "opaque",
-    "std::uint64_t": "int", "InitFunction": "function", "Loc": "location", "SourceLocation": "location", "void": "void", "Init": "init",
+    "std::uint64_t": "int", "InitFunction": "function", "CompileWatcher": "function",
+    "Loc": "location", "SourceLocation": "location", "void": "void", "Init": "init",
 }
 FUNCTIONS = ("std::function", "Combine", "CombineMany")
 

@@ -28,7 +28,10 @@ CALLBACK_FIELDS = {
     ("lm::GenerateOptions", "on_text"),
 }
 # Functions that the engine, in a worker, cannot call, and threads, which it does not have.
-FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset"), ("LoaderOptions", "workers")}
+FIELDS_LEFT_OUT = {
+    ("RecoveryOptions", "dataset"), ("LoaderOptions", "workers"),
+    ("CompileOptions", "progress"), ("FunctionOptions", "progress"),
+}
 # Ops whose results are never f32, and such fields of structs, for the types of TypeScript. The test
 # of all ops holds this to what C++ returns.
 RESULT_DTYPES = {
@@ -95,8 +98,12 @@ def cpp_type(kind):
 
 
 def cpp_default(default, kind):
-    """The default value as an argument; `{}` says its type."""
-    return cpp_type(kind) + "{}" if default == "{}" else default
+    """The default value as an argument; `{}` says its type, an enumerator may leave out namespaces."""
+    if default == "{}":
+        return cpp_type(kind) + "{}"
+    enum, _, enumerator_ = default.rpartition("::")
+    full = cpp_type(kind)
+    return f"{full}::{enumerator_}" if enum and full.endswith("::" + enum) else default
 
 
 def cpp_arguments(parameters, first):

@@ -38,7 +38,7 @@ void write_model(const std::string& folder, CompiledFunction function,
     Feed feed;
     for (const auto& [name, tensor] : inputs) {
       run["inputs"][name] = to_json(tensor);
-      feed.emplace(name, HostView(tensor));
+      feed.add(name, HostView(tensor));
     }
     for (const auto& [name, tensor] : function.run(feed)) run["outputs"][name] = to_json(tensor);
     all.push_back(run);

@@ -55,6 +55,26 @@ for (const [name, query] of Object.entries(models)) {
   });
 }
 
+// These save by buttons of their own, and their files can be used elsewhere.
+for (const [name, query] of Object.entries({digits: 'model=mlp-16', text: 'width=32&layers=1&batch=4'})) {
+  test(`${name} continues with the same data after a reload`, async () => {
+    const page = await site.open(name, `device=cpu&${query}`);
+    await page.state('paused');
+    await losses(page);
+    await page.press('Save');
+    await page.getByText('Saved at step 3').waitFor();
+    const want = await losses(page);
+    await page.reload();
+    await page.state('paused');
+    await page.press('Resume');
+    await page.waitForFunction(() => globalThis.run.steps === 3);
+    await page.state('paused');
+    assert.deepEqual(await losses(page), want);
+    await page.check();
+    await page.close();
+  });
+}
+
 test('says that the storage is full, or that a run is damaged', async () => {
   const page = await site.open('sine', 'device=cpu&width=16&batch=32', phone);
   await page.state('paused');

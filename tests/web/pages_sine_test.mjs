@@ -49,6 +49,32 @@ test('pauses, steps and starts again from the same values', async () => {
   await page.close();
 });
 
+test('pauses while it is hidden, if that is chosen', async () => {
+  const page = await site.open('sine', 'batch=64&width=16&steps=100000');
+  await page.state('paused');
+  const show = (hidden) => page.evaluate((value) => {
+    Object.defineProperty(document, 'hidden', {value, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+  await page.press('Start');
+  await page.state('running');
+  await show(true);
+  await page.state('running');
+  await show(false);
+  await page.getByLabel('Pause while hidden').check();
+  await show(true);
+  await page.state('paused');
+  await show(false);
+  await page.state('running');
+  await page.press('Pause');
+  await page.state('paused');
+  await show(true);
+  await show(false);
+  assert.equal(await page.locator('#run[data-state=paused]').count(), 1);
+  await page.check();
+  await page.close();
+});
+
 test('settings apply while it trains, on a phone and with the keyboard', async () => {
   const page = await site.open('sine', 'batch=64', {...phone, colorScheme: 'dark'});
   await page.state('paused');

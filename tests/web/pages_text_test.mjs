@@ -16,12 +16,13 @@ const atStep = (page, n) => page.waitForFunction(
   (at) => Number(document.querySelector('output[name=step]').textContent) === at, n);
 const newest = (page) => page.locator('#samples li').first().textContent();
 
-// Replaces the text, and waits for the new model.
+// Replaces the text, and waits for the new model. 'building' may be over before a test sees it.
 async function enter(page, text) {
+  const models = () => page.locator('#run').getAttribute('data-models').then(Number);
+  const before = await models();
   await page.getByLabel('Your text').fill(text);
   await page.getByLabel('Your text').blur();
-  await page.state('building');
-  await page.state('paused');
+  await page.waitForSelector(`#run[data-models="${before + 1}"][data-state=paused]`);
 }
 
 test('a Mamba learns a text, and resumes after a reload', async () => {

@@ -4,6 +4,7 @@
 
 #include <typeinfo>
 
+#include "full_module.h"
 #include "requests.h"
 
 // Runs the function that is being recorded, or a callback of it. Returns 0 if it threw.
@@ -28,6 +29,7 @@ std::string_view class_of(const std::exception& error) {
   if (is(static_cast<const IoError*>(nullptr))) return "IoError";
   if (is(static_cast<const DeviceLostError*>(nullptr))) return "DeviceLostError";
   if (is(static_cast<const DeviceError*>(nullptr))) return "DeviceError";
+  if (is(static_cast<const NeedsFullModule*>(nullptr))) return "NeedsFullModule";
   if (is(static_cast<const UserError*>(nullptr))) return "UserError";
   if (is(static_cast<const AbortedError*>(nullptr))) return "AbortedError";
   return "InternalError";
@@ -98,11 +100,12 @@ void record(const Value& request, Writer& result) {
       options.memory_budget = 0;
       options.recovery = {};
       const Value& params = request["params"];
-      compile(std::move(model),
-              {{"recorded", loss_function(TracedFunction::from(request["function"])),
-                params.present() ? read<ParamFilter>(params, where.field("params")) : ParamFilter{},
-                options}},
-              {.device = {.kind = "null"}, .initial = initial}, location);
+      compile(
+          std::move(model),
+          {{"recorded", loss_function(TracedFunction::from(request["function"]), options.inputs),
+            params.present() ? read<ParamFilter>(params, where.field("params")) : ParamFilter{},
+            options}},
+          {.device = {.kind = "null"}, .initial = initial}, location);
     } else {
       auto options = read<FunctionOptions>(request["options"], where);
       options.device = {.kind = "null"};

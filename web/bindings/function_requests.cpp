@@ -55,6 +55,8 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      }},
     {"function.downloadParams",
      [](const Request& r, Writer& w) { put(w, function(r).download_params()); }},
+    {"function.downloadBuffers",
+     [](const Request& r, Writer& w) { put(w, function(r).download_buffers()); }},
     {"function.loadParams",
      [](const Request& r, Writer&) {
        function(r).load_params(FileSource::text(r["bytes"].text),

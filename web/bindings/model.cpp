@@ -27,11 +27,20 @@ Model::Part make_part(const Value& entry, Loc location) {
   }
   if (const Value& given = entry["buffer"]; given.present()) {
     const Where where{path, location};
+    const Shape shape = read<Shape>(given["shape"], where.field("shape"));
+    const DType dtype =
+        given["dtype"].present() ? read<DType>(given["dtype"], where.field("dtype")) : f32;
+    const Value& initial = given["initial"];
+    if (initial.kind != Kind::kArray) {
+      return std::make_shared<const Buffer>(
+          shape, initial.present() ? read<double>(initial, where.field("initial")) : 0, dtype,
+          location);
+    }
+    if (static_cast<DType>(initial.dtype) != dtype)
+      where.field("initial").expected("elements of the buffer's dtype", initial);
+    const HostView view(dtype, initial.text.data(), initial.count);
     return std::make_shared<const Buffer>(
-        read<Shape>(given["shape"], where.field("shape")),
-        given["initial"].present() ? read<double>(given["initial"], where.field("initial")) : 0,
-        given["dtype"].present() ? read<DType>(given["dtype"], where.field("dtype")) : f32,
-        location);
+        Buffer::from(HostTensor::from(shape, view, location), location));
   }
   const Value& layer = entry["layer"];
   const MakeLayer make =

@@ -88,14 +88,14 @@ std::map<std::string, Tensor> TracedFunction::operator()(
   return outputs;
 }
 
-Feed read_feed(const Value& inputs, const Where& where) {
-  Feed feed;
+FeedView read_feed(const Value& inputs, const Where& where) {
+  FeedView feed;
   for (std::size_t i = 0; i < inputs.keys.size(); ++i) {
     const Value& value = inputs.items[i];
     const std::string name(inputs.keys[i]);
     if (value.kind != Kind::kArray || value.dtype >= kBytes)
       where.field("'" + name + "'").expected("a Float32Array, Int32Array or Uint32Array", value);
-    feed.emplace(name, FeedValue(static_cast<DType>(value.dtype), value.text.data(), value.count));
+    feed.add(name, FeedValue(static_cast<DType>(value.dtype), value.text.data(), value.count));
   }
   return feed;
 }

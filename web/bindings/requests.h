@@ -111,6 +111,7 @@ struct TrainerObject {
   std::variant<Trainer<Model>, MultiTrainer<Model>> trainer;
   TracedLosses traced;
   std::map<std::string, Objective> objectives = {};  // by name; empty if there is one loss
+  int generation = 0;                                // how often its model was replaced
 
   [[nodiscard]] TrainerBase& base();
   [[nodiscard]] const Model& model() const;
@@ -126,12 +127,12 @@ Objects<TrainerObject>& trainers();
 Objects<FunctionObject>& functions();
 Objects<DataLoader>& loaders();
 
-// Returns a function that repeats the tapes of a loss.
+// Returns a function that repeats the tapes of a loss with these inputs.
 std::function<Tensor(const Model&, const Inputs&)> loss_function(
-    const std::shared_ptr<TracedFunction>& traced);
+    const std::shared_ptr<TracedFunction>& traced, const std::vector<InputSpec>& inputs);
 
-// Values of a call's inputs.
-Feed read_feed(const Value& inputs, const Where& where);
+// Values of a call's inputs, which lie in the request.
+FeedView read_feed(const Value& inputs, const Where& where);
 // Tensors by name: {shape, data}, or data with the shape that the model has.
 std::map<std::string, HostTensor> read_tensors_by_name(const Value& values, const Model& model,
                                                        const Where& where);

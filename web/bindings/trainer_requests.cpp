@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Requests about trainers.
-#include "dump.h"
+#include <algorithm>
+
+#include "compile/dump.h"
 #include "requests.h"
 
 namespace tensorgrad::web {
@@ -77,7 +79,8 @@ TrainerObject compiled(const Request& r, const TrainerBase* on = nullptr) {
     auto options = read_loss(r, r.all(), traced);
     if (on != nullptr) options.device = on->same_device();
     return with_objectives(
-        compile(Model::from(r["model"]), loss_function(traced.losses.back()), options, r.location),
+        compile(Model::from(r["model"]), loss_function(traced.losses.back(), options.inputs),
+                options, r.location),
         traced);
   }
   std::vector<ObjectiveSpec<Model>> all;
@@ -85,7 +88,7 @@ TrainerObject compiled(const Request& r, const TrainerBase* on = nullptr) {
     const auto name = read<std::string>(each["name"], r.where("objectives"));
     auto options = read_loss(r, each, traced);
     const Value& params = each["params"];
-    all.push_back({name, loss_function(traced.losses.back()),
+    all.push_back({name, loss_function(traced.losses.back(), options.inputs),
                    params.present() ? read<ParamFilter>(params, r.where(name).field("params"))
                                     : ParamFilter{},
                    std::move(options)});
@@ -102,7 +105,9 @@ void compile_request(const Request& r, Writer& w) {
 
 // Compiles a trainer that nobody uses.
 void dump_request(const Request& r, Writer& w) {
-  put(w, dumped([&] { compiled(r); }));
+  const DumpToMemory dump;
+  compiled(r);
+  put(w, dump.files());
 }
 
 FunctionObject attached(TrainerObject& to, const Value& given, const Where& where, int generation) {
@@ -132,9 +137,10 @@ TrainerObject replaced(const Request& r, const TrainerObject& before) {
   if (!objectives.present()) renew(0, r.all());
   for (std::size_t i = 0; i < objectives.items.size(); ++i) renew(i, objectives.items[i]);
   return std::visit(
-      [&](auto trainer) {
-        trainer.replace_model(Model::from(r["model"]), r.get<bool>("keep", false), r.location);
-        return with_objectives(std::move(trainer), before.traced);
+      [&](const auto& trainer) {
+        return with_objectives(
+            trainer.with_model(Model::from(r["model"]), r.get<bool>("keep", false), r.location),
+            before.traced);
       },
       before.trainer);
 }
@@ -186,6 +192,7 @@ void replace_model(const Request& r, Writer& w) {
       if (known != nullptr) *known = std::move(following[i]);
     }
     object = std::move(made);
+    object.generation = r.get<int>("generation", 0);
   } catch (...) {
     for (std::size_t i = 0; i < before.losses.size(); ++i) {
       *object.traced.losses[i] = *before.losses[i];
@@ -195,9 +202,20 @@ void replace_model(const Request& r, Writer& w) {
   }
 }
 
-void step(const Request& r, Writer& w) {
-  const StepResult result =
-      stepper(r).step(read_feed(r["inputs"], r.where("step")), step_options(r), r.location);
+// Tapes of a loss for another dynamic size, which a step asked for by NeedsTape.
+void add_tapes(const Request& r, Writer&) {
+  TrainerObject& object = trainers().at(r);
+  if (object.generation != r.get<int>("generation", 0)) return;  // of a model that was replaced
+  std::size_t i = 0;
+  if (const auto* many = std::get_if<MultiTrainer<Model>>(&object.trainer)) {
+    const std::vector<std::string> names = many->objectives();
+    i = static_cast<std::size_t>(
+        std::find(names.begin(), names.end(), r.get<std::string>("objective")) - names.begin());
+  }
+  object.traced.losses.at(i)->add(r["tapes"]);
+}
+
+void put_step(Writer& w, const StepResult& result) {
   w.object(3);
   w.key("loss");
   put(w, result.loss);
@@ -205,6 +223,21 @@ void step(const Request& r, Writer& w) {
   put(w, result.step);
   w.key("captures");
   put(w, result.captures);
+}
+
+void step(const Request& r, Writer& w) {
+  put_step(w,
+           stepper(r).step(read_feed(r["inputs"], r.where("step")), step_options(r), r.location));
+}
+
+void step_for(const Request& r, Writer& w) {
+  const auto result = stepper(r).step_for(r.get<double>("seconds"),
+                                          read_feed(r["inputs"], r.where("stepFor")), r.location);
+  if (result) {
+    put_step(w, *result);
+  } else {
+    w.nothing();
+  }
 }
 
 void counters(const Request& r, Writer& w) {
@@ -239,6 +272,11 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"attach", attach_request},
     {"trainer.replaceModel", replace_model},
     {"trainer.step", step},
+    {"trainer.stepFor", step_for},
+    {"trainer.cancelStep", [](const Request& r, Writer& w) { put(w, stepper(r).cancel_step()); }},
+    {"trainer.addTapes", add_tapes},
+    {"trainer.compiledSizes",
+     [](const Request& r, Writer& w) { put(w, stepper(r).compiled_sizes(r.location)); }},
     {"trainer.counters", counters},
     {"trainer.uploadData", upload_data},
     {"trainer.run",
@@ -262,6 +300,8 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      [](const Request& r, Writer& w) { put(w, stepper(r).skipped_updates(r.location)); }},
     {"trainer.downloadParams",
      [](const Request& r, Writer& w) { put(w, base(r).download_params()); }},
+    {"trainer.downloadBuffers",
+     [](const Request& r, Writer& w) { put(w, base(r).download_buffers()); }},
     {"trainer.downloadEma",
      [](const Request& r, Writer& w) { put(w, base(r).download_ema(r.location)); }},
     {"trainer.downloadGrads",
@@ -291,6 +331,18 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      }},
     {"trainer.load", [](const Request& r,
                         Writer&) { base(r).load(FileSource::text(r["bytes"].text), r.location); }},
+    {"trainer.saveWeights",
+     [](const Request& r, Writer& w) {
+       std::vector<std::byte> bytes;
+       base(r).save_weights(bytes, r.get<WeightSource>("weights", WeightSource::kTrained),
+                            r.location);
+       put_bytes(w, bytes);
+     }},
+    {"trainer.loadParams",
+     [](const Request& r, Writer&) {
+       base(r).load_params(FileSource::text(r["bytes"].text),
+                           r.get<WeightSource>("weights", WeightSource::kTrained), r.location);
+     }},
     {"trainer.importWeights",
      [](const Request& r, Writer&) {
        base(r).import_weights(FileSource::text(r["bytes"].text),
@@ -342,9 +394,9 @@ CompiledFunction TrainerObject::attach(ModelFunction forward, const FunctionOpti
 }
 
 std::function<Tensor(const Model&, const Inputs&)> loss_function(
-    const std::shared_ptr<TracedFunction>& traced) {
-  return [traced](const Model& model, const Inputs& in) {
-    return (*traced)(model, in, {}).at("loss");
+    const std::shared_ptr<TracedFunction>& traced, const std::vector<InputSpec>& inputs) {
+  return [traced, inputs](const Model& model, const Inputs& in) {
+    return (*traced)(model, in, inputs).at("loss");
   };
 }
 

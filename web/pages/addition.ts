@@ -110,7 +110,7 @@ const run = new Run({
   },
   async show() {
     await answer();
-    if (tested < 0 || run.steps - tested >= 100) await test();
+    if (tested < 0 || run.done || run.steps - tested >= 100) await test();
   },
   state: { get: () => ({ draw: draw.state }), set: (saved) => { draw.state = saved.draw; } },
   reset: restart,

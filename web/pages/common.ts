@@ -245,6 +245,7 @@ export class Run<T extends Trains> {
   /** Number of steps since the last reset. */
   steps = 0;
   private state: State = 'building';
+  private models = 0;
   private goal: number;
   private loop: Promise<void> = Promise.resolve();
   private queue: Promise<void> = Promise.resolve();
@@ -254,6 +255,8 @@ export class Run<T extends Trains> {
   private readonly save = make('button', { textContent: 'Save' });
   private readonly resume = make('button', { textContent: 'Resume', disabled: true });
   private readonly progress = make('progress', { max: 1, value: 0, ariaLabel: 'Progress' });
+  private readonly pausesHidden = document.createElement('input');
+  private held = false;  // paused since the page is hidden
   private readonly values = Object.fromEntries(['step', 'loss', 'steps per second', 'device'].map(
     (name) => [name, make('output', { name: name.replaceAll(' ', '-'), textContent: '–' })]));
   private readonly panel = find('#run');
@@ -267,11 +270,13 @@ export class Run<T extends Trains> {
       numbers.append(make('div', {}, make('dt', { textContent: name === 'loss' && spec.plot?.label || name }), make('dd', {}, value)));
     const figure = make('figure', { className: 'plot' });
     this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again,
-      ...(spec.state ? [this.save, this.resume] : [])), this.progress, numbers, figure, make('a', { textContent: 'Look inside this model',
+      ...(spec.state ? [this.save, this.resume] : [])), this.progress, numbers, figure,
+      this.hidingChoice(), make('a', { textContent: 'Look inside this model',
         href: `inside.html?model=${location.pathname.replace(/.*\/|\.html$/g, '')}` }));
     this.plot = new LossPlot(figure, spec.plot ?? { label: 'loss', log: true });
     this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
     this.one.onclick = () => void this.step();
+    document.addEventListener('visibilitychange', () => this.look());
     this.again.onclick = () => void this.reset();
     this.save.onclick = () => void this.keep();
     this.resume.onclick = () => void this.bringBack();
@@ -297,6 +302,7 @@ export class Run<T extends Trains> {
     const support = await checkSupport(device);
     if (!support.device) throw new Error(support.message);
     this.trainer = await this.spec.build();
+    this.panel.dataset['models'] = `${++this.models}`;
     this.describe(this.trainer.device);
     if (this.trainer.deviceKind === 'cpu' && device.kind !== 'cpu') message(support.message, 'note');
     this.clear();
@@ -314,6 +320,26 @@ export class Run<T extends Trains> {
   async pause(): Promise<void> {
     if (this.state === 'running') this.enter('paused');
     await this.loop;
+  }
+
+  private hidingChoice(): HTMLElement {
+    this.pausesHidden.type = 'checkbox';
+    this.pausesHidden.checked = parameters.get('hidden') === 'pause';
+    const label: HTMLElement = document.createElement('label');
+    label.className = 'check';
+    label.append(this.pausesHidden, ' Pause while hidden');
+    return label;
+  }
+
+  // Pauses a hidden page if that is wanted, and goes on when it is visible again.
+  private look(): void {
+    if (document.hidden && this.pausesHidden.checked && this.state === 'running') {
+      this.held = true;
+      void this.pause();
+    } else if (!document.hidden && this.held) {
+      this.held = false;
+      if (this.state === 'paused') this.start();
+    }
   }
 
   /** Runs one step. */

@@ -82,7 +82,19 @@ let tested = 0;  // step of the last test
 
 async function replace(trainer: Trainer<Classifier, any, any>, name: string): Promise<void> {
   await trainer.replaceModel(makeModel(name));  // `predict` follows
-  tested = -1;
+  await rewind(0);
+}
+
+// Draws the data of the steps after `steps` next. Checkpoints do not hold its order.
+async function rewind(steps: number): Promise<void> {
+  const { trained } = await digits;
+  [next, order, tested] = [random(seed), [], -1];
+  for (let left = steps * batch; left > 0;) {
+    if (!order.length) order = shuffled(trained);
+    const taken = Math.min(left, order.length);
+    order.length -= taken;
+    left -= taken;
+  }
 }
 
 const chosen = settings<{ model: string; rate: number }>('#settings', (name) => {
@@ -105,7 +117,7 @@ const run = new Run({
       optimizer: optim.adamw({ lr: chosen().rate, weightDecay: 0.01 }), clipGradNorm: 1, seed, device, recovery });
     predict = await trainer.attach({
       forward: (net, { x }) => softmax(net.forward(x)), inputs: { x: [null, pixels] } });
-    tested = -1;
+    await rewind(0);
     return trainer;
   },
   async step(trainer) {
@@ -123,7 +135,7 @@ const run = new Run({
     await read();
     const { weight } = first(await trainer.downloadParams());
     paintKernels(weight);
-    if (tested < 0 || run.steps - tested >= 50 || run.steps < tested) await test();
+    if (tested < 0 || run.done || run.steps - tested >= 50 || run.steps < tested) await test();
   },
   reset() { [next, order, tested] = [random(seed), [], -1]; },
 });
@@ -301,7 +313,9 @@ async function restore(bytes: Uint8Array): Promise<void> {
       select.value = name;
     }
     await trainer.load(bytes);
-    await run.restart((await trainer.counters()).steps);
+    const { steps } = await trainer.counters();
+    await rewind(steps);
+    await run.restart(steps);
   });
 }
 

@@ -120,7 +120,7 @@ async function lookForSaved(): Promise<void> {
 
 find('#save').onclick = () => run.between(async (trainer) => {
   await storage.write(checkpoint, await trainer.save() as Uint8Array<ArrayBuffer>);
-  const about = JSON.stringify({ text: area.value, settings: chosen() });
+  const about = JSON.stringify({ text: area.value, settings: chosen(), draw: next.state });
   await storage.write(description, new TextEncoder().encode(about));
   find('#saved').textContent = `Saved at step ${run.steps}.`;
   await lookForSaved();
@@ -129,13 +129,15 @@ find('#save').onclick = () => run.between(async (trainer) => {
 find('#resume').onclick = async () => {
   const [bytes, about] = [await storage.read(checkpoint), await storage.read(description)];
   if (!bytes || !about) return message('There is no saved run.');
-  const saved = JSON.parse(new TextDecoder().decode(about)) as { text: string; settings: Settings };
+  const saved = JSON.parse(new TextDecoder().decode(about)) as
+    { text: string; settings: Settings; draw: number };
   area.value = saved.text;
   for (const [name, value] of Object.entries(saved.settings))
     find<HTMLSelectElement>(`#settings [name=${name}]`).value = `${value}`;
   await run.rebuild();
   await run.between(async (trainer) => {
     await trainer.load(bytes);
+    next.state = saved.draw;
     await run.restart((await trainer.counters()).steps);
   });
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Where programs run: in this thread, or in a worker. Functions are recorded in this thread always,
 // so that the worker runs none of the user's code.
-import { AbortedError, makeError } from './errors.js';
+import { AbortedError, NeedsFullModule, UserError, makeError } from './errors.js';
 import { abortHeld, heldWhileHidden } from './hidden.js';
+import type { DeviceOptions } from './generated/types.js';
 import { Instance, Status, assets, compileModule, type Compiled } from './instance.js';
 import type { Location } from './location.js';
 import { decode, encode } from './wire.js';
@@ -186,7 +187,7 @@ export function serve(): void {
 export type EngineKind = 'worker' | 'thread';
 
 /** @internal A tracer in this thread, and the engine that runs what it records. */
-export interface Session { tracer: Instance; engine: Engine; full: boolean }
+export interface Session { tracer: Instance; engine: Engine; kind: EngineKind; full: boolean }
 
 const sessions = new Map<string, Promise<Session>>();
 
@@ -208,7 +209,7 @@ export function session(kind?: EngineKind, needsFull = false): Promise<Session> 
         const compiled = await compileModule(full);
         worker?.start(compiled);
         const tracer = await Instance.create(compiled);
-        return { tracer, full, engine: worker ?? new LocalEngine(tracer) };
+        return { tracer, kind: wanted, full, engine: worker ?? new LocalEngine(tracer) };
       } catch (error) {
         worker?.close();
         throw error;
@@ -218,6 +219,40 @@ export function session(kind?: EngineKind, needsFull = false): Promise<Session> 
     sessions.set(key, known);
   }
   return known;
+}
+
+// Whose programs the values of sameDevice() name.
+const openedIn = new WeakMap<object, Engine>();
+
+/** @internal The option `device` of programs that run on the device of this one. */
+export function deviceOf(engine: Engine, program: number): DeviceOptions {
+  const opened = { program };
+  openedIn.set(opened, engine);
+  return { opened };
+}
+
+/**
+ * @internal Calls `work` with a session: that of the program whose device is wanted, if one is. Calls
+ * it again with one of the full module if it calls what the core one lacks.
+ */
+export async function inSession<T>(kind: EngineKind | undefined, needsFull: boolean,
+                                   device: DeviceOptions | undefined,
+                                   work: (own: Session) => Promise<T>): Promise<T> {
+  const engine = device?.opened && openedIn.get(device.opened);
+  for (const each of engine ? [...sessions.values()] : []) {
+    const own = await each;
+    if (own.engine !== engine) continue;
+    if (kind && kind !== own.kind)
+      throw new UserError(`device: opened: the program belongs to another engine, '${own.kind}'`);
+    return work(own);
+  }
+  const own = await session(kind, needsFull);
+  try {
+    return await work(own);
+  } catch (error) {
+    if (own.full || !(error instanceof NeedsFullModule)) throw error;
+    return work(await session(kind, true));
+  }
 }
 
 /** Stops the workers. What runs there is aborted, and its objects must not be used again. */

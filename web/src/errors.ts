@@ -42,9 +42,12 @@ export class InternalError extends TensorgradError {
   override get name(): string { return 'InternalError'; }
 }
 
+/** @internal The core module lacks what was called. */
+export class NeedsFullModule extends UserError {}
+
 const classes: Record<string, new (message: string) => TensorgradError> = {
   UserError, ShapeError, DtypeError, IoError, DeviceError, DeviceLostError, AbortedError,
-  InternalError,
+  InternalError, NeedsFullModule,
 };
 
 /** @internal Makes the error that C++ describes. */

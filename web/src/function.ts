@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Compiled functions: programs that run a model without training it.
-import { NeedsTape, ask, session, type Engine, type EngineKind, type Session } from './engine.js';
+import { NeedsTape, ask, deviceOf, inSession, session, type Engine, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
 import { fullLayers } from './generated/layers.js';
 import type {
   CompileReport, DType, DeviceDescription, DeviceOptions, FunctionOptions, GraphStage, GraphView,
-  ImportOptions, OnnxOptions, Profile, ProfileOptions, UploadOptions, WeightSource,
+  ImportOptions, OnnxOptions, Profile, ProfileOptions, UploadOptions, WebOptions, WeightSource,
 } from './generated/types.js';
 import { type Location, userLocation } from './location.js';
 import { entriesOf, type ModelEntries, type Module } from './module.js';
@@ -64,16 +64,25 @@ export interface FunctionSpec<M extends Module, I extends InputDeclarations, R e
   engine?: EngineKind;
 }
 
-/** @internal Records a function. `size` stands for dynamic sizes. */
+/**
+ * @internal Records a function. `size` stands for dynamic sizes; the first `inputs` specs are
+ * those of inputs, the others of a dataset.
+ */
 export function recordFunction(
   { tracer }: Session, kind: 'loss' | 'function', model: ModelEntries, options: object,
-  specs: readonly InputSpec[], at: Location, f: (inputs: any) => unknown, size = 0): unknown {
+  specs: readonly InputSpec[], at: Location, f: (inputs: any) => unknown, size = 0,
+  inputs = specs.length): unknown {
   const sized = specs.map((each) => ({
     ...each, shape: each.shape.map((n) => (n === -1 ? size : n)) }));
-  const own = { ...options, device: undefined, ...(kind === 'loss' ? {} : { inputs: sized }) };
+  const own = { ...options, device: undefined, inputs: sized.slice(0, inputs) };
   return tracer.record(
     model.numbers, { kind, model: model.entries, options: own, file: at[0], line: at[1] },
     specs.map((each) => each.name), f);
+}
+
+/** @internal The dynamic size that is compiled first; 0 if no input has one. */
+export function firstSize(specs: readonly InputSpec[], options: { dynamicSize?: number }): number {
+  return specs.some((each) => each.shape.includes(-1)) ? options.dynamicSize ?? 1 : 0;
 }
 
 /** @internal Whether a model has layers that only the full module has. */
@@ -93,6 +102,27 @@ export function named(result: any): object {
   return all;
 }
 
+/** @internal How a function is recorded for another dynamic size, and for which model. */
+export interface Recording { record: (size: number) => unknown; generation: number }
+
+/** @internal Makes a request, and records the function for the dynamic sizes that it needs. */
+export async function askWithTapes(
+  engine: Engine, kind: 'function' | 'trainer', call: string, at: Location,
+  args: { readonly id: number; readonly objective?: string | undefined },
+  recording: () => Recording): Promise<any> {
+  for (;;) {
+    try {
+      return await ask(engine, `${kind}.${call}`, at, args);
+    } catch (error) {
+      if (!(error instanceof NeedsTape)) throw error;
+      const { record, generation } = recording();
+      const { id, objective } = args;
+      await ask(engine, `${kind}.addTapes`, at, {
+        id, objective, generation, tapes: [[error.size, record(error.size)]] });
+    }
+  }
+}
+
 /** Asks for a compiled function, and records it for the sizes that come. */
 export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
                               R extends Traced = Traced> {
@@ -102,7 +132,7 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   /** @internal */
   constructor(private readonly engine: Engine, private readonly id: number,
               private readonly specs: readonly InputSpec[], private readonly source: FunctionSource,
-              private recording: { record: (size: number) => unknown; generation: number }) {}
+              private recording: Recording) {}
 
   /**
    * @internal Records it for another model of its trainer. `begin` lets further tapes be of that
@@ -125,26 +155,19 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
     }
   }
 
-  private async ask(call: string, args: object = {}): Promise<any> {
-    const at = userLocation(3);
-    for (;;) {
-      try {
-        return await ask(this.engine, `function.${call}`, at, { id: this.id, ...args });
-      } catch (error) {
-        if (!(error instanceof NeedsTape)) throw error;
-        let tape: unknown;
-        const { record, generation } = this.recording;
+  private ask(call: string, args: object = {}): Promise<any> {
+    return askWithTapes(this.engine, 'function', call, userLocation(3), { id: this.id, ...args }, () => {
+      const { record, generation } = this.recording;
+      return { generation, record: (size) => {
         try {
-          tape = record(error.size);
+          return record(size);
         } catch (failure) {
           // An export leaves out sizes that the function does not take.
-          if (call !== 'exportOnnx' || !(failure instanceof UserError)) throw failure;
-          tape = failure.message;
+          if (!call.startsWith('export') || !(failure instanceof UserError)) throw failure;
+          return failure.message;
         }
-        await ask(this.engine, 'function.addTapes', at, {
-          id: this.id, generation, tapes: [[error.size, tape]] });
-      }
-    }
+      } };
+    });
   }
 
   /** Runs the function and returns its outputs and the requested captures. */
@@ -168,17 +191,30 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   }
   /** Returns copies of the parameters by name. */
   downloadParams(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadParams'); }
-  /** Loads the parameters and states of a checkpoint of `trainer.save()`. */
+  /** Returns copies of the model's buffers that the function uses, by name. */
+  downloadBuffers(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadBuffers'); }
+  /** Loads the parameters and states of `trainer.save()` or `trainer.saveWeights()`. */
   loadParams(bytes: Uint8Array, weights: WeightSource = 'trained'): Promise<void> {
     return this.ask('loadParams', { bytes, weights });
   }
-  /** Loads parameters from the bytes of a safetensors file of another library, such as PyTorch. */
+  /**
+   * Loads parameters and buffers from the bytes of a safetensors file: of another library, such as
+   * PyTorch, or a checkpoint.
+   */
   importWeights(bytes: Uint8Array, options: ImportOptions = {}): Promise<void> {
     return this.ask('importWeights', { bytes, options });
   }
   /** Returns the bytes of an ONNX file (opset 18) with the current values of the parameters. */
   exportOnnx(options: OnnxOptions = {}): Promise<Uint8Array> {
     return this.ask('exportOnnx', { options });
+  }
+  /**
+   * Returns the files of a page that only predicts, by name: kernels ("model.json"), weights
+   * ("weights.bin") and a module that runs them ("runner.js", "runner.d.ts"). Compiles the function
+   * for WebGPU's default limits.
+   */
+  exportWeb(options: WebOptions = {}): Promise<{ [file: string]: Uint8Array }> {
+    return this.ask('exportWeb', { options });
   }
   /** Runs the function `steps` times and returns the median cost of each launch. */
   profile(inputs: Feed<I>, options: ProfileOptions = {}): Promise<ProfileResult> {
@@ -195,7 +231,7 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   /** Returns the device's kind and name and why it was chosen. */
   device(): Promise<string> { return this.ask('device'); }
   /** Returns the option `device` of programs that run on the same device. */
-  sameDevice(): DeviceOptions { return { opened: { program: this.id } }; }
+  sameDevice(): DeviceOptions { return deviceOf(this.engine, this.id); }
   /** Returns the dynamic sizes with a compiled program. */
   compiledSizes(): Promise<number[]> { return this.ask('compiledSizes'); }
   /** Stops runs that wait for their turn, and compiling. They throw AbortedError. */
@@ -223,8 +259,7 @@ export async function makeFunction(
   const specs = inputSpecs(inputs);
   const plain = {
     ...plainOptions(options, () => own.tracer.parameters(entries.entries)), inputs: specs };
-  const dynamic = specs.some((each) => each.shape.includes(-1));
-  const first = dynamic ? options.dynamicSize ?? 1 : 0;
+  const first = firstSize(specs, options);
   const recordFor = (of: Module, its: ModelEntries) => (size: number) => recordFunction(
     own, 'function', its, plain, specs, at, (all) => named(f(of, all)), size);
   const record = recordFor(model, entries);
@@ -250,9 +285,8 @@ export async function compileFunction<M extends Module, const I extends InputDec
   const at = userLocation(2);
   const { model, forward, inputs, engine, ...options } = spec;
   const entries = entriesOf(model);
-  const own = await session(engine, needsFull(entries));
-  return makeFunction(own, model, entries, 'compileFunction', {},
-                      options as FunctionOptions, inputs, forward, at);
+  return inSession(engine, needsFull(entries), options.device, (own) => makeFunction(
+    own, model, entries, 'compileFunction', {}, options as FunctionOptions, inputs, forward, at));
 }
 
 /** Devices of this machine, and the reason if no WebGPU adapter is available. */

@@ -5,7 +5,7 @@ import { AbortedError } from './errors.js';
 /** What a trainer does while its page is hidden; see TrainingSpec. */
 export type WhenHidden = 'continue' | 'pause';
 
-const training = /\.(step|run|submit)$/;
+const training = /\.(step|stepFor|run|submit)$/;
 // Calls that wait, by trainer.
 const waiting = new WeakMap<object, Map<number, Set<(error: Error) => void>>>();
 

@@ -20,7 +20,7 @@ export * as schedule from './generated/schedule.js';
 export { assets } from './instance.js';
 export { DataLoader, prefetch, type Batch, type Sample } from './loader.js';
 export { Init, Optimizer, Schedule, adjustable, type Adjustable } from './make.js';
-export { Buffer, Layer, LayerParameter, Module, Parameter, Sequential } from './module.js';
+export { Buffer, type BufferValues, Layer, LayerParameter, Module, Parameter, Sequential } from './module.js';
 export type {
   Elements, Feed, InputDeclaration, InputDeclarations, InputSpec, ParamFilter, TracedBatches,
   TracedInputs,

@@ -23,6 +23,11 @@ export class Parameter implements TensorSource {
   }
 }
 
+/** Initial values of a buffer: one for all elements, or one for each. */
+export type BufferValues = number | Float32Array | Int32Array | Uint32Array;
+const dtypeOfValues = (values: BufferValues): DType =>
+  values instanceof Int32Array ? 'i32' : values instanceof Uint32Array ? 'u32' : 'f32';
+
 /**
  * Tensor of a module that is not trained and keeps its value from step to step, such as a running
  * mean.
@@ -31,9 +36,9 @@ export class Buffer implements TensorSource {
   /** @internal */
   readonly at: Location = userLocation(2);
 
-  /** Declares a buffer whose elements start as `initial`. */
-  constructor(readonly shape: readonly number[], readonly initial = 0,
-              readonly dtype: DType = 'f32') {}
+  /** Declares a buffer whose elements start as `initial`, a number or the value of each. */
+  constructor(readonly shape: readonly number[], readonly initial: BufferValues = 0,
+              readonly dtype: DType = dtypeOfValues(initial)) {}
 
   /** Returns the value in the function being traced. */
   tensor(): Tensor {
@@ -74,7 +79,8 @@ export abstract class Module {
     return new Parameter(shape, init);
   }
   /** Declares a buffer. */
-  protected buffer(shape: readonly number[], initial = 0, dtype: DType = 'f32'): Buffer {
+  protected buffer(shape: readonly number[], initial: BufferValues = 0,
+                   dtype: DType = dtypeOfValues(initial)): Buffer {
     return new Buffer(shape, initial, dtype);
   }
 }

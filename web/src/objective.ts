@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Training steps of one loss.
-import { ask } from './engine.js';
 import type { Captures, HostTensor, ProfileResult } from './function.js';
 import type { CompileReport, GraphStage, GraphView, ProfileOptions } from './generated/types.js';
 import { userLocation } from './location.js';
 import type { Schedule } from './make.js';
-import { feed, type Feed, type InputDeclarations, type InputSpec } from './options.js';
+import { dynamicSize, feed, type Feed, type InputDeclarations, type InputSpec } from './options.js';
 import type { TrainerBase } from './trainer.js';
 
 /** Result of a training step. */
@@ -37,9 +36,17 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
 
   /** @internal */
   ask(call: string, args: object = {}): Promise<any> {
-    const { own, info } = this.trainer;
-    return ask(own.engine, `trainer.${call}`, userLocation(3), {
-      id: info.id, objective: this.name || undefined, ...args });
+    return this.trainer.askObjective(this.name, call, userLocation(3), args);
+  }
+
+  /** @internal A call with inputs, which may need the loss recorded for their size. */
+  async askWith(inputs: object | undefined, call: string, args: object = {}): Promise<any> {
+    const at = userLocation(3), fed = feed(inputs, this.specs);
+    // Both are sent now: calls run in the order in which they are made.
+    const [, result] = await Promise.all([
+      this.trainer.recordFor(this.name, dynamicSize(fed, this.specs), at),
+      this.trainer.askObjective(this.name, call, at, { inputs: fed, ...args })]);
+    return result;
   }
 
   /** Names of all captures in the loss function. */
@@ -49,18 +56,36 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
   step<const C extends string = string>(
     ...[inputs, options]: {} extends I ? [inputs?: Feed<I>, options?: StepOptions<C>]
       : [inputs: Feed<I>, options?: StepOptions<C>]): Promise<StepResult<C>> {
-    return this.ask('step', { inputs: feed(inputs, this.specs), ...options });
+    return this.askWith(inputs, 'step', options);
   }
   /** Like step(), but returns errors as part of the result instead of throwing them. */
   async tryStep(inputs?: Feed<I>, options: StepOptions = {}): Promise<StepOutcome> {
     try {
-      const result = await this.ask('step', { inputs: feed(inputs, this.specs), ...options });
+      const result = await this.askWith(inputs, 'step', options);
       return { status: 'completed', ...result };
     } catch (error) {
       if ((error as Error).name === 'AbortedError') return { status: 'aborted' };
       return { status: 'failed', error: error as Error };
     }
   }
+  /**
+   * Runs launches of a step for `seconds`, as many as fit by what they took before, but at least
+   * one. Returns the step's result once it is complete, else undefined. A page that draws with the
+   * same GPU calls it once a frame.
+   *
+   * The first call starts the step on `inputs`, as step(); the calls that continue it ignore theirs.
+   * Other calls of the trainer finish the step first; the next stepFor() then returns its result.
+   * There are no captures.
+   */
+  async stepFor(seconds: number, ...[inputs]: {} extends I ? [inputs?: Feed<I>] : [inputs: Feed<I>]):
+  Promise<StepResult<never> | undefined> {
+    return await this.askWith(inputs, 'stepFor', { seconds }) ?? undefined;
+  }
+  /**
+   * Discards the step that stepFor() started, unless it has begun to change parameters or states.
+   * Returns true if it was discarded, and false if there is none or it must be finished.
+   */
+  cancelStep(): Promise<boolean> { return this.ask('cancelStep'); }
   /** Runs `steps` steps on the dataset, and returns their losses. */
   run(steps: number): Promise<Float32Array> { return this.ask('run', { steps }); }
   /** Queues `steps` steps on the dataset without waiting for their results; see losses(). */
@@ -87,12 +112,14 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
   downloadGrads(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadGrads'); }
   /** Runs real training steps on the same inputs and returns the median cost of each launch. */
   profile(inputs?: Feed<I>, options: ProfileOptions = {}): Promise<ProfileResult> {
-    return this.ask('profile', { inputs: feed(inputs, this.specs), options });
+    return this.askWith(inputs, 'profile', { options });
   }
   /** Returns a text with the launch table and the memory plan. */
   explain(): Promise<string> { return this.ask('explain'); }
   /** Returns statistics of the compiled program. */
   report(): Promise<CompileReport> { return this.ask('report'); }
+  /** Returns the dynamic sizes with a compiled program. */
+  compiledSizes(): Promise<number[]> { return this.ask('compiledSizes'); }
   /** Returns the graph of a training step. */
   graph(stage: GraphStage = 'traced'): Promise<GraphView> { return this.ask('graph', { stage }); }
 }

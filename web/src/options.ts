@@ -94,6 +94,17 @@ export function feed(values: object | undefined, specs: readonly InputSpec[]): o
     Object.entries(values ?? {}).map(([name, each]) => [name, elements(name, each, specs)]));
 }
 
+/** @internal The dynamic size of these values; undefined if no input has one, or none fits. */
+export function dynamicSize(fed: object, specs: readonly InputSpec[]): number | undefined {
+  for (const { name, shape } of specs) {
+    const given = (fed as Record<string, { length: number } | undefined>)[name];
+    if (!given || !shape.includes(-1)) continue;
+    const size = given.length / shape.reduce((n, each) => n * (each === -1 ? 1 : each), 1);
+    return Number.isInteger(size) && size > 0 ? size : undefined;
+  }
+  return undefined;
+}
+
 /** @internal A filter as a pattern or names. */
 export function filtered(filter: ParamFilter, parameters: ParameterShapes): string | readonly string[] {
   if (typeof filter !== 'function') return filter;

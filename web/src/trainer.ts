@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Training: compile() and the trainers that it returns.
-import { ask, session, type EngineKind, type Session } from './engine.js';
+import { ask, deviceOf, inSession, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
 import {
-  makeFunction, named, needsFull, recordFunction, type CompiledFunction, type HostTensor, type TensorData,
-  type Traced,
+  askWithTapes, firstSize, makeFunction, named, needsFull, recordFunction, type CompiledFunction, type HostTensor,
+  type Recording, type TensorData, type Traced,
 } from './function.js';
 import type {
   CompileOptions, CompileReport, DeviceOptions, FunctionOptions, ImportOptions, Recovery, ResetOptions,
-  TrainerOptions, UploadOptions,
+  TrainerOptions, UploadOptions, WeightSource,
 } from './generated/types.js';
 import { forgetHidden, pauseWhenHidden, type WhenHidden } from './hidden.js';
 import type { DataLoader } from './loader.js';
@@ -28,7 +28,7 @@ export interface TrainingSpec<M extends Module, I extends InputDeclarations,
                               D extends InputDeclarations>
   extends Omit<CompileOptions, 'inputs' | 'dataset' | 'optimizer'> {
   model: M;
-  /** Returns the scalar to minimize. It is called once. */
+  /** Returns the scalar to minimize. It is called once, or once for each dynamic size. */
   loss: (model: M, inputs: TracedInputs<I> & TracedBatches<D>) => TensorLike;
   /** Inputs passed to each step. */
   inputs?: I;
@@ -38,7 +38,7 @@ export interface TrainingSpec<M extends Module, I extends InputDeclarations,
   /** Where it runs: by default in a worker in a page, else in this thread. */
   engine?: EngineKind;
   /**
-   * What happens to step(), tryStep(), run() and submit() while the page is hidden. 'continue', the
+   * What happens to step(), tryStep(), stepFor(), run() and submit() while the page is hidden. 'continue', the
    * default: nothing. 'pause': calls on a hidden page wait until it is visible again.
    * Other calls, such as save(), do not wait for them.
    */
@@ -48,7 +48,7 @@ export interface TrainingSpec<M extends Module, I extends InputDeclarations,
 /** One of several losses over the parameters of a model, with its training options. */
 export interface ObjectiveSpec<M extends Module, I, D extends InputDeclarations>
   extends Omit<CompileOptions, 'inputs' | 'dataset' | 'optimizer' | keyof TrainerOptions> {
-  /** Returns the scalar to minimize. It is called once. */
+  /** Returns the scalar to minimize. It is called once, or once for each dynamic size. */
   loss: (model: M, inputs: TracedInputs<I extends InputDeclarations ? I : {}> & TracedBatches<D>) =>
     TensorLike;
   /** Inputs passed to each step. */
@@ -86,16 +86,29 @@ interface Loss {
   data: readonly InputSpec[];
 }
 
+// The tape of a loss for a dynamic size.
+function lossTape(own: Session, model: Module, its: ModelEntries, loss: Loss, options: object,
+                  at: Location, size: number): unknown {
+  const { specs, data } = loss;
+  return recordFunction(
+    own, 'loss', its, options, [...specs, ...data], at,
+    (all) => ({ loss: (named(loss.loss(model, all)) as { output: unknown }).output }), size,
+    specs.length);
+}
+
+// The options of a loss as they are sent.
+function optionsOf(own: Session, its: ModelEntries, loss: Loss): any {
+  return { ...plainOptions(loss.options, () => own.tracer.parameters(its.entries)),
+           inputs: loss.specs, dataset: loss.data };
+}
+
 // Records a loss, and its optimizer if it is written in TypeScript.
 function recordLoss(own: Session, model: Module, its: ModelEntries, loss: Loss, at: Location) {
-  const parameters = () => own.tracer.parameters(its.entries);
-  const { name, specs, data } = loss;
-  const params = loss.params && filtered(loss.params, parameters());
-  const options: any = { ...plainOptions(loss.options, parameters), inputs: specs, dataset: data };
-  const tape = recordFunction(
-    own, 'loss', its, options, [...specs, ...data], at,
-    (all) => ({ loss: (named(loss.loss(model, all)) as { output: unknown }).output }));
-  const traced = { tapes: [[0, tape]] };
+  const { name, specs } = loss;
+  const params = loss.params && filtered(loss.params, own.tracer.parameters(its.entries));
+  const options = optionsOf(own, its, loss);
+  const size = firstSize(specs, loss.options);
+  const traced = { tapes: [[size, lossTape(own, model, its, loss, options, at, size)]] };
   if (options.optimizer instanceof CustomOptimizer) {
     const { update } = options.optimizer.options;
     const request = {
@@ -122,6 +135,7 @@ export class TrainerBase<M extends Module = Module,
                          D extends InputDeclarations = InputDeclarations> {
   private readonly attached = new Set<CompiledFunction<any, any>>();
   private generation = 0;
+  private readonly recorded = new Set<string>();  // losses for dynamic sizes
 
   /** @internal */
   constructor(
@@ -140,8 +154,33 @@ export class TrainerBase<M extends Module = Module,
   /** Names of all parameters, in the order of the model. */
   get parameterNames(): readonly string[] { return this.info.parameters; }
 
+  /** @internal A call of the loss of that name, which is recorded for other sizes if it must be. */
+  askObjective(name: string, call: string, at: Location, args: object): Promise<any> {
+    return askWithTapes(
+      this.own.engine, 'trainer', call, at,
+      { id: this.info.id, objective: name || undefined, ...args }, () => this.recording(name));
+  }
+
+  /** @internal Records the loss of that name for a dynamic size, unless it was before. */
+  async recordFor(name: string, size: number | undefined, at: Location): Promise<void> {
+    const loss = this.losses_.find((each) => each.name === name)!;
+    const key = `${size} ${name}`;
+    if (!size || size === firstSize(loss.specs, loss.options) || this.recorded.has(key)) return;
+    const { generation, record } = this.recording(name);
+    const tapes = [[size, record(size)]];
+    this.recorded.add(key);
+    await this.askObjective(name, 'addTapes', at, { generation, tapes });
+  }
+
+  private recording(name: string): Recording {
+    const { own, model, entries, generation, at } = this;
+    const loss = this.losses_.find((each) => each.name === name)!;
+    return { generation, record: (size) => lossTape(
+      own, model, entries, loss, optionsOf(own, entries, loss), at, size) };
+  }
+
   /** Returns the option `device` of programs that run on the same device. */
-  sameDevice(): DeviceOptions { return { opened: { program: this.info.id } }; }
+  sameDevice(): DeviceOptions { return deviceOf(this.own.engine, this.info.id); }
 
   /** @internal */
   ask(call: string, args: object = {}): Promise<any> {
@@ -157,7 +196,12 @@ export class TrainerBase<M extends Module = Module,
   }
   /** Returns copies of all parameters by name. */
   downloadParams(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadParams'); }
-  /** Sets parameters by name. All are required unless `partial` is set. */
+  /** Returns copies of the model's buffers that a loss uses, such as "norm.running_mean". */
+  downloadBuffers(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadBuffers'); }
+  /**
+   * Sets parameters and buffers by name. All parameters are required unless `partial` is set;
+   * buffers are always optional.
+   */
   uploadParams(values: { readonly [name: string]: TensorData },
                options: UploadOptions = {}): Promise<void> {
     return this.ask('uploadParams', { values, options });
@@ -192,7 +236,24 @@ export class TrainerBase<M extends Module = Module,
   save(): Promise<Uint8Array> { return this.ask('save'); }
   /** Loads a checkpoint of the same model and options. Training resumes bit for bit. */
   load(bytes: Uint8Array): Promise<void> { return this.ask('load', { bytes }); }
-  /** Loads parameters from the bytes of a safetensors file of another library. */
+  /**
+   * Returns a safetensors file with the parameters, or with their averages, and the buffers under
+   * their own names. PyTorch's `load_state_dict()` takes it.
+   */
+  saveWeights(weights: WeightSource = 'trained'): Promise<Uint8Array> {
+    return this.ask('saveWeights', { weights });
+  }
+  /**
+   * Loads the parameters and buffers of save() or saveWeights(). Step, optimizer and options stay
+   * as they are.
+   */
+  loadParams(bytes: Uint8Array, weights: WeightSource = 'trained'): Promise<void> {
+    return this.ask('loadParams', { bytes, weights });
+  }
+  /**
+   * Loads parameters and buffers from the bytes of a safetensors file: of another library, or a
+   * checkpoint, from which it can take a part or rename it.
+   */
   importWeights(bytes: Uint8Array, options: ImportOptions = {}): Promise<void> {
     return this.ask('importWeights', { bytes, options });
   }
@@ -212,8 +273,13 @@ export class TrainerBase<M extends Module = Module,
    */
   dump(): Promise<{ [file: string]: string }> {
     const { own, model, entries, at } = this;
-    return ask(own.engine, 'dump', at, {
-      model: entries.entries, ...lossesOf(own, model, entries, this.losses_, this.shared, at) });
+    // Only the full module does it. Devices of other programs are not known there.
+    const alike = <O extends TrainerOptions | undefined>(options: O): O => options?.device?.opened
+      ? { ...options, device: { kind: this.deviceKind, allowSoftware: true } } : options;
+    return inSession(own.kind, true, undefined, (full) => ask(full.engine, 'dump', at, {
+      model: entries.entries, ...lossesOf(
+        full, model, entries, this.losses_.map((each) => ({ ...each, options: alike(each.options) })),
+        alike(this.shared), at) }));
   }
   /** Stops calls of step(), run() and submit() that are under way. They throw AbortedError. */
   abort(): void { this.own.engine.abort(this.info.id); }
@@ -253,6 +319,7 @@ export class TrainerBase<M extends Module = Module,
     }
     const request = lossesOf(this.own, model, entries, losses, shared, at);
     const generation = ++this.generation;
+    this.recorded.clear();
     // From now on, calls that need a tape for another size record the new model.
     const following = [...this.attached].map((f) => f.follow(model, entries, generation));
     try {
@@ -267,6 +334,7 @@ export class TrainerBase<M extends Module = Module,
     for (const each of following) each.begin();
     this.model = model;
     this.entries = entries;
+    this.recorded.clear();  // what was recorded meanwhile was of the model before
     if (changed) Object.assign(this, { losses_: changed.losses, shared: changed.shared });
   }
 
@@ -373,26 +441,27 @@ export async function compile(spec: any): Promise<any> {
   if (whenHidden !== 'continue' && whenHidden !== 'pause')
     throw new UserError(`compile: whenHidden: expected 'continue' or 'pause', got '${whenHidden}'`);
   const entries = entriesOf(model);
-  const own = await session(engine, needsFull(entries));
   const heard = rest.recovery?.onRecovery;
-  const listener = heard && own.engine.listen(heard);
-  const options = listener ? { ...rest, recovery: { ...rest.recovery, onRecovery: listener } } : rest;
-  const data = inputSpecs(dataset);
-  const losses: Loss[] = objectives === undefined
-    ? [{ name: '', loss, options, specs: inputSpecs(inputs), data }]
-    : Object.entries<any>(objectives).map(([name, { loss: each, inputs: its, params, ...of }]) => ({
-      name, loss: each, params, options: of, specs: inputSpecs(its),
-      data: of.batch === undefined ? [] : data }));
-  const shared = objectives === undefined ? undefined : options;
-  let info: TrainerInfo;
-  try {
-    info = await ask(own.engine, 'compile', at, {
-      model: entries.entries, ...lossesOf(own, model, entries, losses, shared, at) });
-  } catch (error) {
-    if (listener) own.engine.forget(listener);
-    throw error;
-  }
-  if (whenHidden === 'pause') pauseWhenHidden(own.engine, info.id);
-  const all = [own, info, entries, model, losses, shared, at, listener] as const;
-  return shared ? new MultiTrainer(...all) : new Trainer(...all);
+  return inSession(engine, needsFull(entries), rest.device, async (own) => {
+    const listener = heard && own.engine.listen(heard);
+    const options = listener ? { ...rest, recovery: { ...rest.recovery, onRecovery: listener } } : rest;
+    const data = inputSpecs(dataset);
+    const losses: Loss[] = objectives === undefined
+      ? [{ name: '', loss, options, specs: inputSpecs(inputs), data }]
+      : Object.entries<any>(objectives).map(([name, { loss: each, inputs: its, params, ...of }]) => ({
+        name, loss: each, params, options: of, specs: inputSpecs(its),
+        data: of.batch === undefined ? [] : data }));
+    const shared = objectives === undefined ? undefined : options;
+    let info: TrainerInfo;
+    try {
+      info = await ask(own.engine, 'compile', at, {
+        model: entries.entries, ...lossesOf(own, model, entries, losses, shared, at) });
+    } catch (error) {
+      if (listener) own.engine.forget(listener);
+      throw error;
+    }
+    if (whenHidden === 'pause') pauseWhenHidden(own.engine, info.id);
+    const all = [own, info, entries, model, losses, shared, at, listener] as const;
+    return shared ? new MultiTrainer(...all) : new Trainer(...all);
+  });
 }

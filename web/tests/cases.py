@@ -38,6 +38,8 @@ CASES = {
     "gather": [[X, 1, I([2, 2])]], "embedding": [[I([3]), T([2, 4])]],
     "scatter_add": [[X, 0, I([3, 4]), T([3, 4])]], "index_select": [[X, 1, I([3])]],
     "take_along_dim": [[X, I([2, 1]), 1]], "scatter": [[X, 0, I([2, 4]), T([2, 4])]],
+    "scatter_max": [[X, 0, I([3, 4]), T([3, 4])]], "scatter_min": [[X, 0, I([3, 4]), T([3, 4])]],
+    "segment_softmax": [[X, I([2]), 2], [X, I([4]), 2, 1]], "print": [[X, "x"]],
     "index_add": [[X, 0, I([3]), T([3, 4])]], "matmul": [[X, T([4, 3])]],
     "linear": [[X, T([3, 4]), T([3])], [X, T([3, 4])]], "einsum": [["ij,kj->ik", [X, T([3, 4])]]],
     "tensordot": [[X, T([2, 4])], [X, T([4, 3]), [1], [0]]], "outer": [[T([2]), T([3])]],

@@ -119,10 +119,11 @@ test('classes have the methods of C++', () => {
   const others = new Set([
     'parameter_names', 'set_lr', 'lr', 'steps', 'updates', 'epoch', 'batches_per_epoch',  // counters()
     'model', 'size',  // fields
+    'replica', 'with_model',  // of C++ with threads; replaceModel()
     'DataLoader',  // its constructor
     'bind_input', 'bind_output', 'bind_data', 'host_times',  // WebGPU's own buffers
-    'run_on_device', 'try_run', 'step_for', 'cancel_step', 'export_web',
-    'web_files',  // not yet
+    'run_on_device', 'try_run',  // not yet
+    'web_files',  // exportWeb()
     'save_bytes',  // save()
     'async', 'step_async', 'run_async', 'call_async', 'download_params_async', 'download_ema_async',
     'download_optimizer_async', 'download_grads_async',  // all calls are

@@ -257,16 +257,16 @@ void op(const Case& each, bool last) {
   std::vector<std::vector<std::int32_t>> ints;
   floats.reserve(each.inputs.size());
   ints.reserve(each.inputs.size());
-  tg::Feed feed;
+  tg::FeedView feed;
   std::uint32_t seed = 1;
   for (const tg::InputSpec& spec : each.inputs) {
     const auto count = static_cast<std::size_t>(tg::numel(spec.shape));
     if (spec.dtype == tg::f32) {
       floats.push_back(numbers(count, seed++));
-      feed.emplace(spec.name, floats.back());
+      feed.add(spec.name, floats.back());
     } else {
       ints.push_back(integers(count, seed++, 2));
-      feed.emplace(spec.name, tg::FeedValue(spec.dtype, ints.back().data(), count));
+      feed.add(spec.name, tg::FeedValue(spec.dtype, ints.back().data(), count));
     }
   }
   std::printf("\"%s\": {", each.name);

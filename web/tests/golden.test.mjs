@@ -16,9 +16,9 @@ const cases = JSON.parse(readFileSync(program.replace('web_golden.js', 'cases.js
 
 const { compile, compileFunction, optim, schedule } = tg;
 const words = (data) => [...new Uint32Array(Float32Array.from(data).buffer)];
-// Source lines differ, and the module does not see the name of the CPU.
+// Source lines and times differ, and the module does not see the name of the CPU.
 const table = (text) =>
-  text.replace(/ *at \S+:\d+(, \S+:\d+)*/g, '').replace(/^device .*/gm, 'device')
+  text.replace(/^compile .*\n( {4}.*\n)*/gm, '').replace(/ *at \S+:\d+(, \S+:\d+)*/g, '').replace(/^device .*/gm, 'device')
     .replace(/\n\n+/g, '\n');
 
 async function matches(name, trainer, feeds) {

@@ -84,6 +84,6 @@ test('is small', async (t) => {
   const [script, worker, core, fullScript, full] = sizes;
   const toTrain = script + worker + core, everything = script + worker + fullScript + full;
   t.diagnostic(`to train: ${toTrain} bytes; everything: ${everything} bytes`);
-  assert.ok(toTrain < 860_000, `${toTrain} bytes to train`);
-  assert.ok(everything < 1_100_000, `${everything} bytes of everything`);
+  assert.ok(toTrain < 700_000, `${toTrain} bytes to train`);
+  assert.ok(everything < 1_000_000, `${everything} bytes of everything`);
 });

@@ -24,7 +24,8 @@ test('trains to the same bits as this thread', async () => {
   }
   assert.deepEqual(losses[0], losses[1]);
   assert.deepEqual(await trainers[0].save(), await trainers[1].save());
-  assert.equal(await trainers[0].explain(), await trainers[1].explain());
+  const table = (text) => text.slice(0, text.indexOf('\ncompile '));  // without milliseconds
+  assert.equal(table(await trainers[0].explain()), table(await trainers[1].explain()));
 });
 
 test('calls may be made at once, and run in order', async () => {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 // What the core module has in place of web/bindings/full/. JavaScript loads the full module for
 // models, tokenizers and generators that need it; see web/src/engine.ts.
+#include "full_module.h"
 #include "registry.h"
 #include "requests.h"
 
 namespace tensorgrad::web {
 namespace {
 
-void export_onnx(const Request& r, Writer&) {
-  throw UserError(
-      "exportOnnx: the core module does not have it: set assets.full = true before the first call "
-      "of the library",
-      r.location);
-}
+void export_onnx(const Request& r, Writer&) { needs_full_module("exportOnnx", r.location); }
 
-constexpr std::pair<std::string_view, Handler> kHandlers[] = {{"function.exportOnnx", export_onnx}};
+void export_web(const Request& r, Writer&) { needs_full_module("exportWeb", r.location); }
+
+constexpr std::pair<std::string_view, Handler> kHandlers[] = {{"function.exportOnnx", export_onnx},
+                                                              {"function.exportWeb", export_web}};
 
 }  // namespace
 

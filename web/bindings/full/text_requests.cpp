@@ -128,8 +128,19 @@ void export_onnx(const Request& r, Writer& w) {
   put_bytes(w, bytes);
 }
 
+void export_web(const Request& r, Writer& w) {
+  const auto files =
+      functions().at(r).function.web_files(r.get<WebOptions>("options", {}), r.location);
+  w.object(files.size());
+  for (const auto& [name, bytes] : files) {
+    w.key(name);
+    put_bytes(w, bytes);
+  }
+}
+
 constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"function.exportOnnx", export_onnx},
+    {"function.exportWeb", export_web},
     {"tokenizer.fromJson",
      [](const Request& r, Writer& w) {
        put_tokenizer(w, Tokenizer::from_json(r.get<std::string>("json")));
