@@ -18,7 +18,7 @@ NAMES = {
         count_if equal equal_range fill fill_n find find_if find_if_not for_each generate includes
         is_permutation is_sorted lexicographical_compare lower_bound max max_element min
         min_element minmax minmax_element mismatch none_of nth_element partial_sort partition
-        pop_heap push_heap ranges remove remove_if replace replace_if reverse rotate search
+        pop_heap push_heap remove remove_if replace replace_if reverse rotate search
         set_difference set_intersection set_union shuffle sort stable_partition stable_sort
         swap_ranges transform unique upper_bound""",
     "any": "any any_cast",
@@ -36,7 +36,7 @@ NAMES = {
         trunc""",
     "compare": "partial_ordering strong_ordering weak_ordering",
     "complex": "complex",
-    "concepts": "convertible_to derived_from floating_point integral predicate same_as",
+    "concepts": "convertible_to derived_from floating_point integral invocable predicate same_as",
     "condition_variable": "condition_variable condition_variable_any cv_status",
     "coroutine": "coroutine_handle suspend_always suspend_never",
     "csignal": "signal raise sig_atomic_t",
@@ -91,8 +91,8 @@ NAMES = {
     "type_traits": """add_const_t common_type_t conditional_t decay_t enable_if_t false_type
         integral_constant invoke_result_t is_arithmetic_v is_base_of_v is_constructible_v
         is_const_v is_convertible_v is_enum_v is_floating_point_v is_integral_v is_invocable_r_v
-        is_invocable_v is_pointer_v is_reference_v is_same_v is_signed_v is_trivially_copyable_v
-        is_unsigned_v is_void_v make_signed_t make_unsigned_t remove_const_t remove_cvref_t
+        is_array_v is_invocable_v is_pointer_v is_reference_v is_same_v is_signed_v
+        is_trivially_copyable_v is_unsigned_v is_void_v make_signed_t make_unsigned_t remove_const_t remove_cvref_t
         remove_pointer_t remove_reference_t true_type type_identity_t underlying_type_t void_t
         is_default_constructible_v is_aggregate_v is_class_v bool_constant is_copy_constructible_v
         is_move_constructible_v is_constant_evaluated is_empty_v is_lvalue_reference_v""",
@@ -116,6 +116,8 @@ SEVERAL = {
     "to_integer": "cstddef",
     "abs": "cmath cstdlib",
     "errc": "system_error charconv",
+    "ranges": "ranges algorithm",
+    "locale": "locale",
     "error_code": "system_error filesystem",
     "get": "tuple variant array utility",
     "micro": "ratio chrono",

@@ -12,7 +12,7 @@ Each header is a group, described by the comment at its top; the group of ops/cr
 subgroup of that of ops.h.
 
 Markdown: headings get the anchors that GitHub makes, and links to pages and headers become
-Doxygen's. Links to other files become plain text.
+Doxygen's. Links to other files, also to pages outside of docs/, become plain text.
 
 Fields, enumerators, destructors, overrides, defaulted and deleted functions, functions of types
 from detail and the operators == and = need no comment.
@@ -160,7 +160,7 @@ def page(root, name, text):
         there = name
         if target:
             there = (root / name).parent.joinpath(target).resolve().relative_to(root).as_posix()
-        if there.endswith(".md"):
+        if there.endswith(".md") and ("/" not in there or there.startswith("docs/")):
             return f"{words}](@ref {label(there, anchor)})"
         if there.startswith(HEADERS) and there.endswith(".h"):
             return f"{words}](@ref {group(there.removeprefix(HEADERS))})"
