@@ -39,7 +39,7 @@ function build() {
 
 /**
  * Serves the pages and starts a browser. `open('sine', 'steps=50')` returns a page of Playwright
- * with some more methods.
+ * with some more methods. Without `steps`, a run lasts until it is paused.
  */
 export async function openSite({webgpu = false} = {}) {
   build();
@@ -47,10 +47,19 @@ export async function openSite({webgpu = false} = {}) {
   const browser = await launch({webgpu, log: () => {}, timeout: 240_000});
   const site = await serve(built, {isolated: true});
   const open = async (name, query = '', options = desk) => {
-    const page = await browser.open(`${site.url}/${name}.html?${query}`, options);
+    const settings = new URLSearchParams(query);
+    if (!settings.has('steps')) settings.set('steps', '1000000');
+    const page = await browser.open(`${site.url}/${name}.html?${settings}`, options);
     return Object.assign(page, {
-      /** Waits until the panel is in a state: 'paused', 'running', 'done'. */
-      state: (state) => page.waitForSelector(`#run[data-state=${state}]`),
+      /**
+       * Waits until the panel is in a state: 'paused', 'running', 'done'. Fails at once if it is in
+       * another state that lasts. A short run may be done before the test looks whether it runs.
+       */
+      async state(state) {
+        const lasting = ['done', 'failed', state].map((each) => `#run[data-state=${each}]`).join();
+        const panel = await page.waitForSelector(lasting);
+        assert.equal(await panel.getAttribute('data-state'), state);
+      },
       /** Presses a button by its text. */
       press: (text) => page.getByRole('button', {name: text, exact: true}).click(),
       /** Number or text that the page shows. */
