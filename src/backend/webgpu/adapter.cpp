@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters: what they are, what they can do, and which of them `auto` may take.
+// Adapters: their properties and capabilities, and which of them `auto` can choose.
 #include "backend/webgpu/adapter.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ bool names_one_of(const std::string& name, std::initializer_list<const char*> wo
                      [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
-// A browser calls it "google swiftshader".
+// Browsers write "google swiftshader".
 bool is_swiftshader(const std::string& name) {
   return names_one_of(name, {"SwiftShader", "swiftshader"});
 }
@@ -47,7 +47,7 @@ bool names_software(const std::string& name) {
   return is_swiftshader(name) || names_one_of(name, {"llvmpipe", "lavapipe", "Basic Render"});
 }
 
-// Fills in kind, usable and why.
+// Sets kind, usable and why, and the flags of software devices.
 void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo& info) {
   switch (raw.adapterType) {
     case WGPUAdapterType_DiscreteGPU: info.kind = "discrete"; break;
@@ -56,8 +56,8 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
     default: info.kind = "unknown"; break;
   }
   info.device.software = info.kind == "cpu" || names_software(info.device.name);
-  // SwiftShader switches between the threads of a workgroup at each barrier; llvmpipe does not. It
-  // computes for pages without a GPU. Natively only tests use it, of the kernels that GPUs get.
+  // SwiftShader switches between the threads of a workgroup at each barrier; llvmpipe does not.
+  // SwiftShader serves pages without a GPU. Natively, only tests use it, with the kernels for GPUs.
   info.device.slow_barriers =
       raw.backendType == WGPUBackendType_WebGPU && is_swiftshader(info.device.name);
   const bool known_backend =
@@ -74,8 +74,9 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
   }
 }
 
-// How many threads a subgroup has at least; 0: not known. wgpu-native does not say: it follows from
-// the vendor. SwiftShader's have four, but it takes minutes and gigabytes to compile exchanges.
+// Returns the minimum subgroup size, or 0 if unknown. wgpu-native does not report it, so it is
+// derived from the vendor. SwiftShader has subgroups of four, but takes minutes and gigabytes to
+// compile shuffles.
 int least_subgroup(const WGPUAdapterInfo& raw) {
   if (raw.subgroupMinSize > 0) return static_cast<int>(raw.subgroupMinSize);
   switch (raw.vendorID) {
@@ -83,7 +84,7 @@ int least_subgroup(const WGPUAdapterInfo& raw) {
     case 0x1002: return 32;  // AMD
     case 0x106b: return 32;  // Apple
     case 0x8086: return 8;   // Intel
-    case 0x10005: return 8;  // llvmpipe, with vectors of 256 bits
+    case 0x10005: return 8;  // llvmpipe with 256-bit vectors
     default: return 0;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The adapters that a library offers, best first, and what each can do.
+// The adapters of a library, best first, and their capabilities.
 #pragma once
 
 #include <chrono>
@@ -15,31 +15,32 @@ struct Adapter {
   Handle<WGPUAdapter> handle;
   AdapterInfo info;
   bool timestamps = false;
-  int subgroup = 0;        // threads of one; 0: not always the same number
-  int least_subgroup = 0;  // that a subgroup has at least; 0: not known
+  int subgroup = 0;        // subgroup size; 0: not constant
+  int least_subgroup = 0;  // minimum subgroup size; 0: unknown
 };
 
-// Discrete GPUs first, software rasterisers last; otherwise in the library's order.
+// Returns discrete GPUs first and software rasterizers last, otherwise in the library's order.
 std::vector<Adapter> find_adapters(const Api& api, const WebGpuOptions& options);
 
-// The first adapter that may be used, or the one that is asked for; null where there is none.
+// Returns the adapter with index `asked_for` or, if that is negative, the first usable one. Null if
+// there is none.
 Adapter* choose_adapter(std::vector<Adapter>& adapters, int asked_for);
-// What `find` gives. A driver that is just coming up, or comes back from a reset, has no adapters
-// at first: until `good`, it is asked again after 100 and after 400 milliseconds, between which
-// `pause` waits.
+// Returns the result of `find`. A driver that is starting up, or recovering from a reset, has no
+// adapters at first. Until `good` is true, calls `find` again after 100 and then after 400
+// milliseconds, waiting with `pause`.
 std::vector<Adapter> find_patiently(const std::function<std::vector<Adapter>()>& find,
                                     const std::function<bool(std::vector<Adapter>&)>& good,
                                     const std::function<void(std::chrono::milliseconds)>& pause);
 
-// What is known of the application's device.
+// Returns what is known about the application's device.
 Adapter external_adapter(const Api& api, const ExternalDevice& external);
 
-// An empty struct that asks for the defaults.
+// Returns limits that request the defaults.
 WGPULimits default_limits();
 DeviceLimits limits_of(const WGPULimits& limits);
-// What we ask a device for: the adapter's word where more helps, the defaults elsewhere.
+// Returns the limits to request: the adapter's if larger limits help, otherwise the defaults.
 WGPULimits wanted_limits(const Api& api, WGPUAdapter adapter, bool defaults_only);
-// Features we ask for where they are offered.
+// Returns the features to request, as far as the adapter has them.
 std::vector<WGPUFeatureName> wanted_features(const Api& api, WGPUAdapter adapter);
 
 }  // namespace tensorgrad::webgpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The functions of webgpu.h that we call, found in a library at run time; and handles that release
-// themselves. The header's own declarations are never linked against.
+// The functions of webgpu.h that the backend uses, loaded at run time, and RAII handles. The
+// header's own declarations are not used.
 #pragma once
 
 #define WGPU_SKIP_DECLARATIONS
@@ -14,7 +14,7 @@
 
 namespace tensorgrad::webgpu {
 
-// X(name): wgpu<name> is looked up under the type WGPUProc<name>.
+// X(name): wgpu<name> is loaded with the type WGPUProc<name>.
 #define TENSORGRAD_WEBGPU_FUNCTIONS(X)    \
   X(AdapterAddRef)                        \
   X(AdapterGetInfo)                       \
@@ -83,20 +83,21 @@ struct Api {
 #undef TENSORGRAD_WEBGPU_FIELD
   // NOLINTEND(readability-identifier-naming)
 
-  std::string path;                // where the library was found
-  std::shared_ptr<Vendor> vendor;  // what is peculiar to this library
-  // The application's where its device is used; else one for the process, never released: GPU
-  // drivers that are unloaded and loaded again with every instance run out of thread-local storage
-  // after a few dozen. Null where there is none to be had.
+  std::string path;                // path of the library
+  std::shared_ptr<Vendor> vendor;  // differences of this library
+  // The application's instance if its device is used. Otherwise one per process, never released:
+  // GPU drivers that are unloaded and reloaded with each instance exhaust thread-local storage
+  // after a few dozen times. Null if the library cannot create one.
   WGPUInstance instance = nullptr;
 };
 
-// Loads a library, once per process and path; it stays loaded. Null where none can be had: then
-// `why` says what was looked for, and how to get one.
+// Loads a library, once per process and path; it stays loaded. Returns null if none can be loaded.
+// `why` then lists what was tried and how to get a library.
 const Api* load_api(const std::string& library, std::string& why);
 
-// A library that is loaded already, without an instance: that of this path, or where it is empty
-// the process's own (linked to), or one of the usual names. Null where there is none.
+// Returns the functions of an already loaded library, without an instance. Searches for this path
+// or, if it is empty, the process itself (linked) and then the usual names. Returns null, with the
+// reason in `why`, if none is found.
 std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& why);
 
 inline WGPUStringView view(std::string_view text) { return {text.data(), text.size()}; }
@@ -107,7 +108,8 @@ inline std::string string_of(WGPUStringView text) {
   return {text.data, text.length};
 }
 
-// The process is about to end, and GPU drivers with it: objects that are left are left alone.
+// True if the process is about to exit, and GPU drivers with it, or is a forked child. Handles then
+// release nothing.
 inline std::atomic<bool> process_ends{false};
 
 // Owns one reference to a WebGPU object.

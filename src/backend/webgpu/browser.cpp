@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// WebGPU in a browser, in place of loader.cpp and vendor.cpp: the functions of webgpu.h that we
-// call, over navigator.gpu. Structs are taken apart here, so that browser.js sees only numbers.
+// WebGPU in a browser; replaces loader.cpp and vendor.cpp. Implements the used functions of
+// webgpu.h with navigator.gpu. Unpacks structs, so that browser.js only receives numbers.
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -19,13 +19,13 @@ namespace {
 
 using Receiver = std::function<void(const TgEvent&)>;
 
-// Who waits for the events of an id: for one event, or for as many as come.
+// Callbacks by event id. Each receives one event or all events of its id.
 class Receivers {
  public:
   int once(Receiver receiver) { return add(std::move(receiver), true); }
   int always(Receiver receiver) { return add(std::move(receiver), false); }
 
-  // Hands out the events that are there. False if there was none.
+  // Delivers all pending events. Returns false if there were none.
   bool take_events() {
     bool any = false;
     TgEvent event = {};
@@ -134,7 +134,7 @@ WGPUStatus get_limits(int object, WGPULimits* out) {
   return WGPUStatus_Success;
 }
 
-// -1 for the default.
+// Returns the limits to request; -1 means the default.
 std::array<double, kLimits> wanted_values(const WGPULimits* wanted) {
   std::array<double, kLimits> values;
   values.fill(-1);
@@ -182,7 +182,7 @@ WGPUStatus adapter_info(WGPUAdapter adapter, WGPUAdapterInfo* out) {
   out->description = {info.texts[3], WGPU_STRLEN};
   out->backendType = WGPUBackendType_WebGPU;
   out->adapterType = info.software != 0 ? WGPUAdapterType_CPU : WGPUAdapterType_Unknown;
-  // SwiftShader takes minutes to compile exchanges between the threads of a subgroup.
+  // SwiftShader takes minutes to compile subgroup shuffles.
   if (info.software == 0) {
     out->subgroupMinSize = static_cast<std::uint32_t>(info.least_subgroup);
     out->subgroupMaxSize = static_cast<std::uint32_t>(info.most_subgroup);
@@ -268,7 +268,7 @@ void fill_devices(Api& api) {
   };
 }
 
-// Copies of what buffers hold that are mapped, by the buffer's number.
+// Returns the copies of mapped buffers' contents, by buffer number.
 std::map<int, std::vector<std::byte>>& mapped() {
   static auto& all = *new std::map<int, std::vector<std::byte>>;
   return all;

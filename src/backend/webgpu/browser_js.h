@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The functions that browser.js has for browser.cpp. Objects of WebGPU are numbers above 0; sizes
-// and offsets are doubles, as JavaScript has them. What takes an `id` posts one event under it.
+// The functions of browser.js that browser.cpp calls. WebGPU objects are numbers above 0. Sizes and
+// offsets are doubles, as in JavaScript. Functions that take an `id` post one event with that id.
 #pragma once
 
 extern "C" {
@@ -9,27 +9,27 @@ extern "C" {
 enum {
   kTgEventDone = 0,
   kTgEventFailed = 1,
-  kTgEventDestroyed = 2,  // under `lost`: the device was destroyed on purpose
-  kTgEventDropped = 3     // the device was released meanwhile: nobody is to hear of it
+  kTgEventDestroyed = 2,  // for id `lost`: the device was destroyed deliberately
+  kTgEventDropped = 3     // the device was released meanwhile; the event must not be delivered
 };
 
 struct TgEvent {
   int id;
   int kind;
-  int object;     // that was made, or 0
-  char* message;  // null, or for the receiver to free
+  int object;     // the created object, or 0
+  char* message;  // null, or to be freed by the receiver
 };
 
 struct TgAdapterInfo {
-  char* texts[4];  // vendor, architecture, device, description; for the receiver to free
+  char* texts[4];  // vendor, architecture, device, description; to be freed by the receiver
   int software;
   int least_subgroup, most_subgroup;
 };
 
-// False if there is none.
+// Returns false if there is no event.
 bool tg_js_next_event(TgEvent* out);
-// Suspends the caller until there is an event, or for that long if `milliseconds` is not negative.
-// The only function that does.
+// Suspends the caller until there is an event, or at most for `milliseconds` unless negative. The
+// only function that suspends.
 void tg_js_sleep(double milliseconds);
 
 bool tg_js_has_webgpu();
@@ -37,11 +37,12 @@ void tg_js_add_ref(int object);
 void tg_js_release(int object);
 void tg_js_request_adapter(int id);
 void tg_js_adapter_info(int adapter, TgAdapterInfo* out);
-// Of an adapter or a device: one double for each name in browser.js, -1 if it has no such limit.
+// Writes the limits of an adapter or a device: one double per name in browser.js, -1 if the object
+// has no such limit.
 void tg_js_limits(int object, double* out);
 bool tg_js_has_feature(int object, const char* name);
-// `features`: separated by commas. `limits`: as tg_js_limits(), -1 for the default. Events come
-// under `lost` and `error` whenever these happen.
+// `features` is separated by commas. `limits` is as in tg_js_limits(), with -1 for the default.
+// Posts an event with id `lost` or `error` whenever the device is lost or has an error.
 void tg_js_request_device(int adapter, const char* features, const double* limits, int id, int lost,
                           int error);
 int tg_js_queue(int device);
@@ -55,12 +56,14 @@ void tg_js_read_mapped(int buffer, double offset, double size, void* out);
 void tg_js_unmap(int buffer);
 
 int tg_js_create_module(int device, const char* code, int size, const char* label, int label_size);
-// Three numbers for each entry: 0 for uniform, 1 for storage, 2 for read-only storage; whether the
-// offset is dynamic; the least size of the binding.
+// An entry has three numbers:
+// - the buffer type: 0 for uniform, 1 for storage, 2 for read-only storage
+// - whether the offset is dynamic
+// - the minimum size of the binding
 int tg_js_create_group_layout(int device, const int* entries, int count, const char* label,
                               int label_size);
 int tg_js_create_pipeline_layout(int device, const int* layouts, int count);
-// Three numbers for each entry: buffer, offset, size.
+// An entry has three numbers: buffer, offset, size.
 int tg_js_create_group(int device, int layout, const double* entries, int count, const char* label,
                        int label_size);
 int tg_js_create_pipeline(int device, int layout, int module, const char* label, int label_size);
@@ -69,10 +72,10 @@ void tg_js_create_pipeline_async(int device, int layout, int module, const char*
 int tg_js_create_queries(int device, int count);
 
 int tg_js_create_encoder(int device);
-// `queries` is 0 for a pass that is not timed.
+// `queries` is 0 if the pass is not timed.
 int tg_js_begin_pass(int encoder, int queries, int begin, int end);
 void tg_js_set_pipeline(int pass, int pipeline);
-// `offset` is dynamic, or negative for none.
+// `offset` is the dynamic offset, or negative if there is none.
 void tg_js_set_group(int pass, int index, int group, double offset);
 void tg_js_dispatch(int pass, int x, int y, int z);
 void tg_js_end_pass(int pass);

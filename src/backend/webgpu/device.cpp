@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The device's making and unmaking, its buffers, and what its callbacks reported.
+// Opening and closing the device, its buffers, and the errors that its callbacks report.
 #include "backend/webgpu/device.h"
 
 #include <array>
@@ -37,8 +37,8 @@ void note_lost(WGPUDevice const*, WGPUDeviceLostReason reason, WGPUStringView me
   }
 }
 
-// Libraries report what is asked of a lost device as validation errors, often before they report
-// the loss. wgpu-native: "Parent device is lost"; Dawn: "[Device] is lost".
+// Libraries report calls on a lost device as validation errors, often before they report the loss.
+// wgpu-native: "Parent device is lost"; Dawn: "[Device] is lost".
 bool is_loss(std::string_view message) {
   return message.find("evice is lost") != message.npos ||
          message.find("evice] is lost") != message.npos ||
@@ -72,7 +72,7 @@ void take_scope(WGPUPopErrorScopeStatus, WGPUErrorType type, WGPUStringView mess
   out->done = true;
 }
 
-// wgpu-native has no scopes for internal errors: these come as uncaptured ones.
+// wgpu-native has no error scopes for internal errors; these are reported as uncaptured errors.
 constexpr std::array<WGPUErrorFilter, 2> kFilters = {WGPUErrorFilter_Validation,
                                                      WGPUErrorFilter_OutOfMemory};
 
@@ -116,18 +116,19 @@ void WebGpuDevice::open(const WebGpuOptions& options) {
   }
   if (!options.tuning_cache.empty())
     tuning_ = std::make_unique<io::TuningFile>(options.tuning_cache);
-  // By now the driver is loaded, so this comes before all that it does at the end itself; a device
-  // in a static object may come after.
+  // Registered after the driver is loaded, so it runs before the driver's own exit handlers. A
+  // device in a static object may be destroyed after it.
   static const int noted = std::atexit([] { process_ends = true; });
   static_cast<void>(noted);
 }
 
 WebGpuDevice::~WebGpuDevice() {
   if (process_ends) return;
-  // Callbacks may still come while the device goes; what they point to is freed after it.
+  // Callbacks may run while the device is released, so the objects they point to are freed after
+  // it.
   try {
     wait_for(last_ticket_);
-  } catch (const Error&) {  // nobody is left to hear of it
+  } catch (const Error&) {  // errors are ignored in the destructor
   }
   buffers_.clear();
   staging_.clear();
@@ -301,7 +302,7 @@ BufferHandle WebGpuDevice::add(Buffer made) {
 }
 
 void WebGpuDevice::free(BufferHandle handle) {
-  if (forked()) return;  // called by destructors
+  if (forked()) return;  // destructors call this
   const std::lock_guard lock(mutex_);
   buffer(handle) = Buffer();
   free_handles_.push_back(handle);
@@ -316,7 +317,8 @@ WebGpuDevice::Buffer& WebGpuDevice::buffer(BufferHandle handle) {
 void WebGpuDevice::lose() {
   const std::lock_guard lock(mutex_);
   api_.DeviceDestroy(device_.get());
-  // wgpu-native calls back only when all work is done, and by then every buffer is gone.
+  // wgpu-native invokes the callback only after all work is done, when every buffer is already
+  // gone.
   note_lost(nullptr, WGPUDeviceLostReason_Destroyed, {}, faults_.get(), nullptr);
 }
 

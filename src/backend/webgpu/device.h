@@ -26,52 +26,53 @@
 
 namespace tensorgrad::webgpu {
 
-// Rows of the ring of hyper rows, and how many of them one submit may take: with kMaxRuns submits
-// in flight, no row is written that an unfinished step still reads.
+// Number of rows in the ring buffer of run-time scalars, and the maximum per submit. With kMaxRuns
+// submits in flight, no row that an unfinished step still reads is overwritten.
 inline constexpr std::int64_t kRingRows = 1024;
 inline constexpr std::int64_t kRowsPerSubmit = 256;
-// Encoding costs the host about what a small kernel costs the GPU. So that both work at the same
-// time, the first submit of many steps, or of a long one, is small, and each later one is as large
-// as all before it.
+// Encoding a dispatch costs the host about as much as a small kernel costs the GPU. To overlap
+// both, the first submit of many steps, or of a long one, is small. Each later one is as large as
+// all previous ones together.
 inline constexpr std::int64_t kFirstDispatches = 64;
 inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
-// Where the driver can be called by several threads, a submit of more than these goes to so many.
+// Dispatches of a submit per encoder thread, for up to kMostEncoders threads, if the driver is
+// thread-safe.
 inline constexpr std::size_t kDispatchesPerEncoder = 64;
 inline constexpr std::size_t kMostEncoders = 4;
 inline constexpr std::size_t kMaxRuns = 3;      // run submits in flight
-inline constexpr std::size_t kMaxFlights = 64;  // submits in flight, downloads included
+inline constexpr std::size_t kMaxFlights = 64;  // submits in flight, including downloads
 inline constexpr std::int64_t kHyperRowBytes = sizeof(HyperRow);
 static_assert(kHyperRowBytes == 256, "the offset alignment of uniform buffers");
 static_assert(kRowsPerSubmit * (static_cast<std::int64_t>(kMaxRuns) + 1) <= kRingRows);
 
-// What went wrong since it was last looked at. Callbacks fill it in, from any thread.
+// Errors reported since the last check. Callbacks fill it from any thread.
 struct Faults {
   std::mutex mutex;
   bool lost = false;
   std::string lost_message;
-  std::string error;  // the first uncaptured one
+  std::string error;  // the first uncaptured error
 };
 
-// A submit whose end is awaited. The driver holds a pointer to it until its callback has run.
+// A submit in flight. The driver holds a pointer to it until its callback has run.
 struct Flight {
   Ticket ticket = 0;
   std::uint64_t mark = 0;  // for Vendor::wait
   std::atomic<bool> done{false};
   std::atomic<bool> failed{false};
   bool is_run = false;
-  Handle<WGPUBuffer> staging;  // downloads: mapped once done
+  Handle<WGPUBuffer> staging;  // downloads: mapped when done
   std::int64_t staging_bytes = 0;
   std::span<std::byte> out;
 };
 
-// A kernel that was compiled; launches with equal text share one.
+// A compiled kernel. Launches with equal text share one.
 struct Pipeline {
   Handle<WGPUComputePipeline> handle;
-  WGPUBindGroupLayout layout = nullptr;  // these two are the device's
+  WGPUBindGroupLayout layout = nullptr;  // these two are owned by the device
   WGPUPipelineLayout whole = nullptr;
 };
 
-// Adds the time that it lives, in microseconds.
+// Adds its lifetime, in microseconds, to `sum`.
 class Stopwatch {
  public:
   explicit Stopwatch(double& sum) : sum_(sum) {}
@@ -89,7 +90,7 @@ class WebGpuExecutable;
 struct Step;
 struct Candidate;
 
-// One kernel that is to be made, and who is to blame for it.
+// A kernel to be compiled, with the name and location for error messages.
 struct Kernel {
   std::string name;
   SourceLocation location;
@@ -99,7 +100,7 @@ struct Kernel {
 class WebGpuDevice final : public Device {
  public:
   WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options);
-  // On the application's device, whose adapter this is.
+  // Opens the application's device. `adapter` describes it.
   WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter, const ExternalDevice& external,
                const WebGpuOptions& options);
   WebGpuDevice(const WebGpuDevice&) = delete;
@@ -123,20 +124,20 @@ class WebGpuDevice final : public Device {
   std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override;
   [[nodiscard]] HostTimes host_times() const override;
 
-  // For tests: the device goes away, as if the driver had failed.
+  // For tests: destroys the device, as if the driver had failed.
   void lose();
-  // For tests: compiles this text instead of the next launch's.
+  // For tests: compiles `wgsl` in place of the next kernel.
   void replace_next_kernel(std::string wgsl) { replacement_ = std::move(wgsl); }
-  // For tests and tuning: forms of kernels that size alone would not choose.
+  // For tests and tuning: forces kernel variants that the sizes would not select.
   void force_kernels(const WgslOptions& options) { forced_ = options; }
   [[nodiscard]] WgslOptions kernel_options() const;
-  // For tests: the most threads that encode a long run, at most kMostEncoders, and how many encoded
-  // the last one.
+  // For tests: sets the maximum number of threads that encode a long run, at most kMostEncoders.
+  // encoded_by() returns how many encoded the last run.
   void force_encoders(std::size_t threads) { encoders_ = threads; }
   [[nodiscard]] std::size_t encoded_by() const { return encoded_by_; }
-  // For tests: kernels are timed by the host, as where the device has no timestamps.
+  // For tests: times kernels by the host clock, as on devices without timestamps.
   void force_host_clock() { timestamps_ = false; }
-  // For tests: contractions that were timed for the tuning cache.
+  // For tests: returns how many contractions were timed for the tuning cache.
   [[nodiscard]] int timed_contractions() const { return timed_contractions_; }
 
  private:
@@ -148,7 +149,7 @@ class WebGpuDevice final : public Device {
 
   // device.cpp
   void request_device(const WebGpuOptions& options);
-  void open(const WebGpuOptions& options);  // what both constructors end with
+  void open(const WebGpuOptions& options);  // the common part of both constructors
   void make_ring();
   BufferHandle add(Buffer buffer);
   Handle<WGPUBuffer> create_buffer(std::int64_t bytes, WGPUBufferUsage usage,
@@ -157,11 +158,11 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] bool lost();
   [[noreturn]] void throw_lost();
   void throw_faults();
-  // Throws if the device is lost, even if the library has not said so. Before each call in which
-  // wgpu-native would abort the process.
+  // Throws if the device is lost, even if the library has not reported it yet. Must precede each
+  // call in which wgpu-native would abort the process.
   void expect_alive();
   void begin_scope();
-  // The first error since begin_scope(), or empty. Throws if the device is lost.
+  // Returns the first error since begin_scope(), or an empty string. Throws if the device is lost.
   std::string end_scope();
 
   // queue.cpp
@@ -205,14 +206,16 @@ class WebGpuDevice final : public Device {
   double time_runs(const Step& step, std::uint32_t row, int count);
 
   // units.cpp
-  // What such a kernel leaves in its buffer of so many bytes; empty where it is refused.
+  // Runs a kernel on a buffer of `bytes` bytes. Returns its contents, or nothing if the kernel is
+  // rejected.
   std::vector<std::byte> try_kernel(const std::string& name, const std::string& text,
                                     std::size_t bytes);
-  // Whether what is stored as f16 is rounded to nearest, ties to even, and to infinity.
+  // True if f16 stores round to nearest, ties to even, and overflow to infinity.
   bool rounds_as_f16();
-  // Those that the device takes a kernel for.
+  // Returns the first subgroup matrix shape that the driver accepts a kernel for.
   MatrixUnits find_units();
-  // Whose threads, numbered as kernels number them, are seen to exchange values.
+  // Returns the subgroup size if a trial shows that threads with consecutive indices form a
+  // subgroup.
   Subgroups find_subgroups();
 
   // run.cpp
@@ -240,32 +243,32 @@ class WebGpuDevice final : public Device {
   void check_unrun(WebGpuExecutable& executable);
   void run_limited(WebGpuExecutable& executable, const HyperRow& row);
 
-  const std::unique_ptr<const Api> own_api_;  // where the device is the application's
+  const std::unique_ptr<const Api> own_api_;  // if the device is the application's
   const Api& api_;
   const std::atomic<bool>* externally_lost_ = nullptr;
   std::unique_ptr<Faults> faults_ = std::make_unique<Faults>();
   mutable DeviceMutex mutex_;
   DeviceInfo info_;
   bool checked_ = false, timestamps_ = false;
-  double submit_seconds_ = 0;  // that a submit may take; 0: any
+  double submit_seconds_ = 0;  // maximum duration of a submit; 0: unlimited
   std::string replacement_;
   WgslOptions forced_;
   std::size_t encoders_ =
       std::min<std::size_t>(kMostEncoders, static_cast<std::size_t>(usable_cores()));
-  Crew crew_;  // of those
+  Crew crew_;  // the encoder threads
   std::size_t encoded_by_ = 0;
   MatrixUnits units_;
-  std::optional<Subgroups> subgroups_;      // looked for when a kernel comes that could use them
+  std::optional<Subgroups> subgroups_;      // unset until a kernel could use them
   std::unique_ptr<io::TuningFile> tuning_;  // null: none
   int timed_contractions_ = 0;
   HostTimes host_;
 
-  // In the order of their making; released in reverse.
+  // In order of creation; released in reverse.
   Handle<WGPUInstance> instance_;  // the application's
   Adapter adapter_;
   Handle<WGPUDevice> device_;
   Handle<WGPUQueue> queue_;
-  std::map<std::string, Handle<WGPUBindGroupLayout>> layouts_;  // by "r", "w" per binding; "h"
+  std::map<std::string, Handle<WGPUBindGroupLayout>> layouts_;  // key: "r" or "w" per binding; "h"
   std::map<std::string, Handle<WGPUPipelineLayout>> pipeline_layouts_;
   std::unordered_map<std::string, std::weak_ptr<Pipeline>> pipelines_;  // by body
   Handle<WGPUBuffer> ring_;
@@ -273,23 +276,23 @@ class WebGpuDevice final : public Device {
   std::int64_t ring_next_ = 0;
   std::vector<Buffer> buffers_;  // handle - 1
   std::vector<BufferHandle> free_handles_;
-  std::vector<std::pair<std::int64_t, Handle<WGPUBuffer>>> staging_;  // not in use, with sizes
-  // Oldest first. After a loss they stay: nobody knows whether their callbacks will still run.
+  std::vector<std::pair<std::int64_t, Handle<WGPUBuffer>>> staging_;  // unused; with sizes
+  // Oldest first. They remain after a loss, since their callbacks may or may not still run.
   std::list<Flight> flights_;
-  std::list<Flight> landed_;  // to be used again
+  std::list<Flight> landed_;  // for reuse
   Ticket last_ticket_ = 0, finished_ = 0;
 };
 
 struct Step {
   std::string name;
   SourceLocation location;
-  std::size_t launches = 1;  // of the program, that it runs
+  std::size_t launches = 1;  // number of the program's launches in this step
   std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;
   Handle<WGPUBindGroup> group;
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_hyper = false;
-  int timed_runs = 1;                     // in a pass of profile()
+  int timed_runs = 1;                     // dispatches per pass of profile()
   std::chrono::duration<double> took{0};  // see limited.cpp
 };
 
@@ -298,7 +301,7 @@ class WebGpuExecutable final : public Executable {
   explicit WebGpuExecutable(DeviceMutex& device_mutex) : mutex_(device_mutex) {}
   WebGpuExecutable(const WebGpuExecutable&) = delete;
   WebGpuExecutable& operator=(const WebGpuExecutable&) = delete;
-  // Dawn's objects of one device must not be released while another thread uses it.
+  // Dawn does not allow objects of a device to be released while another thread uses the device.
   ~WebGpuExecutable() override {
     if (forked()) return;
     const std::lock_guard lock(mutex_);
@@ -308,7 +311,7 @@ class WebGpuExecutable final : public Executable {
   const Program* program = nullptr;
   std::vector<Step> steps;
   bool uses_hyper = false;
-  bool validated = false;  // has run once without an error
+  bool validated = false;  // ran once without an error
   int limited_runs = 0;
 
  private:

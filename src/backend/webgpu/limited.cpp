@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs in pieces: submits that take no longer than others will wait, and launches for a given time.
-// Both go by what each kernel took when it was last timed, from its submit to its end.
+// Splits runs by time: into submits of a maximum duration, and into calls with a time budget. Both
+// use the last measured time of each kernel, from submit to completion.
 #include <algorithm>
 #include <chrono>
 
@@ -12,11 +12,11 @@ namespace {
 using HostClock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr int kRunsPerTiming = 256;  // clocks change, and who else uses the GPU
+constexpr int kRunsPerTiming = 256;  // retime: GPU clocks and the load from other processes change
 
 }  // namespace
 
-// The step's kernels from `at` on, as one submit, without waiting.
+// Submits `count` kernels of the step, starting at `at`, in one submit. Does not wait.
 void WebGpuDevice::submit_steps(const WebGpuExecutable& executable, std::size_t at,
                                 std::size_t count, std::uint32_t row, bool is_run) {
   while (flights_.size() >= kMaxFlights) wait_oldest();
@@ -26,7 +26,7 @@ void WebGpuDevice::submit_steps(const WebGpuExecutable& executable, std::size_t 
   watch(submit({&commands, 1}, is_run));
 }
 
-// One kernel, by the clock.
+// Runs one kernel and records its time on the host clock.
 void WebGpuDevice::run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row) {
   const HostClock::time_point start = HostClock::now();
   submit_steps(executable, at, 1, row, true);
@@ -34,7 +34,7 @@ void WebGpuDevice::run_timed(WebGpuExecutable& executable, std::size_t at, std::
   executable.steps[at].took = HostClock::now() - start;
 }
 
-// How many kernels from `at` on take no longer than that together; at least one.
+// Returns how many kernels from `at` on fit into `seconds`; at least one.
 std::size_t WebGpuDevice::count_fitting(const WebGpuExecutable& executable, std::size_t at,
                                         double seconds) {
   Seconds sum{0};
@@ -46,7 +46,7 @@ std::size_t WebGpuDevice::count_fitting(const WebGpuExecutable& executable, std:
   return std::max<std::size_t>(end - at, 1);
 }
 
-// The driver's checks of a program that has not run yet.
+// Lets the driver validate a program that has not run yet.
 void WebGpuDevice::check_unrun(WebGpuExecutable& executable) {
   if (executable.validated) return;
   begin_scope();
@@ -58,7 +58,7 @@ void WebGpuDevice::check_unrun(WebGpuExecutable& executable) {
 void WebGpuDevice::run_limited(WebGpuExecutable& executable, const HyperRow& row) {
   check_unrun(executable);
   const bool timed = executable.limited_runs++ % kRunsPerTiming == 0;
-  if (timed) wait_for(last_ticket_);  // what takes time now is this run's
+  if (timed) wait_for(last_ticket_);  // excludes previous work from the timing
   while (runs_in_flight() >= kMaxRuns) wait_oldest();
   const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
   const std::size_t all = executable.steps.size();
@@ -89,7 +89,8 @@ std::size_t WebGpuDevice::run_some(Executable& any, const HyperRow& row, std::si
   while (at < executable.steps.size()) {
     const double left = (budget - Seconds(HostClock::now() - start)).count();
     const bool known = executable.steps[at].took.count() > 0;
-    // A first kernel always runs; then what is not known yet does if there is time left.
+    // The first kernel always runs. Further ones run if their known time fits, or, if it is
+    // unknown, while any time is left.
     if (launch > first && (left <= 0 || executable.steps[at].took.count() > left)) break;
     if (known) {
       const std::size_t count = count_fitting(executable, at, std::min(left, most));

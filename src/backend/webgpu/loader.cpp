@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Finds and opens a WebGPU library: a given path alone; else TENSORGRAD_WEBGPU_LIB alone; else
-// beside the executable, in ../lib/tensorgrad, where it was installed or built, and by plain name.
+// Finds and opens a WebGPU library. If a path is given, tries only that. Otherwise, if
+// TENSORGRAD_WEBGPU_LIB is set, tries only that. Otherwise tries the folder of the executable,
+// ../lib/tensorgrad, the install and build paths, and the plain names.
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -38,7 +39,7 @@ constexpr const char* kNames[] = {"libwgpu_native-release.so", "libwgpu_native.s
                                   "libwebgpu_dawn.so"};
 #endif
 
-// One that is loaded already: of this path or name, or without one what the process is linked to.
+// Returns an already loaded library with this path or name, or, without one, the process itself.
 void* loaded_library(const char* path) {
 #ifdef _WIN32
   return GetModuleHandleA(path);
@@ -48,7 +49,7 @@ void* loaded_library(const char* path) {
 }
 
 void* open_library(const std::string& path, std::string& error) {
-  occupy_standard_streams();  // drivers open files, such as caches of shaders
+  occupy_standard_streams();  // drivers open files, such as shader caches
 #ifdef _WIN32
   void* library = LoadLibraryA(path.c_str());
   if (library == nullptr) error = "error " + std::to_string(GetLastError());
@@ -110,7 +111,7 @@ std::vector<std::string> candidates(const std::string& library) {
   return paths;
 }
 
-// All of the table, or nothing: `missing` names the first function that is not there.
+// Fills the whole table. On failure returns false, and `missing` is the first missing function.
 bool fill(Api& api, void* library, std::string& missing) {
 #define TENSORGRAD_WEBGPU_FIND(name)                                               \
   api.name = reinterpret_cast<WGPUProc##name>(find_symbol(library, "wgpu" #name)); \
@@ -120,7 +121,7 @@ bool fill(Api& api, void* library, std::string& missing) {
   return missing.empty();
 }
 
-// The table of what is loaded; null where something is missing.
+// Returns the function table of a loaded library, or null if a function is missing.
 std::unique_ptr<Api> table_of(void* library, const std::string& path, std::string& error) {
   auto api = std::make_unique<Api>();
   std::string missing;
@@ -184,7 +185,7 @@ const Api* load_api(const std::string& library, std::string& why) {
   for (const std::string& path : candidates(library)) {
     std::string error;
     if (const Api* api = try_load(path, error)) return api;
-    // The loader's text usually begins with the path.
+    // The dynamic loader's message usually begins with the path.
     const bool named = error.find(path) != std::string::npos;
     tried += "\n    " + (named ? error : path + ": " + error);
   }

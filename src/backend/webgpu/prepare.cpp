@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs made ready: kernels compiled once per text, bind groups made once per launch.
+// Prepares programs: compiles one kernel per distinct text and creates one bind group per launch.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -35,7 +35,7 @@ WGPUComputePipelineDescriptor describe(const Kernel& kernel, WGPUShaderModule mo
   return descriptor;
 }
 
-// 'r' or 'w' per binding: what the layout depends on.
+// Returns 'r' or 'w' per binding, which determines the layout.
 std::string modes_of(const Dispatch& dispatch) {
   std::string modes;
   for (const Binding& binding : dispatch.bindings) {
@@ -55,7 +55,7 @@ WGPUBindGroupLayout WebGpuDevice::layout(const std::string& modes) {
     entry = {};
     entry.binding = static_cast<std::uint32_t>(i);
     entry.visibility = WGPUShaderStage_Compute;
-    // What every shader's array may have for an element: the driver then has nothing to check per
+    // At least the element size of any shader's array, so the driver need not check it at each
     // dispatch.
     entry.buffer.minBindingSize = kLeastBinding;
     entry.buffer.type =
@@ -123,7 +123,7 @@ void WebGpuDevice::make_by_threads(const Work& work) {
   });
 }
 
-// By threads of the library's own.
+// Lets the library compile on its own threads.
 void WebGpuDevice::make_in_background(const Work& work) {
   struct Waiting {
     const Api& api;
@@ -166,9 +166,9 @@ std::shared_ptr<Pipeline> WebGpuDevice::compile(const Kernel& kernel) {
   return made;
 }
 
-// Compiles what is not known yet, several at a time, and gives it, to be kept until it is in use.
-// Scopes belong to the device, not to a thread, so an error here is nobody's: then all is left as
-// it was, and compile() will meet the error again by itself.
+// Compiles the kernels that are not cached, several at a time. Returns them; the caller keeps them
+// until they are in use. Error scopes belong to the device, not to a thread, so an error cannot be
+// attributed to a kernel. In that case nothing is cached, and compile() reproduces the error.
 std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::compile_together(
     const std::vector<Kernel>& kernels) {
   std::map<std::string_view, const Kernel*> fresh;  // by body: the first with it
@@ -213,7 +213,7 @@ Handle<WGPUBindGroup> WebGpuDevice::bind(const Step& step, std::span<const Buffe
     entries[i].binding = static_cast<std::uint32_t>(i);
     entries[i].buffer = bound.handle.get();
     entries[i].offset = static_cast<std::uint64_t>(binding.offset);
-    // Buffers are of 256 bytes or a multiple of it, and bindings begin at one.
+    // In bounds: buffer sizes are multiples of 256 bytes, and bindings begin at such multiples.
     entries[i].size =
         static_cast<std::uint64_t>(std::max(kLeastBinding, (binding.bytes + 3) / 4 * 4));
   }

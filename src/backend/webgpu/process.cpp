@@ -22,7 +22,7 @@ void watch_forks() {
 #if !defined(_WIN32) && !defined(__EMSCRIPTEN__)
   static const int watched = ::pthread_atfork(nullptr, nullptr, [] {
     is_child = true;
-    process_ends = true;  // nothing of the parent's library is released
+    process_ends = true;  // releases no object of the parent's library
   });
   static_cast<void>(watched);
 #endif

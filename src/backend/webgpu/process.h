@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A process that is forked from one with a WebGPU library has none of that library's threads:
-// every call would wait for them.
+// Detection of forked processes. A child of a process with a WebGPU library lacks that library's
+// threads, so every call would wait forever.
 #pragma once
 
 #include <mutex>
@@ -12,13 +12,13 @@ inline constexpr const char* kForkedText =
     "before "
     "the first trainer or function on webgpu, start the child with exec(), or use the device cpu";
 
-// Called when a library is loaded. From then on, forked() is true in child processes.
+// Must be called when a library is loaded. Afterwards, forked() is true in child processes.
 void watch_forks();
 bool forked();
 // Throws DeviceError if forked().
 void expect_no_fork();
 
-// The lock of a device. Throws DeviceError in a forked process.
+// A device's lock. lock() throws DeviceError in a forked process.
 class DeviceMutex {
  public:
   void lock() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ordered queue: uploads, downloads, and waiting for what was submitted. Submits finish in
-// order; a ticket is finished when its submit is, and, for a download, when the bytes are with the
-// host.
+// The ordered queue: uploads, downloads, and waiting for submitted work. Submits finish in order. A
+// ticket is finished when its submit is and, for a download, when the bytes are on the host.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -13,7 +12,7 @@
 namespace tensorgrad::webgpu {
 namespace {
 
-// Uploads beyond this are split, so that the driver's staging memory stays bounded.
+// Larger uploads are split, to bound the driver's staging memory.
 constexpr std::size_t kUploadBytes = 32 << 20;
 
 void finish_flight(Flight& flight, bool success) {
@@ -47,10 +46,10 @@ HostTimes WebGpuDevice::host_times() const {
   return host_;
 }
 
-// Submits and adds a flight; the caller asks for a callback.
+// Submits and adds a flight. The caller must request a callback for it.
 Flight& WebGpuDevice::submit(std::span<const WGPUCommandBuffer> commands, bool is_run) {
   const Stopwatch timer(host_.submitting);
-  // wgpu-native also aborts if refused commands are submitted, so their error is thrown first.
+  // An error of rejected commands must be thrown first: wgpu-native aborts if they are submitted.
   api_.vendor->poll(api_, device_.get());
   expect_alive();
   if (landed_.empty()) landed_.emplace_back();
@@ -85,11 +84,11 @@ void WebGpuDevice::map(Flight& flight, std::int64_t bytes) {
                       info);
 }
 
-// Copies a finished download to the host and keeps the staging buffer for the next.
+// Copies a finished download to the host and keeps the staging buffer for reuse.
 void WebGpuDevice::deliver(Flight& flight) {
   if (!flight.staging || flight.failed) return;
   const std::size_t bytes = flight.out.size();
-  if (bytes > 0) {  // else nobody waits for it any more
+  if (bytes > 0) {  // else wait() threw, and the caller's memory may be gone
     expect_alive();
     const void* mapped = api_.BufferGetConstMappedRange(flight.staging.get(), 0, bytes);
     if (mapped == nullptr) drop();
@@ -99,7 +98,8 @@ void WebGpuDevice::deliver(Flight& flight) {
   staging_.emplace_back(flight.staging_bytes, std::move(flight.staging));
 }
 
-// What follows depends on the work that was dropped: it is a loss, which drivers may report later.
+// Treats dropped work as a device loss, since later work depends on it. The driver may report the
+// loss only later.
 void WebGpuDevice::drop() {
   {
     const std::lock_guard lock(faults_->mutex);
@@ -109,9 +109,9 @@ void WebGpuDevice::drop() {
   throw_lost();
 }
 
-// Takes finished flights off the queue, oldest first.
+// Removes finished flights from the queue, oldest first.
 void WebGpuDevice::settle() {
-  if (lost()) throw_lost();  // what was mapped is gone
+  if (lost()) throw_lost();  // mapped memory is gone
   while (!flights_.empty() && flights_.front().done) {
     Flight& flight = flights_.front();
     deliver(flight);
@@ -159,7 +159,7 @@ void WebGpuDevice::wait(Ticket ticket) {
     }
     throw_faults();
   } catch (...) {
-    // The caller may let go of what its downloads were to fill.
+    // The caller may free the destinations of its downloads.
     for (Flight& flight : flights_) {
       if (flight.ticket <= ticket) flight.out = {};
     }
@@ -185,7 +185,8 @@ void WebGpuDevice::upload(BufferHandle handle, std::int64_t offset,
   }
 }
 
-// A staging buffer of at least `bytes`: the smallest that fits, else a new one.
+// Returns the smallest unused staging buffer of at least `bytes` that is not much larger, or else a
+// new one.
 Handle<WGPUBuffer> WebGpuDevice::take_staging(std::int64_t bytes, std::int64_t& capacity) {
   auto best = staging_.end();
   for (auto entry = staging_.begin(); entry != staging_.end(); ++entry) {

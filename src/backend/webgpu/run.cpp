@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs: the launches of some steps in few compute passes and submits; and their timing. WebGPU
-// runs the dispatches of a pass in order, as far as they touch the same buffers.
+// Running and timing programs. Encodes the launches of several steps into few compute passes and
+// submits. WebGPU runs the dispatches of a pass in order if they access the same buffers.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -14,13 +14,13 @@
 namespace tensorgrad::webgpu {
 namespace {
 
-// A pass takes some 5 us by itself: what takes less than kShort goes several times in one, for so
-// long, where that changes nothing.
+// A pass has an overhead of about 5 us. Kernels shorter than kShortMicroseconds are dispatched
+// repeatedly in one pass, for about kTimedMicroseconds, if that does not change the result.
 constexpr double kShortMicroseconds = 60, kTimedMicroseconds = 100;
 constexpr double kMostTimedRuns = 16;
-constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set holds up to 4096
+constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set has at most 4096
 
-// Does it give the same when it runs again?
+// True if a second run yields the same result.
 bool may_run_again(const Step& step) {
   return std::none_of(step.bindings.begin(), step.bindings.end(),
                       [](const Binding& binding) { return binding.mode == BindMode::kReadWrite; });
@@ -34,7 +34,8 @@ WebGpuExecutable& own(Executable& executable) {
   return *mine;
 }
 
-// Writes rows into the ring; gives the first one's number. At most kMaxRuns - 1 runs are in flight.
+// Writes rows into the ring buffer and returns the index of the first. At most kMaxRuns - 1 runs
+// may be in flight.
 std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
   const auto count = static_cast<std::int64_t>(rows.size());
   if (ring_next_ + count > kRingRows) ring_next_ = 0;
@@ -46,7 +47,7 @@ std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
   return static_cast<std::uint32_t>(first);
 }
 
-// The same steps once for each of `count` rows, in one pass.
+// Encodes the steps once for each of `count` rows, in one pass.
 Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, bool uses_hyper,
                                                 std::uint32_t first_row, std::size_t count) {
   Handle<WGPUCommandEncoder> encoder(api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
@@ -68,7 +69,8 @@ Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, boo
   return encoder;
 }
 
-// The same, finished; by several threads where there is much of it. Gives how many there are.
+// Encodes and finishes command buffers, with several threads if there are many dispatches. Returns
+// their number.
 std::size_t WebGpuDevice::encode_together(const WebGpuExecutable& executable,
                                           std::span<const Step> steps, std::uint32_t first_row,
                                           std::size_t count, CommandBuffers& made) {
@@ -95,7 +97,7 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   while (flights_.size() >= kMaxFlights || runs_in_flight() >= kMaxRuns) wait_oldest();
   const std::uint32_t first = executable.uses_hyper ? write_rows(rows) : 0;
   std::span<const Step> steps = executable.steps;
-  // A long step that the GPU has nothing to do before: it begins while the rest is encoded.
+  // If the GPU is idle and the step is long, its beginning is submitted while the rest is encoded.
   const bool in_parts = rows.size() == 1 && executable.validated && runs_in_flight() == 0;
   for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
        part *= 2) {
@@ -108,7 +110,7 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   if (!executable.validated) begin_scope();
   CommandBuffers made;
   const std::size_t count = encode_together(executable, steps, first, rows.size(), made);
-  // Looked at before the submit, which wgpu-native does not survive with refused commands.
+  // Must precede the submit: wgpu-native aborts if rejected commands are submitted.
   if (!executable.validated) check_first_run(executable);
   std::array<WGPUCommandBuffer, kMostEncoders> commands = {};
   for (std::size_t i = 0; i < count; ++i) commands[i] = made[i].get();
@@ -116,8 +118,8 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   watch(submit(std::span(commands).first(count), true));
 }
 
-// The driver's own checks of a dispatch, caught once; afterwards nothing that they depend on
-// changes.
+// Checks for errors of the driver's validation once, at the first run. Nothing it depends on
+// changes afterwards.
 void WebGpuDevice::check_first_run(WebGpuExecutable& executable) {
   const std::string error = end_scope();
   if (error.empty()) {
@@ -125,7 +127,7 @@ void WebGpuDevice::check_first_run(WebGpuExecutable& executable) {
     return;
   }
   throw_faults();
-  // The driver names the pipeline or bind group by its label, which is the launch's name.
+  // The driver's message has the label of the pipeline or bind group, which is the launch name.
   const Step* blamed = nullptr;
   for (const Step& step : executable.steps) {
     const bool named = !step.name.empty() && error.find(step.name) != std::string::npos;
@@ -170,7 +172,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile(Executable& any, const HyperRow&
   return timings.empty() ? profile_by_clock(executable, row) : timings;
 }
 
-// Null where the device, against its word, has no timestamps.
+// Returns null if the device claims to support timestamps but does not.
 Handle<WGPUQuerySet> WebGpuDevice::make_queries(std::size_t count) {
   WGPUQuerySetDescriptor descriptor = {};
   descriptor.type = WGPUQueryType_Timestamp;
@@ -181,7 +183,7 @@ Handle<WGPUQuerySet> WebGpuDevice::make_queries(std::size_t count) {
   return queries;
 }
 
-// A pass of its own for one launch, which runs in it `count` times.
+// Encodes a pass that runs one launch `count` times.
 void WebGpuDevice::encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
                                 const WGPUPassTimestampWrites* writes, int count) {
   WGPUComputePassDescriptor descriptor = {};
@@ -199,7 +201,7 @@ void WebGpuDevice::encode_alone(WGPUCommandEncoder encoder, const Step& step, st
   api_.ComputePassEncoderEnd(pass.get());
 }
 
-// Submit to end of work: the submit's own time included.
+// Times each step from submit to completion, including the cost of the submit.
 std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& executable,
                                                          const HyperRow& row) {
   using Clock = std::chrono::steady_clock;
@@ -218,7 +220,8 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& execu
   return timings;
 }
 
-// One pass per launch, with a timestamp at either end. Empty where that cannot be had.
+// Times one pass per step with a timestamp at each end. Returns an empty list if timestamps are not
+// available.
 std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& executable,
                                                          const HyperRow& row) {
   const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
@@ -260,7 +263,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& execu
   return timings;
 }
 
-// Copies a buffer that is not one of the user's to the host, and waits for it.
+// Copies an internal buffer to the host and waits for it.
 void WebGpuDevice::read_back(WGPUBuffer source, std::span<std::byte> out) {
   const auto bytes = static_cast<std::int64_t>(out.size());
   std::int64_t capacity = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The tuning cache: contractions with a kernel of their own take the form that it names. Those that
-// it lacks are timed in all forms, on memory of their own, and the fastest is noted.
+// Applies the tuning cache: a contraction that is a kernel of its own uses the variant in the
+// cache. If the cache has none, all variants are timed on scratch buffers and the fastest is
+// recorded.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,9 +13,9 @@
 
 namespace tensorgrad::webgpu {
 
-// A form under trial.
+// A variant to be timed.
 struct Candidate {
-  Step step;     // named as the form
+  Step step;     // named after the variant
   int runs = 1;  // per sample
   std::vector<double> times;
 
@@ -27,13 +28,13 @@ struct Candidate {
 
 namespace {
 
-constexpr double kClearly = 0.97;  // of the default's time: less of a gain may be noise
+constexpr double kClearly = 0.97;  // of the default's time; a smaller gain may be noise
 constexpr int kRounds = 5;
-constexpr double kSampleMicroseconds = 2000;  // in runs of one pass
+constexpr double kSampleMicroseconds = 2000;  // duration of the runs in one pass
 constexpr double kMostRunsOfSample = 64;
-constexpr double kHopeless = 2;  // times the fastest's first run
+constexpr double kHopeless = 2;  // multiple of the fastest variant's first run
 
-// Buffers of the launch's sizes, which are gone with it.
+// Scratch buffers of the launch's binding sizes, freed by the destructor.
 class Scratch {
  public:
   Scratch(Device& device, const std::vector<Binding>& bindings) : device_(device) {
@@ -93,7 +94,8 @@ std::string times_of(const std::vector<Candidate>& candidates) {
   return text;
 }
 
-// Another than the default, which comes first, only where it is clearly faster.
+// Returns the fastest candidate if it is clearly faster than the default, which comes first.
+// Otherwise returns the default.
 const Candidate& choose(const std::vector<Candidate>& candidates) {
   const Candidate& best = *std::min_element(
       candidates.begin(), candidates.end(),
@@ -104,7 +106,7 @@ const Candidate& choose(const std::vector<Candidate>& candidates) {
 
 }  // namespace
 
-// Microseconds of a run, of `count` after another in one pass.
+// Returns the microseconds per run of `count` runs in one pass.
 double WebGpuDevice::time_runs(const Step& step, std::uint32_t row, int count) {
   using Clock = std::chrono::steady_clock;
   const Handle<WGPUQuerySet> queries = timestamps_ ? make_queries(2) : Handle<WGPUQuerySet>();
@@ -137,8 +139,8 @@ double WebGpuDevice::time_runs(const Step& step, std::uint32_t row, int count) {
          1000.0 / count;
 }
 
-// Each form that the driver takes, with the time of one run. Throws what the default is refused
-// for.
+// Creates the variants that the driver accepts and times one run of each. Throws if the default is
+// rejected.
 std::vector<Candidate> WebGpuDevice::make_candidates(const std::vector<Kernel>& kernels,
                                                      std::span<const BufferHandle> buffers,
                                                      std::uint32_t row) {
@@ -148,7 +150,7 @@ std::vector<Candidate> WebGpuDevice::make_candidates(const std::vector<Kernel>& 
     try {
       check_kernel(kernel);
       Candidate each{make_step(kernel, buffers), 1, {}};
-      time_runs(each.step, row, 1);  // the first of all is slower
+      time_runs(each.step, row, 1);  // warm-up
       each.times = {time_runs(each.step, row, 1)};
       candidates.push_back(std::move(each));
     } catch (const DeviceLostError&) {
@@ -160,8 +162,8 @@ std::vector<Candidate> WebGpuDevice::make_candidates(const std::vector<Kernel>& 
   return candidates;
 }
 
-// Times those again that the first run leaves a chance, by turns, so that a clock that changes
-// meets all alike.
+// Times the candidates again whose first run was not hopeless. Alternates between them, so that
+// changing clocks affect all equally.
 void WebGpuDevice::race(std::vector<Candidate>& candidates, std::uint32_t row) {
   double fastest = candidates.front().times.front();
   for (const Candidate& each : candidates) fastest = std::min(fastest, each.times.front());
@@ -179,7 +181,7 @@ void WebGpuDevice::race(std::vector<Candidate>& candidates, std::uint32_t row) {
   }
 }
 
-// Throws DeviceError where there is no memory for the trial.
+// Throws DeviceError if there is not enough memory for the trial.
 io::TuningEntry WebGpuDevice::time_forms(const Launch& launch,
                                          const std::vector<ContractionForm>& forms,
                                          std::vector<std::shared_ptr<Pipeline>>& kept) {
@@ -197,7 +199,7 @@ io::TuningEntry WebGpuDevice::time_forms(const Launch& launch,
   return {info_.name, info_.driver, "", chosen.step.name, times_of(candidates)};
 }
 
-// Gives the pipelines that it made and that will be needed.
+// Returns the compiled pipelines that will be needed, to be kept until they are in use.
 std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::tune(const Program& program,
                                                           std::vector<Dispatch>& dispatches) {
   std::vector<std::shared_ptr<Pipeline>> kept;
@@ -218,7 +220,7 @@ std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::tune(const Program& program
         tuning_->add(entry);
       } catch (const DeviceLostError&) {
         throw;
-      } catch (const DeviceError&) {  // no room for a trial: as without a cache
+      } catch (const DeviceError&) {  // not enough memory for a trial: as without a cache
         continue;
       }
     }

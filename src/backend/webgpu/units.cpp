@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What is found out by trying. Which matrices a subgroup multiplies: Dawn's properties of an
-// adapter have them under numbers that change from version to version. Which threads it has: WebGPU
-// does not promise that they are neighbours. How memory of f16 rounds: WGSL leaves it open.
+// Capabilities that are determined by trial kernels:
+// - the subgroup matrix shapes: Dawn reports them in adapter properties whose numbers change
+//   between versions
+// - whether subgroups are consecutive threads: WebGPU does not guarantee it
+// - how f16 stores round: WGSL leaves it open
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,7 +20,7 @@ namespace {
 constexpr int kTrialThreads = 256;
 constexpr std::array<MatrixUnits, 2> kKnownUnits = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
 
-// One product, through workgroup memory, whose arrays are of vectors.
+// Returns a kernel for one product. Its operands are in workgroup memory, in arrays of vectors.
 std::string trial_kernel(const MatrixUnits& units) {
   const auto array = [](const char* name, int count) {
     return "var<workgroup> " + std::string(name) + ": array<vec4<u32>, " + std::to_string(count) +
@@ -39,8 +41,8 @@ std::string trial_kernel(const MatrixUnits& units) {
          "\n  workgroupBarrier();\n  out[local] = c[local];\n}\n";
 }
 
-// Of each thread: how many of its exchanges gave it what the thread has whose number differs in
-// that bit.
+// Returns a kernel that writes, for each thread, how many shuffles returned the value of the thread
+// whose index differs in exactly that bit.
 std::string exchange_kernel(int size, const std::string& enable) {
   std::string text = enable +
                      "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n"
@@ -56,8 +58,8 @@ std::string exchange_kernel(int size, const std::string& enable) {
   return text + "  out[local] = given;\n}\n";
 }
 
-// Numbers from 2^-14 up to 2^17, which is more than f16 goes to; every fourth lies halfway between
-// two of f16. By thread; below, the same in WGSL.
+// Returns a number from 2^-14 up to 2^17, beyond the range of f16. Every fourth is halfway between
+// two f16 numbers. rounding_kernel() computes the same in WGSL.
 float number_to_round(std::uint32_t thread) {
   const std::uint32_t random = (thread * 2654435761U + 12345U) * 1664525U + 1013904223U;
   const std::uint32_t bits = (random & 0x807fffffU) | ((113U + (random >> 8U) % 31U) << 23U);
@@ -115,7 +117,7 @@ Subgroups WebGpuDevice::find_subgroups() {
     return {};
   const auto exchanges = static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(size)));
   const std::vector<std::uint32_t> right(kTrialThreads, exchanges);
-  for (const bool enabled : {true, false}) {  // wgpu-native knows no such word
+  for (const bool enabled : {true, false}) {  // wgpu-native rejects the directive
     const std::vector<std::byte> given =
         try_kernel("subgroups", exchange_kernel(size, enabled ? "enable subgroups;\n" : ""),
                    kTrialThreads * sizeof(std::uint32_t));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// wgpu-native and Dawn, behind one face. The only file that knows either's extensions.
+// Implementations of Vendor for wgpu-native and Dawn. Only this file uses their extensions.
 #include "backend/webgpu/vendor.h"
 
 #include <webgpu/wgpu.h>
@@ -101,13 +101,13 @@ class WgpuNative : public Vendor {
 
   [[nodiscard]] bool concurrent() const override { return true; }
 
-  // It has a number of its own for subgroups.
+  // wgpu-native has its own number for subgroups.
   [[nodiscard]] WGPUFeatureName number_of(const Api&, WGPUFeatureName feature) const override {
     if (feature != WGPUFeatureName_Subgroups) return feature;
     return static_cast<WGPUFeatureName>(WGPUNativeFeature_Subgroup);
   }
 
-  // A write of nothing.
+  // An empty write triggers the report.
   void report_loss(const Api& api, WGPUQueue queue, WGPUBuffer buffer) const override {
     constexpr std::uint32_t kNothing = 0;
     api.QueueWriteBuffer(queue, buffer, 0, &kNothing, 0);
@@ -137,7 +137,7 @@ class WgpuNative : public Vendor {
 
 // ---- Dawn ------------------------------------------------------------------------------------
 
-// Dawn's own header is not needed for these: one chained struct and its number.
+// One chained struct and its sType, declared here to avoid Dawn's own header.
 constexpr auto kDawnTogglesDescriptor = static_cast<WGPUSType>(0x0005000A);
 struct DawnToggles {
   WGPUChainedStruct chain;
@@ -181,7 +181,8 @@ void take_verdict(WGPUPopErrorScopeStatus, WGPUErrorType type, WGPUStringView, v
   out->done = true;
 }
 
-// Does a device of that one feature know f16 in shaders? The adapter gives no other afterwards.
+// True if a device with only this feature supports f16 in shaders. Afterwards, the adapter cannot
+// create another device.
 bool is_f16(const Api& api, WGPUAdapter adapter, WGPUFeatureName feature) {
   if (api.AdapterHasFeature(adapter, feature) == 0U) return false;
   WGPUDeviceDescriptor wanted = {};
@@ -213,7 +214,7 @@ bool is_f16(const Api& api, WGPUAdapter adapter, WGPUFeatureName feature) {
   return verdict.fine;
 }
 
-// Before webgpu.h was settled these had other numbers, with which some builds are still about.
+// The numbers of these features before webgpu.h was stable. Some builds still use them.
 struct OlderNumber {
   WGPUFeatureName feature, older;
 };
@@ -243,7 +244,7 @@ class Dawn : public Vendor {
     return api.CreateInstance(&descriptor);
   }
 
-  // There is no list to be had: one adapter per backend, then the fallback adapter.
+  // Dawn has no list of adapters, so one is requested per backend.
   std::vector<WGPUAdapter> adapters(const Api& api) const override {
     std::vector<WGPUAdapter> found;
     for (const WGPUBackendType backend :
@@ -263,7 +264,7 @@ class Dawn : public Vendor {
     return api.DeviceCreateShaderModule(device, &descriptor);
   }
 
-  // Nothing tells which numbers a build has, so it is tried.
+  // A build does not report which numbers it uses, so both are tried.
   [[nodiscard]] WGPUFeatureName number_of(const Api& api, WGPUFeatureName feature) const override {
     std::call_once(tried_, [&] {
       older_ = !is_f16(api, WGPUFeatureName_ShaderF16) && is_f16(api, kOlderF16);
@@ -274,7 +275,7 @@ class Dawn : public Vendor {
     return feature;
   }
 
-  // chromium_experimental_subgroup_matrix, of Dawn's of 2025 and 2026.
+  // chromium_experimental_subgroup_matrix in Dawn versions of 2025 and of 2026.
   [[nodiscard]] std::vector<WGPUFeatureName> matrix_features() const override {
     return {static_cast<WGPUFeatureName>(0x00050034), static_cast<WGPUFeatureName>(0x00050037)};
   }
@@ -300,10 +301,10 @@ class Dawn : public Vendor {
   static constexpr std::array<const char*, 2> kTrusted = {"disable_robustness",
                                                           "disable_workgroup_init"};
 
-  // Else timestamps are multiples of 65.5 us.
+  // If this toggle is on, timestamps are multiples of 65.5 us.
   static constexpr std::array<const char*, 1> kExact = {"timestamp_quantization"};
 
-  // Else it hides experimental features, and f16 on GPUs of NVIDIA.
+  // Without these toggles, Dawn hides experimental features, and f16 on NVIDIA GPUs.
   static constexpr std::array<const char*, 3> kOffering = {
       "allow_unsafe_apis", "use_vulkan_memory_model", "vulkan_enable_f16_on_nvidia"};
 
@@ -323,7 +324,7 @@ class Dawn : public Vendor {
     return answer.adapter;
   }
 
-  // On the first adapter that has it.
+  // True if the number means f16 on any adapter.
   [[nodiscard]] bool is_f16(const Api& api, WGPUFeatureName feature) const {
     for (WGPUAdapter each : adapters(api)) {
       const Handle adapter(api, each);
