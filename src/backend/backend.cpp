@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What devices do that have nothing to do with an application's objects.
+// Default implementations of Device members.
 #include "backend/backend.h"
 
 #include "tensorgrad/error.h"

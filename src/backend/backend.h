@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A device as the rest of the library sees it: one ordered queue of
-// uploads, runs and downloads. Every call may come from any thread;
-// calls on one device are serialised in the order they are made.
+// The device interface: one ordered queue of uploads, runs and downloads. All calls are
+// thread-safe. Calls on one device are serialized in the order they are made.
 #pragma once
 
 #include <chrono>
@@ -20,7 +19,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// As DeviceLimits::max_buffer_bytes of the null device: bindings may have any size, too.
+// DeviceLimits::max_buffer_bytes of a null device with unlimited buffers. Bindings are then
+// unlimited, too.
 inline constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
 
 struct DeviceLimits {
@@ -37,23 +37,22 @@ struct DeviceInfo {
   std::string backend;          // "cpu", "webgpu", "null"
   std::string name;             // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
   std::string driver;           // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
-  bool computes = true;         // false: the null device, whose buffers hold nothing
-  bool software = false;        // a rasteriser on the CPU
-  bool cuts_rows = false;       // shares a long row of a launch among all of its threads by itself
-  bool joins_launches = false;  // runs launches beside each other as one
+  bool computes = true;         // false: the null device, whose buffers have no contents
+  bool software = false;        // a rasterizer on the CPU
+  bool cuts_rows = false;       // splits the long rows of a launch among its threads itself
+  bool joins_launches = false;  // runs concurrent launches as one kernel
   bool slow_barriers = false;   // a barrier costs more than the arithmetic that it saves
-  bool stores_f16 = true;       // kernels may read and write elements of two bytes, which are
-                                // rounded to nearest when stored
+  bool stores_f16 = true;       // kernels may access f16 elements; stores round to nearest
   DeviceLimits limits;
   std::vector<std::string> features;
 };
 
 using BufferHandle = std::uint32_t;
 
-// A finished point of the queue. 0 is done from the start.
+// A point in the queue that can be waited for. Ticket 0 is always finished.
 using Ticket = std::uint64_t;
 
-// A program made ready for a device: pipelines and bind groups. Freed before its device.
+// A program prepared for a device: pipelines and bind groups. Must be freed before its device.
 class Executable {
  public:
   Executable() = default;
@@ -64,16 +63,16 @@ class Executable {
 
 struct LaunchTiming {
   double microseconds = 0;  // device time of one run
-  bool by_device = false;   // told by the device's own clock
-  bool beside = false;      // ran in one kernel with the launch before, which has the time of both
+  bool by_device = false;   // measured by the device's clock
+  bool beside = false;      // ran in one kernel with the previous launch, which has their time
 };
 
 class Device {
  public:
-  // Opens the same device anew after a loss, or throws DeviceError. Empty if it is not ours to
-  // open.
+  // Reopens the same device after a loss, or throws DeviceError. Empty if the device belongs to the
+  // application.
   std::function<std::shared_ptr<Device>()> reopen;
-  // What took its place after a loss.
+  // The device that replaced this one after a loss.
   std::weak_ptr<Device> successor;
 
   Device() = default;
@@ -83,85 +82,93 @@ class Device {
 
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
-  // Zero-filled. Throws DeviceError, naming `label` and the bytes, where there is no room.
+  // Returns a zero-filled buffer. Throws DeviceError with `label` and the size if there is not
+  // enough memory.
   virtual BufferHandle alloc(std::int64_t bytes, const std::string& label) = 0;
   virtual void free(BufferHandle buffer) = 0;
-  // A handle for the application's buffer, of which it keeps a reference. Throws UserError where
-  // the device has no such buffers, or this one is smaller than `bytes` or not to be used so.
+  // Returns a handle for the application's buffer and keeps a reference to it. Throws UserError if
+  // the device does not support such buffers, or if this one is smaller than `bytes` or lacks a
+  // required usage.
   virtual BufferHandle adopt(WGPUBufferImpl* buffer, std::int64_t bytes, const std::string& label);
 
-  // Copies `data` before it returns. `offset` and the size are multiples of 4.
+  // Copies `data` before returning. `offset` and the size must be multiples of 4.
   virtual void upload(BufferHandle buffer, std::int64_t offset,
                       std::span<const std::byte> data) = 0;
-  // Asks for a copy to the host. `out` holds it, and must live, until wait(ticket) has returned.
+  // Queues a copy to the host. `out` must stay valid until wait(ticket) returns; only then does it
+  // contain the data.
   virtual Ticket download(BufferHandle buffer, std::int64_t offset, std::span<std::byte> out) = 0;
 
-  // buffers[i] stands for program.buffers[i]. The program must outlive the executable.
+  // Uses buffers[i] for program.buffers[i]. The program must outlive the executable.
   virtual std::unique_ptr<Executable> prepare(const Program& program,
                                               std::span<const BufferHandle> buffers) = 0;
-  // The same executable with buffers of which number `changed` is another than before. On an
-  // exception it is as it was.
+  // Updates an executable after buffers[changed] was replaced. If it throws, the executable is
+  // unchanged.
   virtual void rebind(Executable& executable, std::span<const BufferHandle> buffers,
                       int changed) = 0;
-  // Runs the program rows.size() times, each time with its own hyper row, in one submit where the
-  // device has submits. May return before the work is done; a bounded number of runs is in flight.
+  // Runs the program rows.size() times, each time with its own run-time scalars. Uses one submit if
+  // the device has submits. May return before the work is done; the number of runs in flight is
+  // bounded.
   virtual Ticket run(Executable& executable, std::span<const HyperRow> rows) = 0;
 
-  // Runs launches of one run from number `first` on, as many as fit `budget` by what they took
-  // before, at least one, and waits for them. Returns the number of the next, or 0 after the last.
-  // By default, runs all at once.
+  // Runs launches `first`, `first` + 1, ... of one run and waits for them. Runs as many as fit into
+  // `budget`, by their previous times, but at least one. Returns the number of the next launch, or
+  // 0 after the last. By default, runs all launches.
   virtual std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
                                std::chrono::duration<double> budget);
 
   [[nodiscard]] virtual bool done(Ticket ticket) = 0;
-  // Waits for it, and throws what went wrong up to there (DeviceError, DeviceLostError).
+  // Waits for the ticket. Throws DeviceError or DeviceLostError for errors up to that point.
   virtual void wait(Ticket ticket) = 0;
 
-  // Time per launch of one run (which does take effect): for reports.
+  // Runs the program and returns the time of each launch. The run takes effect.
   virtual std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) = 0;
-  // Since it was opened.
+  // Returns the host times since the device was opened.
   [[nodiscard]] virtual HostTimes host_times() const { return {}; }
 };
 
 inline constexpr int kMostCpuThreads = 256;
 
 struct CpuOptions {
-  int threads = 0;  // at most kMostCpuThreads; 0: as many as the machine has cores for us
+  int threads = 0;  // at most kMostCpuThreads; 0: all cores available to the process
 };
-// UserError where the number of threads is out of range.
+// Throws UserError if the number of threads is out of range.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
 
-// Plans, counts and checks; computes nothing. Downloads give zeros.
+// Returns a device that checks programs against `limits` but computes nothing. Downloads return
+// zeros.
 std::unique_ptr<Device> make_null_device(const DeviceLimits& limits);
 
 struct AdapterInfo {
   DeviceInfo device;
   std::string kind;     // "discrete", "integrated", "cpu", "unknown"
-  bool usable = false;  // may be chosen by `auto`
-  std::string why;      // why it may, or may not
-  // There may be matrix units; which, an open device alone says: `features` has none.
+  bool usable = false;  // can be chosen by `auto`
+  std::string why;      // the reason for `usable`
+  // True if the adapter may have subgroup matrices. Their shapes are known only for an open device;
+  // they are not in `features` here.
   bool offers_units = false;
 };
 
 struct WebGpuOptions {
   int adapter = -1;             // index into list_webgpu_adapters(); -1: the first usable one
-  bool allow_software = false;  // let -1 take a software rasteriser
-  bool default_limits = false;  // ask for no more than the WebGPU defaults
+  bool allow_software = false;  // allow a software rasterizer if `adapter` is -1
+  bool default_limits = false;  // request only the WebGPU default limits
   bool checked = false;         // keep the driver's bounds checks
-  // Path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places.
+  // Path of wgpu-native or Dawn. If empty: TENSORGRAD_WEBGPU_LIB, then the default locations.
   std::string library;
-  std::string tuning_cache;        // path of a file; empty: none
-  double submit_milliseconds = 0;  // that a submit may take; 0: any
+  std::string tuning_cache;        // file path; empty: none
+  double submit_milliseconds = 0;  // maximum duration of a submit; 0: unlimited
 };
-// Empty where no WebGPU library can be loaded; then `why` says so.
+// Returns an empty list if no WebGPU library can be loaded or it has no adapters. `why` is then the
+// reason.
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why);
-// Throws DeviceError where there is no library or no fitting adapter.
+// Throws DeviceError if there is no library or no suitable adapter.
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options);
-// On the application's device. Throws UserError where what is given is not complete, DeviceError
-// where the library is not to be found in the process.
+// Opens a device on the application's WebGPU objects. Throws UserError if `external` is incomplete,
+// and DeviceError if the library is not found in the process.
 std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
                                             const WebGpuOptions& options);
-// Pauses the caller between two looks for a device. A page handles its events meanwhile.
+// Pauses the caller between two attempts to find a device. In a browser, the page handles its
+// events meanwhile.
 void pause_for(std::chrono::milliseconds time);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// In place of backend/webgpu where the library is built without it (TENSORGRAD_WEBGPU=OFF).
+// Replaces backend/webgpu if the library is built without it (TENSORGRAD_WEBGPU=OFF).
 #include <thread>
 
 #include "backend/backend.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A device that holds nothing and computes nothing: it counts, and checks programs against limits.
+// The null device: checks programs and buffer sizes against limits. Stores and computes nothing.
 #include <cstring>
 #include <map>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One node at a time, each by its own record.
+// Evaluates one node at a time with OpDef::eval.
 #include "backend/reference/interpreter.h"
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The oracle: evaluates a graph one node at a time, in double.
+// Reference interpreter: evaluates a graph node by node in double precision.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,16 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct InterpretOptions {
-  // The elements of a leaf: parameter, arena, input, data, state or scalar, by its node.
+  // Returns the elements of a leaf: a parameter, arena, input, dataset, state or scalar.
   std::function<std::vector<double>(const Node& leaf)> leaf;
-  // After each node; return false to stop. Stepping through a model goes here.
+  // Called after each node; return false to stop. Use it to step through a model.
   std::function<bool(ValueId id, const RefTensor& value)> visit;
-  // Round every f32 result to float, so that overflow is seen where the devices see it.
+  // Rounds every f32 result to float, so that overflow occurs as on the devices.
   bool round_to_float = false;
 };
 
-// The value of every node (empty after a stop). Throws InternalError where a leaf has a wrong size.
+// Returns the value of every node, or nothing after a stop. Throws InternalError if a leaf has the
+// wrong size.
 std::vector<RefTensor> interpret(const Graph& graph, const InterpretOptions& options);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
