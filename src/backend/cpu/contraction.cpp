@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Contraction launches: out[b, m, n] = body(sum_k a[b, m, k] * b[b, k, n]). Plans the tiles of the
-// result that are tasks, and which thread packs what. What one core has packed costs another more
-// to read (about 20 ns for a line of 64 bytes) than to pack itself (5): where there is one batch,
-// each thread packs the columns of B that its tiles need once, and its tiles are such that threads
-// pack little. Operands that must be computed first are packed by all, for all.
+// Contraction launches:
+//   out[b, m, n] = body(sum_k a[b, m, k] * b[b, k, n])
+// Plans the tiles of the result that become tasks, and which thread packs what. Reading data packed
+// by another core costs more (about 20 ns per 64-byte line) than packing it again (5 ns). If there
+// is one batch, each thread therefore packs the columns of B that its tiles need once, and the
+// tiles are chosen such that threads pack little. Operands that must be computed first are packed
+// once, by all threads together.
 #include "backend/cpu/contraction.h"
 
 #include <algorithm>
@@ -13,49 +15,49 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// A block of A stays in a second-level cache of 512 KiB, beside a tile of the result.
+// Words of a block of A, which stays in an L2 cache of 512 KiB with a tile of the result.
 constexpr std::int64_t kBlockOfA = 56 * 1024;
 constexpr std::int64_t kTileOfC = 32 * 1024;
-// Small results of several batches are finished together.
+// The epilogue runs once for several batches with small results.
 constexpr std::int64_t kBatchedResult = 4 * 1024;
-// Packed rows of A, where tasks share them, and computed columns of B at a time: 16 MiB for all
-// workers; columns of B that each has for itself: 1 MiB.
+// Words of packed rows of A that tasks share, and of computed columns of B at a time: 16 MiB for
+// all workers. Words of a worker's own columns of B: 1 MiB.
 constexpr std::int64_t kShared = 4 << 20;
 constexpr std::int64_t kOwnB = 256 << 10;
-// Nanoseconds of work from which on the clock decides whether to share a product: less than of
-// other launches, as it reads little for what it computes.
+// Minimum nanoseconds of work for which timing decides whether to share a product. Lower than for
+// other launches, as a product reads little for what it computes.
 constexpr double kMayBeWorthSharing = 6000;
-// Nanoseconds that an element takes to be packed.
+// Nanoseconds to pack an element.
 constexpr double kPackNs = 0.3;
 
-// How columns of B come to the tiles that need them.
+// How tiles obtain their columns of B.
 enum class ColumnsOfB {
-  kByTile,    // read where they lie, or packed by each tile
+  kByTile,    // read in place, or packed by each tile
   kByWorker,  // packed once by each worker that needs them
-  kByAll,     // packed before, by all
+  kByAll,     // packed in advance, by all workers
 };
 
-// How the result is cut.
+// How the result is divided.
 struct Plan {
   std::int64_t batches = 1;        // per task
-  std::int64_t rows = 1;           // of a tile
-  std::int64_t columns = 1;        // of a tile
-  std::int64_t block_columns = 1;  // whose tiles come before any others
-  std::int64_t groups = 1;         // of a block's columns, each for threads of its own
-  bool small = false;              // shared where that pays
+  std::int64_t rows = 1;           // per tile
+  std::int64_t columns = 1;        // per tile
+  std::int64_t block_columns = 1;  // columns of a block; blocks are computed one after another
+  std::int64_t groups = 1;         // column groups of a block; each has its own threads
+  bool small = false;              // small enough that timing decides whether to share it
   ColumnsOfB columns_of_b = ColumnsOfB::kByTile;
 };
 
-// Cuts the result by its shape, by how its operands are packed, and for so many threads. The values
-// do not depend on it.
+// Divides the result based on its shape, on how its operands are packed, and on the number of
+// threads. The division does not affect the values.
 class Planner {
  public:
   Planner(const TileEngine& engine, int threads)
       : engine_(engine), s_(engine.shape()), threads_(threads) {}
 
   Plan plan() {
-    // To judge what is worth sharing: a core does about two multiply-adds a nanosecond for each
-    // column of the micro-kernel (32 of them with AVX-512, 16 with AVX2).
+    // To estimate whether sharing pays: a core does about two multiply-adds per nanosecond for each
+    // column of the micro-kernel (32 columns with AVX-512, 16 with AVX2).
     const auto results = static_cast<double>(s_.batch * s_.m * s_.n);
     const double ns = results * (static_cast<double>(s_.k) / static_cast<double>(2 * k_.nr) +
                                  engine_.result_ns());
@@ -75,7 +77,7 @@ class Planner {
   }
 
  private:
-  // Rows of A that stay in a second-level cache.
+  // Returns how many rows of A stay in the L2 cache.
   [[nodiscard]] std::int64_t most_rows() const {
     return std::min(s_.m, std::max<std::int64_t>(k_.mr, kBlockOfA / s_.k / k_.mr * k_.mr));
   }
@@ -94,12 +96,12 @@ class Planner {
     cut_block(ceil_div(each, ceil_div(s_.m, plan_.rows)));
   }
 
-  // Of B, so many words.
+  // Returns how many columns of B fit into `words`.
   [[nodiscard]] std::int64_t fitting_columns(std::int64_t words) const {
     return std::max<std::int64_t>(k_.nr, words / s_.k / k_.nr * k_.nr);
   }
 
-  // One batch: how B is packed, and in how many groups threads go about the columns.
+  // For one batch, decides how B is packed and into how many groups the columns are divided.
   void place_columns() {
     const Operand &a = engine_.left(), &b = engine_.right();
     if (engine_.direct_b(s_.m)) return;
@@ -107,8 +109,8 @@ class Planner {
     plan_.columns_of_b = lies ? ColumnsOfB::kByWorker : ColumnsOfB::kByAll;
     plan_.block_columns = std::min(s_.n, fitting_columns(lies ? kOwnB : kShared));
     if (!lies || !(a.plain() || a.windowed()) || tasks_ == 1) return;
-    // Each thread packs its group's columns and its rows of A, and runs the epilogue over its rows:
-    // of all columns many at once, else one by one.
+    // Each thread packs its group's columns and its rows of A, and runs the epilogue on its rows.
+    // With one group, a call of the epilogue processes many rows, otherwise one.
     const auto m = static_cast<double>(s_.m), n = static_cast<double>(s_.n);
     const double pack = kPackNs * static_cast<double>(s_.k);
     const double of_a = engine_.packs_a(s_.n) ? m : 0.0;
@@ -123,7 +125,8 @@ class Planner {
     }
   }
 
-  // The longest that a thread has to do where a group's tiles have so many panels of A.
+  // Returns the maximum number of panels that a thread computes if the tiles have `panels` panels
+  // of A.
   [[nodiscard]] std::int64_t longest(std::int64_t panels) const {
     const std::int64_t all = ceil_div(s_.m, k_.mr), tiles = ceil_div(all, panels);
     const std::int64_t threads = std::max<std::int64_t>(1, threads_ / plan_.groups);
@@ -135,7 +138,7 @@ class Planner {
     return most;
   }
 
-  // About as many tiles as there should be tasks, and threads have the same to do.
+  // Chooses the rows of a tile: about as many tiles as tasks, and equal work for all threads.
   void cut_rows() {
     constexpr std::int64_t kLeastRows = 24;
     const std::int64_t least = ceil_div(kLeastRows, k_.mr);
@@ -160,14 +163,14 @@ class Planner {
 
   void cut_columns() {
     const std::int64_t down = ceil_div(s_.m, plan_.rows) * plan_.groups;
-    // A tile that has not all columns goes through the epilogue row by row, and tiles beside each
-    // other have the same rows of A to pack.
+    // Avoids tiles with only some of the columns: their epilogue runs row by row, and tiles next to
+    // each other pack the same rows of A.
     if (plan_.small && down >= threads_) return cut_block(1);
     cut_block(engine_.stores_in_place() ? ceil_div(tasks_, down)
                                         : std::max<std::int64_t>(1, tasks_ / down));
   }
 
-  // Tiles of a block: `across` of them, or more, in each of the groups.
+  // Divides a block into at least `across` tiles per group.
   void cut_block(std::int64_t across) {
     const std::int64_t group = ceil_div(plan_.block_columns, plan_.groups);
     plan_.columns = round_up(ceil_div(group, across), plan_.groups > 1 ? k_.nr : 2 * k_.nr);
@@ -211,12 +214,12 @@ class ContractionStep final : public Step {
         plan_.columns_of_b == ColumnsOfB::kByTile ? 0 : engine_.packed_words(plan_.block_columns);
     if (owns_b()) {
       worker_bytes += static_cast<std::size_t>(words_b) * sizeof(float);
-      // A cache line at least: workers write their own.
+      // At least one cache line, to avoid false sharing between workers.
       const auto tiles = std::max<std::int64_t>(8, ceil_div(plan_.block_columns, plan_.columns));
       packed_.assign(static_cast<std::size_t>(prepare.threads),
                      std::vector<std::uint64_t>(static_cast<std::size_t>(tiles)));
     }
-    // Tiles beside each other, or of batches with one A, would each pack the same rows.
+    // Tiles next to each other, or batches with the same A, would pack the same rows repeatedly.
     const std::int64_t words_a = round_up(shape.m, gemm_kernels().mr) * shape.k;
     const bool costly = engine_.packs_a(plan_.columns) || !engine_.left().plain();
     const bool again =
@@ -241,7 +244,7 @@ class ContractionStep final : public Step {
   }
 
  private:
-  // Stripes of A and panels of columns [begin, end) of B, in one loop over both.
+  // Packs stripes of A and panels of columns [begin, end) of B in one parallel loop.
   void pack(const RunContext& context, float* a, float* b, std::int64_t begin,
             std::int64_t end) const {
     const ProductShape& s = engine_.shape();
@@ -260,11 +263,11 @@ class ContractionStep final : public Step {
     const std::int64_t tasks = tasks_a + tasks_b;
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
       std::byte* scratch = context.scratch(worker);
-      // Both evenly spread over the tasks: a thread packs the rows that it multiplies.
-      const std::int64_t before = task * tasks_a / tasks;  // stripes of tasks before this one
+      // Interleaves both kinds of tasks evenly, so that a thread packs the rows that it multiplies.
+      const std::int64_t before = task * tasks_a / tasks;  // tasks for A before this one
       if ((task + 1) * tasks_a / tasks > before) {
         const std::int64_t last = std::min(s.m, (before + 1) * rows);
-        // As much at a time as the scratch has room for.
+        // At most what fits into the scratch memory at a time.
         for (std::int64_t i = before * rows; i < last; i += plan_.rows) {
           engine_.pack_a(0, i, std::min(last, i + plan_.rows), scratch, a + i * s.k);
         }
@@ -286,7 +289,7 @@ class ContractionStep final : public Step {
     const float* shared = reinterpret_cast<const float*>(context.shared);
     context.pool.parallel_for(batches * each, [&](std::int64_t task, int worker) {
       const std::int64_t group = task % each / (in_group * down);
-      const std::int64_t number = group * in_group + task % in_group;  // of the tile's columns
+      const std::int64_t number = group * in_group + task % in_group;  // column index of the tile
       ResultTile tile;
       tile.column = begin + number * plan_.columns;
       if (tile.column >= end) return;
@@ -306,7 +309,8 @@ class ContractionStep final : public Step {
     });
   }
 
-  // The worker's own copy of the tile's columns, number `number` of the block.
+  // Returns the worker's own packed copy of the tile's columns; `number` is the tile's number in
+  // the block.
   const float* own_columns(const ResultTile& tile, std::int64_t number, std::int64_t begin,
                            int worker, std::byte* scratch) const {
     auto* own =
@@ -326,9 +330,9 @@ class ContractionStep final : public Step {
   TileEngine engine_;
   Plan plan_;
   bool shares_a_ = false;
-  std::int64_t packed_a_ = 0;  // word of the launch's scratch at which packed rows start
-  std::size_t own_b_ = 0;      // byte of a worker's scratch at which its packed columns start
-  // Blocks gone through so far, and of each worker the one whose columns it has packed, by tiles.
+  std::int64_t packed_a_ = 0;  // word offset of packed rows in the launch's scratch memory
+  std::size_t own_b_ = 0;      // byte offset of packed columns in a worker's scratch memory
+  // The number of blocks so far; and, per worker and tile, the block whose columns are packed.
   std::uint64_t block_ = 0;
   mutable std::vector<std::vector<std::uint64_t>> packed_;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A matrix product in tiles of the result: what the step plans, and what a tile needs to be
-// computed.
+// Matrix products in tiles of the result, and their execution for one tile.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +13,25 @@
 
 namespace tensorgrad::cpu {
 
-// Part of the result: batches [batch, batch + batches), rows [row, row + rows), columns likewise.
+// A part of the result: batches [batch, batch + batches), rows [row, row + rows), and likewise
+// columns.
 struct ResultTile {
   std::int64_t batch = 0, batches = 1, row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// Shapes are declared once: out[b, m, n] = body(sum_k a[b, m, k] * b[b, k, n]).
+// The shape of out[b, m, n] = body(sum_k a[b, m, k] * b[b, k, n]).
 struct ProductShape {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
 };
 
-// Where the result goes when nothing but a strided store is to be done with it.
+// The destination of the result if the epilogue is only a strided store.
 struct DirectStore {
-  float* data = nullptr;  // null: go through the epilogue
+  float* data = nullptr;  // null: use the epilogue
   std::int64_t rs = 0;
   std::vector<std::int64_t> offsets;  // per batch
 };
 
-// Where sums go of what Launch::ones_row and ones_column add up.
+// The store of the sums that Launch::ones_row or ones_column requests.
 class OnesStore {
  public:
   OnesStore() = default;
@@ -51,54 +51,56 @@ class OnesStore {
   int ring_ = -1;
 };
 
-// Computes tiles. Everything is fixed when it is made; one object serves all workers.
+// Computes tiles. Immutable after preparation, so all workers share one object.
 class TileEngine {
  public:
   TileEngine(const Prepare& prepare, const ProductShape& shape);
-  // Tiles have up to as many rows and columns of as many batches as this one. Before any run.
+  // Sets the maximum rows, columns and batches of a tile. Must be called before any run.
   void lay_out(const ResultTile& largest);
 
   [[nodiscard]] std::size_t worker_bytes() const { return worker_bytes_; }
   [[nodiscard]] const ProductShape& shape() const { return shape_; }
   [[nodiscard]] const Operand& left() const { return a_; }
   [[nodiscard]] const Operand& right() const { return b_; }
-  // All that is left to do with a sum is to store it.
+  // True if the epilogue only stores the sum.
   [[nodiscard]] bool stores_in_place() const { return direct_.data != nullptr; }
-  // Nanoseconds that the epilogue takes for a result.
+  // Returns the nanoseconds that the epilogue takes per result.
   [[nodiscard]] double result_ns() const {
     return stores_in_place() ? 0 : epilogue_.element_cost();
   }
-  // Nanoseconds that the epilogue takes to be called, however little it has to do.
+  // Returns the fixed nanoseconds of a call of the epilogue.
   [[nodiscard]] double epilogue_ns() const {
     return stores_in_place() ? 0 : 8.0 * static_cast<double>(epilogue_.ops.size());
   }
 
-  // B is read where it lies: it is small, or read too few times to be worth packing.
+  // True if B is read in place: it is small, or not read often enough to be worth packing.
   [[nodiscard]] bool direct_b(std::int64_t rows) const;
   [[nodiscard]] std::int64_t panel_count(std::int64_t columns) const {
     return ceil_div(columns, kernels_.nr);
   }
-  // Words of packed columns.
+  // Returns the words of packed columns.
   [[nodiscard]] std::int64_t packed_words(std::int64_t columns) const {
     return panel_count(columns) * kernels_.nr * shape_.k;
   }
-  // Tiles of so many columns have A packed, or computed.
+  // True if tiles with this number of columns pack or compute A.
   [[nodiscard]] bool packs_a(std::int64_t columns) const;
-  // Packs rows [begin, end) of a batch into panels, the first at `out`; `begin` starts a panel.
+  // Packs rows [begin, end) of a batch into panels, the first at `out`. `begin` must start a panel.
   void pack_a(std::int64_t batch, std::int64_t begin, std::int64_t end, std::byte* scratch,
               float* out) const;
-  // Packs columns [begin, end) of a batch into panels, the first at `out`; `begin` starts a panel.
+  // Packs columns [begin, end) of a batch into panels, the first at `out`. `begin` must start a
+  // panel.
   void pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end, std::byte* scratch,
               float* out) const;
 
   void start(const HyperRow& hyper);
-  // Panels from the tile's first row and column on; null: packed here, or read where it lies.
+  // Computes a tile. The packed panels begin at the tile's first row and column. If null, the
+  // operand is packed here or read in place.
   void run(const ResultTile& tile, const float* packed_a, const float* packed_b,
            std::byte* scratch) const;
 
  private:
   struct Side {     // an operand of one batch, ready for the kernels
-    Matrix matrix;  // strided
+    Matrix matrix;  // used if `packed` is null
     const float* packed = nullptr;
   };
 
@@ -124,13 +126,13 @@ class TileEngine {
   DirectStore direct_;
   bool ones_row_ = false, ones_column_ = false;
   OnesStore ones_;
-  // Offsets in a worker's scratch.
+  // Offsets in a worker's scratch memory.
   std::size_t a_packed_ = 0, a_block_ = 0, b_packed_ = 0, b_block_ = 0, c_ = 0, edge_ = 0,
               sums_ = 0, frame_ = 0, worker_bytes_ = 0;
 };
 
-// Vector times matrix, or matrix times vector, of operands that can be read as they lie; null where
-// the launch is not one.
+// Creates a step for vector times matrix, or matrix times vector, if the matrix can be read in
+// place. Returns null for other launches.
 std::unique_ptr<Step> make_row_product(const Prepare& prepare);
 
 }  // namespace tensorgrad::cpu

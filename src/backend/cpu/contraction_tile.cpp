@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One tile of a product: operands made ready, micro-tiles in an order that keeps a panel of B in
-// the first cache and a block of A in the second, then the epilogue while the result is still near.
+// Computes one tile of a product. Prepares the operands and orders the micro-tiles such that a
+// panel of B stays in the L1 cache and a block of A in L2. Runs the epilogue while the result is in
+// cache.
 #include <algorithm>
 #include <cstring>
 
@@ -11,14 +12,14 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Steps of k that a micro-tile takes at a time: a panel of B of that depth fits the first cache.
+// Steps of k per micro-tile: a panel of B of this depth fits into the L1 cache.
 constexpr std::int64_t kDepth = 384;
-// B is read where it lies if it takes a small part of the second cache.
+// B is read in place if it takes a small part of the L2 cache.
 constexpr std::int64_t kDirectWords = 16 * 1024;
-// Steps of k that are packed at a time.
+// Steps of k packed at a time.
 constexpr std::int64_t kPackDepth = 64;
 
-// The chunks of k are of one size, so that the last is not a short one.
+// Returns the depth of the chunks of k. All have the same size, to avoid a short last one.
 std::int64_t chunk_depth(std::int64_t k) {
   const std::int64_t chunks = std::max<std::int64_t>(1, (k + kDepth / 2) / kDepth);
   return round_up(ceil_div(k, chunks), 4);
@@ -70,7 +71,7 @@ void TileEngine::lay_out(const ResultTile& largest) {
   };
   const auto floats = [](std::int64_t n) { return static_cast<std::size_t>(n) * sizeof(float); };
   const std::int64_t rows = round_up(largest.rows, kernels_.mr);
-  // Rows of a tile start at multiples of 16, whatever the width of a panel.
+  // Rows of a tile start at multiples of 16, regardless of the panel width.
   const std::int64_t columns = round_up(largest.columns, std::max(kernels_.nr, 16));
   take(a_packed_, packs_a(largest.columns) ? floats(rows * shape_.k + kMaxTileColumns) : 0);
   take(a_block_, a_.scratch_bytes(largest.rows, shape_.k));
@@ -96,9 +97,9 @@ bool TileEngine::direct_b(std::int64_t rows) const {
          (b_.row_stride() * shape_.k <= kDirectWords && rows <= 64 * kernels_.mr);
 }
 
-// Rows of A serve as they are; columns of A, and rows more than a few base registers can name, are
-// packed where the block is read more than a few times. Their sums are not left to how wide tiles
-// are: packed rows are added up in another order.
+// Contiguous rows of A are read in place if there are enough base registers (mr <= 6). Otherwise A
+// is packed if each block is read more than twice. With ones_column, this must not depend on the
+// tile width, because packed rows are summed in a different order.
 bool TileEngine::packs_a(std::int64_t columns) const {
   if (a_.windowed()) return true;
   if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;
@@ -114,8 +115,8 @@ void TileEngine::pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end
     }
     return;
   }
-  // What lies in a buffer is packed a few rows at a time, over all panels; what is computed, by
-  // panels.
+  // Operands in a buffer are packed a few rows at a time across all panels. Computed operands are
+  // packed panel by panel.
   const std::int64_t step = b_.plain() ? kPackDepth : shape_.k;
   for (std::int64_t k = 0; k < shape_.k; k += step) {
     const std::int64_t depth = std::min(step, shape_.k - k);
@@ -137,7 +138,8 @@ void TileEngine::pack_a(std::int64_t batch, std::int64_t begin, std::int64_t end
     return;
   }
   const Matrix a = a_.block(batch, begin, end - begin, 0, shape_.k, scratch + a_block_);
-  // Where columns run along memory, neighbouring panels read the same cache lines: soon after.
+  // If columns are contiguous, neighboring panels read the same cache lines, so they are packed
+  // soon after each other.
   for (std::int64_t k = 0; k < shape_.k; k += kPackDepth) {
     const std::int64_t depth = std::min(kPackDepth, shape_.k - k);
     for (std::int64_t i = 0; i < end - begin; i += kernels_.mr) {
@@ -179,7 +181,7 @@ TileEngine::Side TileEngine::prepare_b(const ResultTile& tile, std::int64_t batc
   return b;
 }
 
-// All rows of one panel of B, for steps [k, k + depth).
+// Multiplies all rows with one panel of B, for steps [k, k + depth).
 void TileEngine::multiply_panel(const Side& a, const Side& b, std::int64_t k, std::int64_t depth,
                                 std::int64_t rows, std::int64_t columns, float* c, std::int64_t ldc,
                                 float* edge) const {
@@ -202,7 +204,7 @@ void TileEngine::multiply_panel(const Side& a, const Side& b, std::int64_t k, st
       tile(depth, left, a.matrix.rs, a.matrix.cs, right, b_k, c + i * ldc, ldc, k > 0);
       continue;
     }
-    // The panel is wider than the result: its right part must not be written.
+    // The panel is wider than the result, so its excess columns must not be written.
     tile(depth, left, a.matrix.rs, a.matrix.cs, right, b_k, edge, width, false);
     for (std::int64_t r = 0; r < height; ++r) {
       float* to = c + (i + r) * ldc;
@@ -231,7 +233,7 @@ void TileEngine::multiply(const Side& a, const Side& b, std::int64_t rows, std::
   }
 }
 
-// sums[j] = sum_k b[k, j]: the row of the product that belongs to a row of ones.
+// sums[j] = sum_k b[k, j], the product with a row of ones.
 void TileEngine::sum_columns(const ResultTile& tile, const Side& b, float* sums) const {
   std::memset(sums, 0,
               static_cast<std::size_t>(round_up(tile.columns, kernels_.nr)) * sizeof(float));
@@ -246,7 +248,7 @@ void TileEngine::sum_columns(const ResultTile& tile, const Side& b, float* sums)
   ones_.store(sums, tile.column, tile.columns);
 }
 
-// sums[i] = sum_k a[i, k]: the column of the product that belongs to a column of ones.
+// sums[i] = sum_k a[i, k], the product with a column of ones.
 void TileEngine::sum_rows(const ResultTile& tile, const Side& a, float* sums) const {
   std::memset(sums, 0, static_cast<std::size_t>(round_up(tile.rows, kernels_.mr)) * sizeof(float));
   if (a.packed != nullptr) {
@@ -281,7 +283,7 @@ void TileEngine::finish_tile(const ResultTile& tile, const float* c, std::int64_
                              std::byte* scratch) const {
   Frame frame = epilogue_.frame(scratch + frame_);
   const std::int64_t first = (tile.batch * shape_.m + tile.row) * shape_.n + tile.column;
-  if (ldc == shape_.n) {  // whole rows, one behind the other
+  if (ldc == shape_.n) {  // whole rows, contiguous
     finish(first, tile.batches * tile.rows * ldc, c, frame);
     return;
   }
@@ -293,7 +295,7 @@ void TileEngine::finish_tile(const ResultTile& tile, const float* c, std::int64_
 void TileEngine::run(const ResultTile& tile, const float* packed_a, const float* packed_b,
                      std::byte* scratch) const {
   const bool whole = tile.columns == shape_.n;
-  // Rows of the tile are aligned, unless they follow each other without a gap.
+  // Rows of the tile are padded for alignment, unless the tile has whole rows of the result.
   std::int64_t ldc = whole ? shape_.n : round_up(tile.columns, 16);
   float* c = floats_at(scratch, c_);
   float* edge = floats_at(scratch, edge_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Micro-kernels: the accumulators of a tile fill the vector registers (6 x 2 vectors of 16
-// registers, 14 x 2 of 32); a step loads a row of b, broadcasts mr elements of a, and multiplies.
+// Micro-kernels. The accumulators of a tile fill the vector registers: 6 x 2 vectors of 16
+// registers, 14 x 2 of 32. Each step loads a row of b, broadcasts mr elements of a, and multiplies.
 #include "backend/cpu/gemm.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_row, s
     }
     b += b_k;
   };
-  // One call: a step that is not inlined would keep its sums in memory.
+  // Called in one place only, so that it is inlined: otherwise the sums would be in memory.
   for (std::int64_t k = 0, at = 0; k < depth; ++k, at += kPacked ? kRows : a_k) step(at);
   TG_UNROLL for (int i = 0; i < R; ++i) {
     TG_UNROLL for (int j = 0; j < N; ++j) {
@@ -71,7 +71,7 @@ void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_row, s
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Four columns of four rows: out[k * out_k + j] = bj[k].
+// Transposes four columns of four rows: out[k * out_k + j] = bj[k].
 HWY_INLINE void transpose_4x4(const float* b0, const float* b1, const float* b2, const float* b3,
                               float* HWY_RESTRICT out, std::int64_t out_k) {
   const hn::FixedTag<float, 4> d;
@@ -125,7 +125,7 @@ void pack_a(const float* HWY_RESTRICT a, std::int64_t rs, std::int64_t cs, std::
   const D d;
   std::int64_t k = 0;
   if (rs == 1 && rows == kRows) {
-    // Whole vectors: what is too much is written over by the next step; the last one is exact.
+    // Stores whole vectors. The next step overwrites excess lanes; the last step is exact.
     constexpr int kVectors = (kRows + kLanes - 1) / kLanes;
     for (; k + 1 < depth; ++k) {
       TG_UNROLL for (int v = 0; v < kVectors; ++v) {
@@ -149,13 +149,13 @@ void pack_a(const float* HWY_RESTRICT a, std::int64_t rs, std::int64_t cs, std::
   }
 }
 
-// A stretch of at most a vector of neighbouring lanes.
+// A run of contiguous lanes, at most one vector.
 struct Piece {
   std::int64_t from, lane, count;
 };
 
 #if HWY_MEM_OPS_MIGHT_FAULT
-// `count` words, at most kVector: by two vectors that may overlap, of the largest size that fits.
+// Copies `count` <= kVector words with two vectors that may overlap, of the largest size that fits.
 template <int kVector>
 HWY_INLINE void copy_few(const float* HWY_RESTRICT from, std::int64_t count,
                          float* HWY_RESTRICT to) {
@@ -169,7 +169,7 @@ HWY_INLINE void copy_few(const float* HWY_RESTRICT from, std::int64_t count,
 }
 #endif
 
-// Lanes that are neighbours in memory: row by row of the panel, each row from left to right.
+// Packs lanes that are contiguous in memory, row by row of the panel.
 HWY_INLINE void pack_pieces(const float* HWY_RESTRICT data, const std::int32_t* HWY_RESTRICT along,
                             std::int64_t depth, const Piece* pieces, int count, std::int64_t width,
                             float* HWY_RESTRICT out) {
@@ -180,7 +180,7 @@ HWY_INLINE void pack_pieces(const float* HWY_RESTRICT data, const std::int32_t* 
     }
   }
 #else
-  // A store of more lanes than were read is written over by what comes next, but for the last rows.
+  // Excess lanes of a store are overwritten by later stores, except in the last rows.
   const D d;
   using M = hn::Mask<D>;
   M masks[2 * kMaxTileColumns];
@@ -203,7 +203,7 @@ HWY_INLINE void pack_pieces(const float* HWY_RESTRICT data, const std::int32_t* 
 #endif
 }
 
-// Steps of k that are neighbours in memory: four lanes at a time, turned.
+// Packs steps of k that are contiguous in memory: transposes four lanes at a time.
 HWY_INLINE void pack_turned(const float* HWY_RESTRICT data, const LineOffsets& along,
                             std::int64_t depth, const std::int32_t* HWY_RESTRICT across,
                             std::int64_t lanes, std::int64_t width, float* HWY_RESTRICT out) {
@@ -248,7 +248,7 @@ void pack_windows(const float* data, const LineOffsets& along, std::int64_t dept
     pieces[count++] = {across.at[at], i, run};
     i += run;
   }
-  // A vector may be stored from any lane on: it reaches into the two rows below at most.
+  // A vector store can start at any lane, so it reaches at most two rows further.
   const bool room = lanes + kLanes <= 3 * width;
   if (count * 4 <= lanes && room) {
     pack_pieces(data, along.at.data(), depth, pieces, count, width, out);
@@ -282,7 +282,7 @@ void row_times_rows(std::int64_t depth, std::int64_t n, const float* HWY_RESTRIC
   }
 }
 
-// R rows of b at a time.
+// Computes R dot products at a time.
 template <int R>
 HWY_INLINE void dots(std::int64_t depth, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
                      std::int64_t b_j, float* HWY_RESTRICT c) {

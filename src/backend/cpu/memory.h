@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory for buffers and scratch: aligned for vectors and for cache lines, zeroed, with room behind
-// the end, so that a vector loop may run over it.
+// Memory for buffers and scratch: zeroed, aligned for vectors and cache lines, with padding so that
+// vector loops may run past the end.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace tensorgrad::cpu {
 
 inline constexpr std::size_t kAlignment = 64;
-// The widest read past an end: a packed panel's width less one element, 31 floats.
+// Covers the largest read past the end: 31 floats, the width of a packed panel minus one element.
 inline constexpr std::size_t kSlack = 256;
 
 class AlignedBytes {
@@ -20,7 +20,7 @@ class AlignedBytes {
   AlignedBytes() = default;
   // Throws std::bad_alloc.
   explicit AlignedBytes(std::size_t bytes) : size_(bytes) {
-    // calloc knows of fresh pages that they are zero, and leaves them untouched.
+    // calloc does not touch fresh pages, which are already zero.
     block_.reset(std::calloc(1, bytes + kSlack + kAlignment));
     if (block_ == nullptr) throw std::bad_alloc();
     const auto address = reinterpret_cast<std::uintptr_t>(block_.get());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operands of contractions: strides found in views, blocks of other programs computed.
+// Operands of contractions: derives strides from views, or evaluates blocks of other programs.
 #include "backend/cpu/operand.h"
 
 #include <algorithm>
@@ -23,15 +23,15 @@ TapeSpec window_spec(const ScalarProgram& program, std::int64_t batch, std::int6
   return spec;
 }
 
-// The one stride of a view without mask, or false.
+// Returns true and the stride if an unmasked view has a single stride.
 bool single_stride(const View& view, std::int64_t& stride) {
   const View flat = view.simplified();
   if (flat.shape.size() > 1) return false;
-  stride = flat.shape.empty() ? 1 : flat.strides[0];  // of one element any stride is right
+  stride = flat.shape.empty() ? 1 : flat.strides[0];  // with one element, any stride is correct
   return true;
 }
 
-// More loads jump about when rows are walked than when columns are.
+// True if walking along rows has more strided loads than walking along columns.
 bool rows_jump_more(const ScalarProgram& program, std::int64_t rows, std::int64_t cols) {
   int score = 0;
   for (const Access& access : program.accesses) {
@@ -43,15 +43,15 @@ bool rows_jump_more(const ScalarProgram& program, std::int64_t rows, std::int64_
   return score > 0;
 }
 
-// A view over [batch, rows, cols] as three, one for each; the offset goes with the batch. False
-// where an axis of the view would have to be cut in a way that it cannot.
+// A view over [batch, rows, cols], split into one view per axis; `batch` has the offset.
+// split_view() returns false if an axis of the view cannot be split at these boundaries.
 struct Parts {
   View batch, rows, cols;
 };
 bool split_view(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
                 Parts& parts) {
   if (view.masked()) return false;
-  // Unit strides never merge: this view keeps the cuts apart.
+  // The axes of this view never merge, which keeps the three parts separate.
   const View fence{{batch, rows, cols}, {1, 1, 1}, 0, {}, {}};
   Shape cut;
   View fine;
@@ -127,7 +127,7 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
     if (strided ||
         (one && windows &&
          split_offsets(access.map.views[0], batch, rows, cols, offsets_, row_at_, col_at_))) {
-      // The tape is made for its bounds check alone.
+      // Constructing the tape checks the bounds.
       const Tape checked(prepare, window_spec(program, batch, rows, cols, false));
       (strided ? data_ : base_) =
           reinterpret_cast<const float*>(prepare.data[static_cast<std::size_t>(access.binding)]);
@@ -185,7 +185,7 @@ Matrix Operand::block(std::int64_t batch, std::int64_t r, std::int64_t rows, std
   const std::int64_t start = round_up(static_cast<std::int64_t>(tape_->scratch_bytes()), 64);
   auto* out = reinterpret_cast<Word*>(scratch + start);
   Frame frame = tape_->frame(scratch);
-  // Lines run along memory: rows, or columns where swapped.
+  // Lines are contiguous: rows, or columns if swapped.
   const std::int64_t length = swapped_ ? rows_ : cols_;
   const std::int64_t lines = swapped_ ? cols : rows, each = swapped_ ? rows : cols;
   if (packed_ != nullptr) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An operand of a contraction as a matrix: strides into a buffer where its program is one strided
-// load, offsets of rows and of columns where it reads windows, else computed block by block into
-// scratch.
+// An operand of a contraction as a matrix. Uses strides into a buffer if its program is one strided
+// load, and offsets of rows and columns if it reads windows. Otherwise it is computed block by
+// block into scratch memory.
 #pragma once
 
 #include <cstdint>
@@ -25,48 +25,49 @@ struct Matrix {
   [[nodiscard]] Matrix transposed() const { return {data, cs, rs}; }
 };
 
-// Splits a view over [batch, rows, cols] into a row stride and a column stride, the same
-// everywhere, and an offset per batch. False where the view is not of that kind.
+// Splits a view over [batch, rows, cols] into a constant row stride, a constant column stride, and
+// an offset per batch. Returns false if this is not possible.
 bool split_strides(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
                    std::int64_t& rs, std::int64_t& cs, std::vector<std::int64_t>& offsets);
 
-// Likewise with any offsets: element (batch, r, c) lies at the sum of the three.
+// Like split_strides(), with arbitrary offsets: the offset of element (batch, r, c) is the sum of
+// the three.
 bool split_offsets(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
                    std::vector<std::int64_t>& of_batch, LineOffsets& of_row, LineOffsets& of_col);
 
 class Operand {
  public:
-  // The program's domain is [batch, rows, cols], row-major. `windows`: it may be windowed.
+  // The program's domain is [batch, rows, cols], row-major. `windows` allows windowed().
   Operand(const Prepare& prepare, const ScalarProgram& program, std::int64_t batch,
           std::int64_t rows, std::int64_t cols, bool windows = true);
 
-  // It is computed along rows (or columns) of several elements in a word, cheaply.
+  // True if the elements are unpacked from words along rows (or columns), which is cheap.
   [[nodiscard]] bool packed() const { return packed_ != nullptr; }
   [[nodiscard]] const PackedRead& packed_read() const { return *packed_; }
-  // Its elements lie in a buffer where offsets of their row and of their column say. It has no
-  // block(): pack_rows() and pack_columns() read it.
+  // True if the elements are in a buffer at the sum of a row offset and a column offset. Use
+  // pack_rows() and pack_columns() instead of block().
   [[nodiscard]] bool windowed() const { return base_ != nullptr; }
-  // Every batch has the same elements.
+  // True if all batches have the same elements.
   [[nodiscard]] bool repeats() const;
-  // It lies in a buffer as it is.
+  // True if the operand is read from a buffer in place, with strides.
   [[nodiscard]] bool plain() const { return data_ != nullptr; }
-  // The strides that block() will give, up to the leading dimension: which one is 1.
+  // True if block() returns a matrix with contiguous rows or columns, respectively.
   [[nodiscard]] bool rows_are_contiguous() const { return plain() ? cs_ == 1 : !swapped_; }
   [[nodiscard]] bool columns_are_contiguous() const { return plain() ? rs_ == 1 : swapped_; }
   [[nodiscard]] std::int64_t row_stride() const { return rs_; }
 
-  // Scratch that block() needs for `rows` x `cols` elements.
+  // Returns the scratch bytes that block() needs for `rows` x `cols` elements.
   [[nodiscard]] std::size_t scratch_bytes(std::int64_t rows, std::int64_t cols) const;
   void start(const HyperRow& hyper) {
     if (tape_) tape_->start(hyper);
   }
-  // Packs rows [r, r + rows) or columns [c, c + cols) of a windowed one: a panel of `width` for the
-  // kernels, over all of the other side.
+  // Packs rows [r, r + rows) or columns [c, c + cols) of a windowed operand into a panel of `width`
+  // for the kernels, over the whole other axis.
   void pack_rows(std::int64_t batch, std::int64_t r, std::int64_t rows, std::int64_t width,
                  float* out) const;
   void pack_columns(std::int64_t batch, std::int64_t c, std::int64_t cols, std::int64_t width,
                     float* out) const;
-  // Rows [r, r + rows), columns [c, c + cols) of a batch.
+  // Returns rows [r, r + rows) and columns [c, c + cols) of a batch.
   Matrix block(std::int64_t batch, std::int64_t r, std::int64_t rows, std::int64_t c,
                std::int64_t cols, std::byte* scratch) const;
 

@@ -20,7 +20,7 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 
-// Element i of those at `data`, one by one.
+// Returns element i at `data`.
 float packed_element(PackedKind kind, const std::byte* data, std::int64_t i) {
   const auto byte = [&](std::int64_t at) { return std::to_integer<std::uint32_t>(data[at]); };
   switch (kind) {
@@ -37,7 +37,8 @@ float packed_element(PackedKind kind, const std::byte* data, std::int64_t i) {
 #if HWY_TARGET != HWY_SCALAR
 using Integers = hn::Rebind<std::int32_t, D>;
 
-// kLanes elements from number i on; kInt4: of `data` that spread_nibbles() has made bytes.
+// Loads kLanes elements from element i on as f32. For kInt4, `data` are the bytes that
+// spread_nibbles() wrote.
 template <PackedKind kKind>
 HWY_INLINE V widen(const std::byte* data, std::int64_t i) {
   const D d;
@@ -56,18 +57,17 @@ HWY_INLINE V widen(const std::byte* data, std::int64_t i) {
   }
 }
 
-// A group of fields of four bits as bytes, with their signs.
+// Expands a group of signed 4-bit fields to bytes.
 HWY_INLINE void spread_nibbles(const std::byte* data, std::byte* HWY_RESTRICT out) {
   const hn::FixedTag<std::int8_t, 16> bytes;
   const hn::FixedTag<std::int16_t, 8> pairs;
   auto* const to = reinterpret_cast<std::int8_t*>(out);
   const auto both = hn::LoadU(bytes, reinterpret_cast<const std::int8_t*>(data));
-  // Sixteen bits at a time: a byte has no shift of its own. The low field of each byte is brought
-  // up, then both come down with their sign.
+  // There are no shifts of bytes, so 16-bit lanes are shifted and masked.
   const auto low = hn::And(both, hn::Set(bytes, 0x0f));
   const auto high = hn::And(hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, both))),
                             hn::Set(bytes, 0x0f));
-  const auto signed_of = [&](auto field) HWY_ATTR {  // of 0 to 15
+  const auto signed_of = [&](auto field) HWY_ATTR {  // sign extension of a field in [0, 15]
     return hn::Sub(hn::Xor(field, hn::Set(bytes, 8)), hn::Set(bytes, 8));
   };
   const auto even = signed_of(low), odd = signed_of(high);
@@ -75,7 +75,7 @@ HWY_INLINE void spread_nibbles(const std::byte* data, std::byte* HWY_RESTRICT ou
   hn::Store(hn::InterleaveUpper(bytes, even, odd), bytes, to + 16);
 }
 
-// Whole vectors; gives how many elements.
+// Unpacks whole vectors. Returns the number of elements.
 template <PackedKind kKind>
 HWY_INLINE std::int64_t unpack_vectors(const std::byte* data, std::int64_t first,
                                        std::int64_t count, const float* scales, float* out) {
@@ -96,7 +96,8 @@ HWY_INLINE std::int64_t unpack_vectors(const std::byte* data, std::int64_t first
   return i;
 }
 
-// The sums over whole groups. A group of each line after the other: v is read once for all.
+// Computes the sums over whole groups and returns their length. Each group is processed for all
+// lines, so that v is read once.
 template <PackedKind kKind, int kLines>
 HWY_INLINE std::int64_t dot_groups(std::int64_t depth, const float* HWY_RESTRICT v,
                                    const PackedLine* lines, float* HWY_RESTRICT sums) {
@@ -167,7 +168,7 @@ void dots_kind(std::int64_t depth, const float* v, const PackedLine* lines, int 
   for (int r = 0; r < count; ++r) dot_lines<kKind, 1>(depth, v, lines + r, sums + r);
 }
 
-// Calls f with the kind as a constant.
+// Calls f with the kind as a template argument.
 template <class F>
 void with_kind(PackedKind kind, const F& f) {
   switch (kind) {

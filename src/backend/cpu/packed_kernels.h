@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Elements that lie several in a word, as vector instructions take them out: to be f32, or to be
-// multiplied as they come. Chosen once for the best instruction set of the machine.
+// Kernels that unpack elements stored several to a word: to f32, or in a dot product. Uses the best
+// instruction set of the machine.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,10 @@
 
 namespace tensorgrad::cpu {
 
-// How elements lie in words: several in one but for kHalf, which lie as two bytes each.
+// Element formats. kHalf elements are stored individually, two bytes each; others share a 32-bit
+// word.
 enum class PackedKind : std::uint8_t { kHalf, kBrain, kInt8, kInt4 };
-// Elements that share an offset in units of the leaf's elements.
+// Returns the number of packed elements per element of the leaf, which is f16 or u32.
 constexpr std::int64_t elements_in_word(PackedKind kind) {
   return kind == PackedKind::kHalf    ? 1
          : kind == PackedKind::kBrain ? 2
@@ -18,24 +19,24 @@ constexpr std::int64_t elements_in_word(PackedKind kind) {
                                       : 8;
 }
 
-// Elements of a line that have one scale, where scales go by groups.
+// Elements per scale, if scales are per group.
 inline constexpr std::int64_t kPackedGroup = 32;
 
 struct PackedLine {
-  const std::byte* data = nullptr;  // the line's first element
-  const float* scales = nullptr;    // of its groups, or null: none
+  const std::byte* data = nullptr;  // address of the line's first element
+  const float* scales = nullptr;    // scales of its groups, or null
 };
 
 inline constexpr int kMostPackedLines = 4;
 
 struct PackedKernels {
-  // out[i] = element first + i of those that begin at `data`, as f32, i < count; with `scales`
-  // times scales[i / kPackedGroup].
+  // out[i] = element first + i at `data`, as f32, for i < count. If `scales` is not null, the
+  // element is multiplied by scales[i / kPackedGroup].
   void (*unpack)(PackedKind kind, const std::byte* data, std::int64_t first, std::int64_t count,
                  const float* scales, float* out);
 
-  // sums[i] = sum_k v[k] * element k of line i, scaled by its group, for k < depth, i < count,
-  // which is at most kMostPackedLines.
+  // sums[i] = sum_k v[k] * (element k of line i, scaled by its group), for k < depth and i < count.
+  // `count` is at most kMostPackedLines.
   void (*dots)(PackedKind kind, std::int64_t depth, const float* v, const PackedLine* lines,
                int count, float* sums);
 };

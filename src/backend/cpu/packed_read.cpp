@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kUpperBits = 0xffff0000U;
 
-// What a program over [rows, cols] says of its last element.
+// The format of a packed operand, matched from its program over [rows, cols].
 struct PackedForm {
   PackedKind kind = PackedKind::kHalf;
   const Access* words = nullptr;
@@ -72,7 +72,7 @@ class PackedPattern {
     return false;
   }
 
-  // words << (32 - bits - bits * lane)
+  // Matches words << (32 - bits - bits * lane), which moves the field to the top bits.
   bool is_top(int number, std::uint32_t bits) {
     if (!is_op(number, "bitwise_left_shift")) return false;
     made_.words = loaded(operand(number, 0), DType::kU32);
@@ -92,8 +92,8 @@ class PackedPattern {
   PackedForm made_;
 };
 
-// Offsets of the lines of a view over [rows, cols], if an element lies at its line's offset and its
-// number in the line / each, for an `each` that is found.
+// Computes the offsets of the lines of a view over [rows, cols]. Returns false unless element i of
+// a line is at the line's offset + i / each, for some `each`, which is also returned.
 bool split_lines(const View& view, std::int64_t rows, std::int64_t cols, bool along_rows,
                  std::vector<std::int32_t>& lines, std::int64_t& each) {
   std::vector<std::int64_t> start;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operands whose elements are taken out of words that hold several of them: programs as
-// nn::QuantizedWeight traces them, recognised so that vector instructions do what a tape would do
-// in a dozen passes. What is not recognised is computed as any other program.
+// Operands whose elements are packed several to a word. Recognizes programs traced by
+// nn::QuantizedWeight and reads them with vector instructions, where a tape would need a dozen
+// passes. Other programs are not affected.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace tensorgrad::cpu {
 
 class PackedRead {
  public:
-  // Null where the program, over [rows, cols], is none. Lines run along rows with `along_rows`
-  // (down a column), else along columns.
+  // Returns null if the program over [rows, cols] does not match. Lines run along rows (down a
+  // column) if `along_rows`, otherwise along columns.
   static std::unique_ptr<PackedRead> recognise(const Prepare& prepare, const ScalarProgram& program,
                                                std::int64_t rows, std::int64_t cols,
                                                bool along_rows);
 
-  // Elements [first, first + count) of a line.
+  // Reads elements [first, first + count) of a line.
   void read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const;
-  // sums[i] = sum_k v[k] * element k of line first + i, over whole lines, for i < count.
+  // sums[i] = sum_k v[k] * (element k of line first + i) for i < count.
   void multiply(const float* v, std::int64_t first, std::int64_t count, float* sums) const;
 
  private:
@@ -32,10 +32,10 @@ class PackedRead {
 
   PackedKind kind_ = PackedKind::kHalf;
   const Word* words_ = nullptr;
-  const float* scales_ = nullptr;                // or none
-  std::vector<std::int32_t> line_, scale_line_;  // where a line begins: elements of the leaf
-  std::int64_t length_ = 0;                      // of a line
-  std::int64_t each_ = 1;  // elements of a line that have one scale: kPackedGroup or all
+  const float* scales_ = nullptr;                // or null
+  std::vector<std::int32_t> line_, scale_line_;  // offset of each line, in elements of the leaf
+  std::int64_t length_ = 0;                      // elements per line
+  std::int64_t each_ = 1;                        // elements per scale: kPackedGroup or length_
 };
 
 }  // namespace tensorgrad::cpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Contractions with m = 1 or n = 1: out[j] = body(sum_k v[k] * w[k, j]), where w lies in a buffer
-// with its rows or its columns along memory. Bound by the reading of w.
+// Contractions with m = 1 or n = 1:
+//   out[j] = body(sum_k v[k] * w[k, j])
+// w is read in place, with contiguous rows or columns, or unpacked along k. Memory-bound.
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
@@ -9,13 +10,13 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Results of a task, and the elements of w that make one worth handing out.
+// Minimum number of results of a task.
 constexpr std::int64_t kLeastColumns = 64;
 constexpr double kReadNs = 0.15;
 
 class RowProductStep final : public Step {
  public:
-  // `flipped`: n = 1, so that v is B and w is A transposed.
+  // `flipped`: n = 1, so v is B and w is A transposed.
   RowProductStep(const Prepare& prepare, std::unique_ptr<Operand> v, std::unique_ptr<Operand> w,
                  bool flipped)
       : v_(std::move(v)),
@@ -96,7 +97,7 @@ class RowProductStep final : public Step {
   bool flipped_;
   std::int64_t k_, n_, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
   Tape epilogue_;
-  bool adds_up_ = false;  // Launch::ones_column: the rows of A, which are columns of w
+  bool adds_up_ = false;  // Launch::ones_column: sums the rows of A, which are columns of w
   OnesStore ones_;
 };
 
@@ -112,7 +113,7 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   const bool lines = flipped ? w.rows_are_contiguous() : w.columns_are_contiguous();
   const bool lies = w.plain() && (w.rows_are_contiguous() || w.columns_are_contiguous());
   if (v.windowed() || !(lies || (w.packed() && lines))) return nullptr;
-  // Rows of A are added up where it lies across.
+  // The row sums of A are supported only if the columns of A are contiguous.
   if (l.ones_column && !(flipped && lies && w.columns_are_contiguous())) return nullptr;
   if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
   return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);
