@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Walker: an odometer over the outer axes of a view, a loop along the innermost one. A stack of
-// views is walked view by view: what one view gives in one stride is a run for the next.
+// Walker: an odometer over the outer axes of a view and a loop along the innermost axis. In a stack
+// of views, a unit-stride segment of one view is a range of indices of the next view.
 #include "backend/cpu/loader.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Rows of so many elements are gone through together with the axis above them.
+// Rows of at most this many elements are processed together with the next outer axis.
 constexpr std::int64_t kShortRun = 256;
-// Shorter rows of equal elements, and all whose elements are apart, are read by a table.
+// A table is used for strided short rows, and for short rows of equal elements below this length.
 constexpr std::int64_t kLeastFill = 16;
 constexpr std::int64_t kTable = 1024;
 
@@ -27,7 +27,7 @@ inline void put(Word value, Word& element) { element = value; }
 inline void put(Word value, Half& element) { element = to_half(std::bit_cast<float>(value)); }
 inline Word as_word(Half element) { return std::bit_cast<Word>(from_half(element)); }
 
-// Copies a few words without the price of a call.
+// Copies words without a function call if there are few.
 inline void copy_words(const Word* from, std::int64_t count, Word* to) {
   if (count >= 32) {
     std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Word));
@@ -42,15 +42,15 @@ inline void copy_words(const Word* from, std::int64_t count, Half* to) {
   simd().to_halves(reinterpret_cast<const float*>(from), count, to);
 }
 
-// The two innermost axes of a view, from the start of a row on; those in [from, to) of each row are
-// valid.
+// The two innermost axes of a view, from the start of a row. The elements [from, to) of each row
+// are valid.
 struct Rows {
   std::int64_t offset, pitch, count;      // of the rows
   std::int64_t stride, length, from, to;  // within a row
   [[nodiscard]] bool whole() const { return from == 0 && to == length; }
 };
 
-// Rows of a few elements each, all valid: out[i * n + j] = value(i, j).
+// Fills short rows that are completely valid: out[i * n + j] = value(i, j).
 template <class Value>
 inline void fill_rows(Word* out, std::int64_t rows, std::int64_t n, const Value& value) {
   const auto fill = [&](auto width) {
@@ -58,7 +58,7 @@ inline void fill_rows(Word* out, std::int64_t rows, std::int64_t n, const Value&
       for (std::int64_t j = 0; j < width; ++j) out[i * width + j] = value(i, j);
     }
   };
-  switch (n) {  // a width that is known is unrolled
+  switch (n) {  // a constant width is unrolled
     case 2: fill(std::integral_constant<std::int64_t, 2>()); break;
     case 3: fill(std::integral_constant<std::int64_t, 3>()); break;
     case 4: fill(std::integral_constant<std::int64_t, 4>()); break;
@@ -70,7 +70,7 @@ inline void fill_rows(Word* out, std::int64_t rows, std::int64_t n, const Value&
   }
 }
 
-// The same where only a part of each row is valid.
+// Fills short rows that are only partly valid.
 template <class Value>
 inline void fill_rows(Word* out, const Rows& r, Word invalid, const Value& value) {
   if (r.whole()) return fill_rows(out, r.count, r.length, value);
@@ -81,15 +81,15 @@ inline void fill_rows(Word* out, const Rows& r, Word invalid, const Value& value
   }
 }
 
-// What is done with a segment of offsets (offset + i * stride, i < count) at position `at` of the
-// run, with several rows of a few elements, and with offsets of a table.
+// Sinks define what to do with a segment of offsets (offset + i * stride, i < count) at position
+// `at` of the range, with several short rows, and with offsets from a table.
 template <class Element>
 struct LoadSink {
   const Element* data;
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
     if (std::is_same_v<Element, Half> && r.stride == 1 && r.length >= kLeastFill) {
-      for (std::int64_t i = 0; i < r.count; ++i, at += r.length) {  // by a kernel of their own
+      for (std::int64_t i = 0; i < r.count; ++i, at += r.length) {  // rows of f16 conversions
         invalid(at, r.from);
         valid(r.offset + i * r.pitch + r.from, 1, at + r.from, r.to - r.from);
         invalid(at + r.to, r.length - r.to);
@@ -97,7 +97,7 @@ struct LoadSink {
       return;
     }
     const Element* from = data + r.offset;
-    if (r.stride == 1) {  // a loop of its own: it becomes a copy of vectors
+    if (r.stride == 1) {  // a separate loop, which is vectorized as a copy
       fill_rows(out + at, r, 0,
                 [&](std::int64_t i, std::int64_t j) { return as_word(from[i * r.pitch + j]); });
       return;
@@ -111,7 +111,7 @@ struct LoadSink {
     const Element* from = data + offset;
     Word* to = out + at;
     std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {  // four at a time: compilers cannot know that `to` is apart
+    for (; i + 4 <= count; i += 4) {  // four at a time, as `to` might alias `from`
       const Element a = from[offsets[i]], b = from[offsets[i + 1]];
       const Element c = from[offsets[i + 2]], d = from[offsets[i + 3]];
       to[i] = as_word(a), to[i + 1] = as_word(b), to[i + 2] = as_word(c), to[i + 3] = as_word(d);
@@ -244,7 +244,8 @@ Walker::Walker(const IndexMap& map, bool for_offsets) {
   if (!contiguous_ && !uniform_) make_table(for_offsets);
 }
 
-// Of one view without a mask. Loads by rows that are copies, or fills of some length, need none.
+// Requires a single view without a mask. Loads whose rows are copies, or fills of some length, need
+// no table.
 void Walker::make_table(bool for_offsets) {
   const Level& v = levels_.front();
   const int inner = v.rank - 1;
@@ -306,7 +307,7 @@ void Walker::segment(std::size_t level, std::int64_t offset, std::int64_t stride
   }
 }
 
-// To the start of the next row.
+// Moves to the start of the next row.
 inline void Walker::advance(const Level& v, std::int64_t* index, std::int64_t& offset) {
   index[v.rank - 1] = 0;
   for (int d = v.rank - 2; d >= 0; --d) {
@@ -317,7 +318,7 @@ inline void Walker::advance(const Level& v, std::int64_t* index, std::int64_t& o
   }
 }
 
-// Whether the first `axes` axes' indices are valid.
+// True if the indices of the first `axes` axes are valid.
 inline bool Walker::inside_of(const Level& v, const std::int64_t* index, int axes) {
   bool inside = true;
   for (int d = 0; v.masked && d < axes; ++d) {
@@ -359,7 +360,7 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
   const int inner = v.rank - 1;
   const bool short_rows = level + 1 == levels_.size() && inner > 0 && v.size[inner] <= kShortRun;
   std::int64_t index[kMaxRank];
-  std::int64_t offset = v.offset;  // of the row: without the innermost axis
+  std::int64_t offset = v.offset;  // of the row, without the innermost axis
   for (int d = inner; d >= 0; --d) {
     index[d] = d > 0 ? first % v.size[d] : first;
     first /= v.size[d];
@@ -383,7 +384,7 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
         sink.rows({offset, v.stride[outer], rows, v.stride[inner], v.size[inner], from, to}, at);
       }
       at += rows * v.size[inner];
-      // As if all but the last of these rows had been gone through before.
+      // Advances as if all but the last of these rows had been processed.
       offset += (rows - 1) * v.stride[outer];
       index[outer] += rows - 1;
       advance(v, index, offset);

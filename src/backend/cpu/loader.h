@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Walking an IndexMap over a run of neighbouring linear indices: copies, masks, offsets and strided
-// stores. By rows of the innermost axis, several at a time where they are short, with a division
-// only where a run starts; or, where even that would be a few elements at a time, by a table of the
-// innermost axes' offsets.
+// Walks an IndexMap over a range of consecutive linear indices: loads, masks, offsets and strided
+// stores. Works by rows of the innermost axis, several at a time if they are short, and divides
+// only at the start of a run. If that would yield only a few elements at a time, uses a table of
+// the offsets of the innermost axes.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace tensorgrad::cpu {
 
-// A 32-bit word of any element type but f16.
+// A 32-bit word of any element type except f16.
 using Word = std::uint32_t;
-// An element of f16, which is loaded as an f32.
+// An f16 element, which is loaded as f32.
 using Half = std::uint16_t;
 
 inline constexpr int kMaxRank = 16;
 
-// The lowest and the highest offset that a view gives; low > high where it is valid nowhere.
+// The minimum and maximum offset of a view; low > high if no index is valid.
 struct OffsetRange {
   std::int64_t low = 0, high = 0;
 };
@@ -28,32 +28,32 @@ OffsetRange offset_range(const View& view);
 class Walker {
  public:
   Walker() = default;
-  // `for_offsets`: not to load or store with, but for offsets(), most of all.
+  // `for_offsets` optimizes for offsets() instead of loads and stores.
   explicit Walker(const IndexMap& map, bool for_offsets = false);
 
-  // The same map over a domain whose last two factors have been swapped: index (b, c, r) of the
-  // walker stands for index (b, r, c) of the map.
+  // Returns a walker of the same map with the last two factors of the domain swapped: the walker's
+  // index (b, c, r) is the map's index (b, r, c).
   static Walker swapped(const IndexMap& map, std::int64_t rows, std::int64_t cols,
                         bool for_offsets = false);
 
-  // Offset of every index is base() + index, and all are valid.
+  // True if the offset of every index is base() + index, and all are valid.
   [[nodiscard]] bool contiguous() const { return contiguous_; }
-  // Offset of every index is base(), and all are valid.
+  // True if the offset of every index is base(), and all are valid.
   [[nodiscard]] bool uniform() const { return uniform_; }
   [[nodiscard]] std::int64_t base() const { return levels_.front().offset; }
-  // Stride of the innermost axis where there is one view; 0 in other cases.
+  // Returns the stride of the innermost axis if the map is a single view, otherwise 0.
   [[nodiscard]] std::int64_t inner_stride() const;
-  // All there is of the map, if it is one view.
+  // Returns the view if the map is a single view, otherwise null.
   [[nodiscard]] const View* view() const { return maps_.size() == 1 ? &maps_.front() : nullptr; }
 
-  // out[i] = data[offset(first + i)], or 0 where that is not valid.
+  // out[i] = data[offset(first + i)], or 0 if the offset is not valid.
   void load(const Word* data, std::int64_t first, std::int64_t count, Word* out) const;
   void load(const Half* data, std::int64_t first, std::int64_t count, Word* out) const;
-  // out[i] = offset(first + i), or `invalid`.
+  // out[i] = offset(first + i), or `invalid` if it is not valid.
   void offsets(std::int64_t first, std::int64_t count, Word invalid, Word* out) const;
-  // out[i] = 1 where offset(first + i) is valid, else 0.
+  // out[i] = 1 if offset(first + i) is valid, otherwise 0.
   void valid(std::int64_t first, std::int64_t count, Word* out) const;
-  // data[offset(first + i)] = in[i]; the map has one view and no mask.
+  // data[offset(first + i)] = in[i]. The map must be a single view without a mask.
   void store(const Word* in, std::int64_t first, std::int64_t count, Word* data) const;
   void store(const Word* in, std::int64_t first, std::int64_t count, Half* data) const;
 
@@ -81,8 +81,8 @@ class Walker {
   std::vector<View> maps_;  // simplified
   std::vector<Level> levels_;
   bool contiguous_ = false, uniform_ = false;
-  // Offsets of some steps of axis `table_axis_`, each of `table_step_` elements, from its index 0
-  // on; or empty.
+  // Offsets of some steps of axis `table_axis_`, each of `table_step_` elements, starting at index
+  // 0. May be empty.
   std::vector<std::int32_t> table_;
   int table_axis_ = 0;
   std::int64_t table_step_ = 1;

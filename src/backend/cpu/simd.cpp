@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reductions in vectors. Sums keep four vectors of partial sums, whose order depends on the
-// instruction set and on nothing else.
+// Vectorized reductions. Sums have four vectors of partial sums, so their order depends only on the
+// instruction set.
 #include "backend/cpu/simd.h"
 
 #include "base/half.h"
@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Partial sums in f32 stay short: the error of a block is some 30 roundings, at the worst.
+// Partial sums in f32 are short: the error of a block is at most about 30 roundings.
 constexpr std::int64_t kSumBlock = 1024;
 
 float sum_block(const float* HWY_RESTRICT x, std::int64_t n) {
@@ -44,7 +44,7 @@ double sum(const float* x, std::int64_t n) {
   return total;
 }
 
-// Adds up, or takes the largest or smallest of, each row in vectors whose last is masked.
+// Computes the sum, maximum or minimum of each row in vectors; the last one is masked.
 enum class Fold { kSum, kMax, kMin };
 
 template <Fold kFold>
@@ -83,7 +83,8 @@ void spread_rows(const std::uint32_t* HWY_RESTRICT x, std::int64_t rows, std::in
                  std::uint32_t* HWY_RESTRICT out) {
   const hn::ScalableTag<std::uint32_t> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  // A row's last vector may run into the rows behind, which come later; the last rows go exactly.
+  // The last vector of a row may overwrite the next rows, which are written later. The last rows
+  // are written exactly.
   const std::int64_t safe = rows - (lanes + cols - 1) / cols;
   std::int64_t r = 0;
   for (; r < safe; ++r) {
@@ -104,11 +105,11 @@ void gather(const std::uint32_t* HWY_RESTRICT data, std::uint32_t stride, std::u
   const auto step = hn::Set(d, stride), end = hn::Set(d, size);
   for (std::int64_t i = 0; i < n; i += static_cast<std::int64_t>(hn::Lanes(d))) {
     const auto v = hn::LoadU(d, index + i), offset = hn::LoadU(d, at + i);
-    // Behind the end anything may stand.
+    // Elements past the end are arbitrary.
     const auto there = hn::FirstN(d, static_cast<std::size_t>(n - i));
     const auto inside = hn::And(there, hn::And(hn::Lt(v, end), hn::Ne(offset, none)));
     const auto from = hn::IfThenElseZero(inside, hn::Add(offset, hn::Mul(v, step)));
-    // Element 0 stands in for what is not inside: every binding has one.
+    // Invalid lanes read element 0, which every binding has.
     const auto found = hn::GatherIndex(d, data, hn::BitCast(di, from));
     hn::StoreU(hn::IfThenElseZero(inside, found), d, at + i);
   }
@@ -127,8 +128,8 @@ void flush(double* HWY_RESTRICT acc, float* HWY_RESTRICT x, std::int64_t n) {
   }
 }
 
-// One vector of columns, which `load` reads. Four strands, so that one addition need not wait for
-// another.
+// Sums one vector of columns, read by `load`. Uses four partial sums, to hide the latency of
+// additions.
 template <class V, class Load>
 HWY_INLINE V sum_down(V first, const float* from, std::int64_t count, std::int64_t stride,
                       const Load& load) {
@@ -145,8 +146,9 @@ HWY_INLINE V sum_down(V first, const float* from, std::int64_t count, std::int64
 }
 
 #if HWY_MEM_OPS_MIGHT_FAULT
-// Fewer columns than fill a vector, n < 2 kColumns: by vectors of half the size, and so on. In the
-// order of whole vectors, as what a column lies beside depends on how work is cut.
+// Sums fewer columns than fill a vector, n < 2 kColumns, with vectors of half the size, and so on.
+// Adds in the same order as for whole vectors, as the division of work decides which columns share
+// a vector.
 template <std::size_t kColumns>
 void add_columns(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t count,
                  std::int64_t stride, std::int64_t n) {
@@ -181,7 +183,7 @@ void add_rows(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t
 #endif
 }
 
-// The largest of x, or of -x: sign is 0 or the sign bit. NaN where there is one.
+// Returns the maximum or minimum of x, or NaN if there is one.
 float extreme(const float* HWY_RESTRICT x, std::int64_t n, bool smallest) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -214,7 +216,7 @@ using Ints = hn::RebindToSigned<Words>;
 using Floats = hn::RebindToFloat<Words>;
 using Halves = hn::Rebind<std::uint16_t, Words>;
 
-// vector(i) for the elements that fill a vector, then one(i) for each of the rest.
+// Calls vector(i) for each whole vector, then one(i) for each remaining element.
 template <class Vector, class One>
 void in_vectors(std::int64_t n, const Vector& vector, const One& one) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Words()));
@@ -261,7 +263,7 @@ void to_halves(const float* HWY_RESTRICT x, std::int64_t n, std::uint16_t* HWY_R
     auto rest = hn::IfThenElse(hn::Lt(size, hn::Set(d, 0x38800000U)), small, normal);
     rest = hn::IfThenElse(hn::Gt(size, hn::Set(d, 0x477FEFFFU)), hn::Set(d, 0x7C00U), rest);
     rest = hn::IfThenElse(hn::Gt(size, hn::Set(d, 0x7F800000U)), nan, rest);
-    // Signed, as narrowing saturates: what there is lies in [0, 65535].
+    // Signed, because narrowing saturates; all values are in [0, 65535].
     hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, hn::Or(rest, sign))), dh, out + i);
   };
   in_vectors(n, vector, [&](std::int64_t i) { out[i] = to_half(x[i]); });
@@ -303,7 +305,7 @@ namespace {
 
 HWY_EXPORT(table);
 
-// Calls take(i) for every element that beats all before it; stops at a NaN.
+// Updates `best` with each element that beats all previous ones; stops at a NaN.
 template <class T>
 void scan(const std::uint32_t* x, std::int64_t n, std::int64_t first, bool larger, Best& best) {
   T value = std::bit_cast<T>(best.bits);
@@ -323,7 +325,7 @@ const SimdTable& simd() {
   return chosen;
 }
 
-// Of Highway's targets, bits of a number, the lower one is the better one.
+// Highway's targets are bits; a lower bit is a better target.
 void limit_targets() {
   const std::string wanted = env("TENSORGRAD_CPU_TARGET");
   if (wanted.empty()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Running tapes: one block at a time, one operation after the other.
+// Executes tapes: one block at a time, one operation after the other.
 #include "backend/cpu/tape.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// The same place, of elements of f16, and back.
+// Converts pointers to words and pointers to f16 elements.
 const Half* halves(const Word* data) { return reinterpret_cast<const Half*>(data); }
 Half* halves(Word* data) { return reinterpret_cast<Half*>(data); }
 Word* words(Half* data) { return reinterpret_cast<Word*>(data); }
@@ -104,7 +104,7 @@ Frame Tape::frame(std::byte* scratch, Word* row_values) const {
   f.elements = words + row_words();
   for (std::size_t i = 0; i < regs_.size(); ++i) {
     const TapeReg& r = regs_[i];
-    // Shared blocks are only ever read. NOLINTNEXTLINE(*-const-cast)
+    // Shared blocks are never written. NOLINTNEXTLINE(*-const-cast)
     f.regs[i] = r.home == TapeReg::Home::kShared ? const_cast<Word*>(r.shared)
                 : r.home == TapeReg::Home::kAcc  ? nullptr
                                                  : home(static_cast<int>(i), f);
@@ -158,7 +158,7 @@ void load_at(const TapeOp& op, std::int64_t first, std::int64_t count, const Wor
   if (op.run < kLeastRun) {
     op.walker->offsets(first, count, ~Word{0}, dst);
     if (op.half) return gather_halves(op, count, index, dst);
-    // A negative i32 is a large u32: out of range like any other.
+    // A negative i32 is a large u32, thus out of range.
     simd().gather(op.data, static_cast<Word>(op.at_stride), static_cast<Word>(op.at_size), index,
                   count, dst);
     return;
@@ -242,8 +242,8 @@ void Tape::run_op(const TapeOp& op, Frame& frame) const {
     case TapeOp::Kind::kLoad: load(op, 0, first, count, dst); break;
     case TapeOp::Kind::kBorrow: {
       const Word* from = op.data + op.walker->base() + first;
-      // Vector loops run on to the next multiple of 16: in a buffer that others write meanwhile
-      // they would meet elements that are not this block's.
+      // Vector loops continue to the next multiple of 16. If the buffer is written concurrently,
+      // they would read elements of another block.
       if (is_aligned(from) && (op.read_only || count % 16 == 0)) {
         frame.regs[op.dst] = const_cast<Word*>(from);  // NOLINT(*-const-cast): only read
       } else {
@@ -289,7 +289,8 @@ void Tape::run(const TapeOps& list, Frame& frame) const {
       store_block(store, frame);
       continue;
     }
-    // Straight into the buffer, unless a vector loop would write over the neighbours there.
+    // Writes directly to the buffer, unless a vector loop would overwrite the elements after the
+    // block.
     const std::int64_t first = op.row ? frame.row : frame.first;
     const std::int64_t count = op.row ? frame.rows : frame.count;
     Word* to = store.target + store.walker->base() + first;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A scalar program compiled for blocks: a list of vector operations over registers, each of which
-// is a block of words in a worker's scratch, in a buffer, or shared. Values come in three forms:
-// one for the whole launch (uniform), one per row, one per element.
+// A scalar program compiled for blocks: a list of vector operations on registers. A register is a
+// block of words in a worker's scratch memory, in a buffer, or shared. Values have three forms: one
+// per launch (uniform), one per row, or one per element.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace tensorgrad::cpu {
 
-// Where a block stands. Elements [first, first + count) of the walk (swapped: column-major over the
-// rows), of rows [row, row + rows).
+// The current block: elements [first, first + count) in the order of the walk (column-major if
+// swapped), in rows [row, row + rows).
 struct Frame {
   Word** regs = nullptr;
-  Word* elements = nullptr;    // scratch of element registers
-  Word* row_values = nullptr;  // scratch of row registers
+  Word* elements = nullptr;    // scratch memory of element registers
+  Word* row_values = nullptr;  // scratch memory of row registers
   const Word* acc = nullptr;   // the block of accumulated values, 64-byte aligned
   std::int64_t first = 0, count = 0, row = 0, rows = 0;
 };
@@ -27,7 +27,7 @@ struct Frame {
 struct TapeReg {
   enum class Home { kElement, kRow, kShared, kAcc };
   Home home = Home::kElement;
-  std::int64_t offset = 0;       // kElement, kRow: words
+  std::int64_t offset = 0;       // kElement, kRow: in words
   const Word* shared = nullptr;  // kShared
 };
 
@@ -35,57 +35,57 @@ struct TapeOp {
   enum class Kind {
     kCall,     // dst = fn(src...)
     kLoad,     // dst = data at the walker's offsets
-    kBorrow,   // the same where offsets are neighbours: dst points into the buffer if it may
-    kPeriod,   // dst = the `run` neighbours that a block repeats: calls read them by a mask
-    kLoadAt,   // dst = data at offset + at_stride * src[0], guarded
-    kValid,    // dst = is the walker's index valid?
+    kBorrow,   // like kLoad with contiguous offsets; dst points into the buffer if possible
+    kPeriod,   // dst = the `run` contiguous words that repeat; calls index them with a mask
+    kLoadAt,   // dst = data at offset + at_stride * src[0], or 0 if out of range
+    kValid,    // dst = 1 if the walker's index is valid, otherwise 0
     kOffsets,  // dst = the walker's offset itself: indices and coordinates
-    kSpread,   // element dst = row src, along each row
-    kFill,     // dst = uniform src
-    kReduce,   // row dst = element src over its row
-    kStore,    // store number `store`
+    kSpread,   // element dst = row src, broadcast along each row
+    kFill,     // dst = a uniform value
+    kReduce,   // row dst = reduction of element src over its row
+    kStore,    // executes store `store`
   };
   Kind kind = Kind::kCall;
-  bool row = false;          // over rows, not elements
-  bool read_only = true;     // kBorrow: nothing writes the buffer meanwhile
-  std::size_t mask[4] = {};  // kCall: of its operands, as CpuOperands has them
+  bool row = false;          // per row instead of per element
+  bool read_only = true;     // kBorrow: the buffer is not written during the launch
+  std::size_t mask[4] = {};  // kCall: masks of the operands, see CpuOperands
   int dst = -1, src[4] = {-1, -1, -1, -1};
   CpuBlockFn fn = nullptr;
   const Walker* walker = nullptr;
   const Word* data = nullptr;
-  bool half = false;  // kLoad, kLoadAt: data are elements of f16
+  bool half = false;  // kLoad, kLoadAt: the data are f16 elements
   std::int64_t at_stride = 0, at_size = 0;
-  // kLoadAt: elements [i * run, (i + 1) * run) have one index, offsets in a row. kPeriod: a power
-  // of two, at least kSplatWords.
+  // kLoadAt: elements [i * run, (i + 1) * run) share an index and read contiguous offsets. kPeriod:
+  // the period, a power of two and at least kSplatWords.
   std::int64_t run = 1;
   ReduceOp reduce = ReduceOp::kSum;
   DType dtype = DType::kF32;
-  int store = -1;  // kStore: which; others: the store that dst is written through directly, if any
+  int store = -1;  // kStore: its number; others: store to write through to, or -1
 };
 
 struct TapeStore {
   const Walker* walker = nullptr;
-  Word* data = nullptr;      // of the binding
-  Word* target = nullptr;    // data plus the hyper word, set anew for each run
-  bool half = false;         // data are elements of f16
+  Word* data = nullptr;      // start of the binding
+  Word* target = nullptr;    // data plus the run-time scalar, set for each run
+  bool half = false;         // the data are f16 elements
   std::int64_t count = 0;    // elements of the binding
-  std::int64_t highest = 0;  // largest offset written, without the hyper word
+  std::int64_t highest = 0;  // largest offset written, without the run-time scalar
   int reg = -1;
   int ring_word = -1;
   bool row = false;
 };
 
-// A reduction that a pass over the columns completes.
+// A reduction that is completed by a pass over the columns.
 struct TapeReduce {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;  // of the operand
   int src = -1, dst = -1;     // element and row register
 };
 
-// A value of the whole launch: computed in 16 equal lanes.
+// A uniform value, computed in kSplatWords equal lanes.
 struct TapeUniform {
-  const Word* data = nullptr;  // of a uniform load: its element
-  bool half = false;           // which is one of f16
+  const Word* data = nullptr;  // address of a uniform load
+  bool half = false;           // the load is an f16 element
   CpuBlockFn fn = nullptr;
   CpuOperands operands;
   int hyper = -1;
@@ -94,8 +94,8 @@ struct TapeUniform {
 
 using TapeOps = std::vector<TapeOp>;
 
-// One pass over the columns of some rows: `before` makes row values, once; `spreads` lays row
-// values out for a run of blocks; `loop` is for every block.
+// One pass over the columns of some rows. `before` computes row values once, `spreads` broadcasts
+// row values for all blocks, and `loop` runs for each block.
 struct TapePass {
   TapeOps before, spreads, loop;
   std::vector<TapeReduce> reduces;
@@ -104,14 +104,15 @@ struct TapePass {
 struct TapeSpec {
   const ScalarProgram* program = nullptr;
   const std::vector<Store>* stores = nullptr;  // or null
-  int result = -1;  // the instruction whose value the caller wants in a register, or -1
+  int result = -1;  // the instruction whose value the caller reads from a register, or -1
   std::int64_t batch = 1, rows = 1, cols = 1;  // the domain
-  bool leveled = false;                        // row level values are per row; batch is 1
+  bool leveled = false;                        // row-level values are per row; batch is 1
   bool swapped = false;                        // walk the domain column by column
-  const RowPlan* plan = nullptr;  // stream over passes; null: blocks of whole rows, all at once
+  const RowPlan* plan = nullptr;               // passes to stream over; null: blocks of whole rows
 };
 
-// A program of so many elements whose last instruction is wanted; a launch's body over so many.
+// Return the spec of a program over `elements` elements whose last instruction is the result, and
+// of a launch's body over `elements` elements.
 TapeSpec operand_spec(const ScalarProgram& program, std::int64_t elements);
 TapeSpec epilogue_spec(const Launch& launch, std::int64_t elements);
 
@@ -119,36 +120,37 @@ class Tape {
  public:
   Tape(const Prepare& prepare, const TapeSpec& spec);
 
-  // Sets the capacity of blocks, in elements and rows, and lays the scratch out.
+  // Sets the capacity of blocks in elements and rows, and the layout of the scratch memory.
   void lay_out(std::int64_t elements, std::int64_t rows);
   [[nodiscard]] std::int64_t element_registers() const { return element_slots_; }
-  // Scratch of a block, registers' table included.
+  // Returns the scratch bytes of a block, including the register table.
   [[nodiscard]] std::size_t scratch_bytes() const;
-  // Words of all row registers.
+  // Returns the words of all row registers.
   [[nodiscard]] std::int64_t row_words() const { return row_slots_ * row_capacity_; }
   [[nodiscard]] std::int64_t capacity() const { return capacity_; }
 
-  // Computes the uniform values and ring positions. Once per run, before any block.
+  // Computes the uniform values and ring positions. Must be called once per run, before any block.
   void start(const HyperRow& hyper);
-  // Lays out a frame in scratch. `row_values`: null to keep them there too.
+  // Lays out a frame in scratch memory. Row values are there, too, if `row_values` is null.
   Frame frame(std::byte* scratch, Word* row_values = nullptr) const;
-  // Runs a list of this tape over a block.
+  // Executes a list of this tape's ops on a block.
   void run(const TapeOps& ops, Frame& frame) const;
 
-  // Where the wanted value is, after `ops`.
+  // Returns the result (TapeSpec::result) after `ops` ran.
   [[nodiscard]] const Word* result(const Frame& frame) const { return frame.regs[result_reg_]; }
-  // The wanted value is one load of this walker, of words, and nothing else; null if it is not.
+  // If the result is a single load of 32-bit words, returns its walker and sets `data`. Otherwise
+  // returns null.
   [[nodiscard]] const Walker* plain_load(const Word** data) const;
-  // All there is to do is to store the accumulated value, once, in words: that store; null if it is
-  // not.
+  // If the tape only stores the accumulated value, once and as 32-bit words, returns that store.
+  // Otherwise returns null.
   [[nodiscard]] const TapeStore* plain_store() const;
 
-  // A rough price of an element, in nanoseconds.
+  // Returns the approximate nanoseconds per element.
   [[nodiscard]] double element_cost() const { return cost_; }
 
-  TapeOps ops;                   // without a plan: everything
+  TapeOps ops;                   // without a plan: all ops
   std::vector<TapePass> passes;  // with a plan
-  TapeOps after;                 // with a plan: row values and stores at the end
+  TapeOps after;                 // with a plan: final row values and stores
   std::vector<TapeStore> stores;
 
  private:

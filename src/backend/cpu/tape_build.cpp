@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Scalar program -> Tape: uniform values are taken out, row values are spread where elements need
-// them, stores go as early as the loads of the same buffer let them, registers share slots.
+// Compiles a scalar program to a Tape. Uniform values are hoisted, and row values are broadcast if
+// elements need them. Stores are executed as early as the loads of the same buffer allow. Registers
+// share slots.
 #include "backend/cpu/tape_build.h"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ int TapeBuilder::new_reg(TapeReg::Home home) {
   return static_cast<int>(tape_.regs_.size()) - 1;
 }
 
-// Every offset that the last view can give, plus `beyond`, must lie in the binding.
+// Checks that every offset of the last view, plus `beyond`, is inside the binding.
 void TapeBuilder::check_bounds(const IndexMap& map, int binding, DType dtype,
                                std::int64_t beyond) const {
   const OffsetRange range = offset_range(map.views.back());
@@ -69,7 +70,7 @@ const Walker* TapeBuilder::walker_of(int access) {
   const auto found = access_walkers_.find(access);
   if (found != access_walkers_.end()) return found->second;
   const Access& a = spec_.program->accesses[static_cast<std::size_t>(access)];
-  // The access of an in-bounds test reads nothing, so its binding is no bound for it.
+  // The access of an in-bounds test does not read, so it is not limited by its binding.
   const auto& instrs = spec_.program->instrs;
   const bool reads = std::none_of(instrs.begin(), instrs.end(), [&](const Instr& in) {
     return in.kind == InstrKind::kInBounds && in.index == access;
@@ -81,7 +82,7 @@ const Walker* TapeBuilder::walker_of(int access) {
   return access_walkers_[access] = &tape_.walkers_.back();
 }
 
-// A walker whose offsets are the values of a kIndex, a kCoord or a sum of these.
+// Returns a walker whose offsets are the values of a kIndex, a kCoord or a sum of these.
 const Walker* TapeBuilder::index_walker(int i, const Instr& in) {
   const bool row = spec_.leveled && in.level == Level::kRow;
   const std::int64_t domain = row ? spec_.rows : spec_.batch * spec_.rows * spec_.cols;
@@ -99,8 +100,8 @@ const Walker* TapeBuilder::index_walker(int i, const Instr& in) {
   return &tape_.walkers_.back();
 }
 
-// The place of an element in its window, say, is a sum of coordinates: one walk, in place of an
-// operation for each part of the sum.
+// Finds linear combinations of coordinates, such as the position of an element in its window. One
+// walk computes the whole sum instead of one operation per term.
 void TapeBuilder::find_indices() {
   std::map<int, IndexSum> sums;
   for (int i = 0; i < static_cast<int>(spec_.program->instrs.size()); ++i) {
@@ -135,7 +136,8 @@ void TapeBuilder::find_indices() {
   }
 }
 
-// None where it is not one, has too many axes, or a number is none of 32 bits.
+// Returns the view whose offsets are the sum. Returns nothing if there is none, if it has too many
+// axes, or if a value exceeds 32 bits.
 std::optional<View> TapeBuilder::index_view(IndexSum sum) const {
   using Term = IndexSum::Term;
   if (2 * sum.terms.size() + 1 > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
@@ -157,7 +159,8 @@ std::optional<View> TapeBuilder::index_view(IndexSum sum) const {
   return view;
 }
 
-// How many neighbouring elements of a gather read neighbouring words by one index: rows of a table.
+// Returns how many consecutive elements of a gather share an index and read contiguous words, such
+// as a row of a table.
 std::int64_t TapeBuilder::gather_run(const Instr& in) {
   const Instr& index = instr(in.operands[0]);
   if (index.kind != InstrKind::kLoad) return 1;
@@ -262,7 +265,7 @@ void TapeBuilder::build_passes() {
   for (const RowPass& pass : spec_.plan->passes) {
     tape_.passes.emplace_back();
     TapePass& out = tape_.passes.back();
-    spread_.clear();  // a spread block lives for one pass
+    spread_.clear();  // broadcast blocks are valid for one pass
     spread_ops_ = &out.spreads;
     for (const int i : pass.row_before) emit(i, out.before);
     for (const int i : pass.elements) {
@@ -283,8 +286,8 @@ void TapeBuilder::build_passes() {
   place_stores(tape_.after, spec_.plan->row_stores);
 }
 
-// Of a load that repeats one stretch of a buffer, such as a bias along rows, and that calls alone
-// read: its elements, a power of two. 0: of any other.
+// Returns the period, a power of two, of a load that repeats a contiguous range of a buffer, such
+// as a bias along rows, and that only calls read. Returns 0 for any other load.
 std::int64_t TapeBuilder::period(int i) const {
   const Instr& in = instr(i);
   if (in.kind != InstrKind::kLoad || spec_.plan != nullptr || spec_.swapped) return 0;
@@ -308,7 +311,7 @@ std::int64_t TapeBuilder::period(int i) const {
   return stored ? 0 : view.shape[1];
 }
 
-// The operation of an instruction, without operands and destination.
+// Returns the operation of an instruction, without operands and destination.
 TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   TapeOp op;
   op.row = form(i) == Form::kRow;
@@ -337,7 +340,7 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
         op.run = repeated;
         break;
       }
-      // Row values outlive the frame they were made in where passes are cut into chunks.
+      // If passes are divided into chunks, row values outlive the frame that computed them.
       op.kind = op.walker->contiguous() && !op.half && !(op.row && spec_.plan != nullptr)
                     ? TapeOp::Kind::kBorrow
                     : TapeOp::Kind::kLoad;
@@ -391,7 +394,7 @@ void TapeBuilder::set_operands(const Instr& in, TapeOp& op, TapeOps& ops) {
         op.src[k] = reg_[static_cast<std::size_t>(o)];
         continue;
       }
-      TapeOp fill;  // a uniform index of a row-level gather
+      TapeOp fill;  // uniform index of a row-level gather
       fill.kind = TapeOp::Kind::kFill;
       fill.row = true;
       fill.data = splat_[static_cast<std::size_t>(o)];
@@ -426,7 +429,7 @@ void TapeBuilder::emit(int i, TapeOps& ops) {
   ops.push_back(op);
 }
 
-// The element register of any value; row and uniform values are spread into one.
+// Returns the element register of a value. Row and uniform values are broadcast into one.
 int TapeBuilder::element_operand(int i, TapeOps& ops) {
   const Form f = form(i);
   if (f == Form::kElement) return reg_[static_cast<std::size_t>(i)];
@@ -441,12 +444,12 @@ int TapeBuilder::element_operand(int i, TapeOps& ops) {
     op.data = splat_[static_cast<std::size_t>(i)];
   }
   op.dst = new_reg(TapeReg::Home::kElement);
-  // In a pass, values are spread once, before the loop over its blocks.
+  // In a pass, values are broadcast once, before the loop over its blocks.
   (spec_.plan != nullptr ? *spread_ops_ : ops).push_back(op);
   return spread_[i] = op.dst;
 }
 
-// Nothing at or after `at` reads the binding, neither itself nor through a borrowed register.
+// True if no operation from `at` on reads the binding, directly or through a borrowed register.
 bool TapeBuilder::safe_after(const TapeOps& ops, std::size_t at, int binding) const {
   const Word* data = prepare_.data[static_cast<std::size_t>(binding)];
   for (std::size_t i = at; i < ops.size(); ++i) {
@@ -459,9 +462,9 @@ bool TapeBuilder::safe_after(const TapeOps& ops, std::size_t at, int binding) co
   return true;
 }
 
-// Adds the stores to a list whose values it computes: each behind the operation that makes the
-// value, or through that operation's destination, where no later operation reads the buffer; else
-// at the end.
+// Adds the stores to the list that computes their values. If no later operation reads the buffer, a
+// store follows the operation that computes its value, or that operation writes to the buffer
+// directly. Otherwise the store goes to the end of the list.
 void TapeBuilder::place_stores(TapeOps& ops, const std::vector<int>& stores) {
   TapeOps last;
   for (const int s : stores) {
@@ -502,12 +505,11 @@ void TapeBuilder::place_stores(TapeOps& ops, const std::vector<int>& stores) {
   ops.insert(ops.end(), last.begin(), last.end());
 }
 
-// Element registers whose values do not live at the same time share a slot. A value that a loop
-// reads and does not make lives until the loop is over; row registers have a slot each.
+// Assigns the same slot to element registers with disjoint lifetimes. A value that a loop reads but
+// does not compute lives until the end of the loop. Each row register has its own slot.
 void TapeBuilder::allocate_slots() {
   std::vector<const TapeOp*> flat;
-  std::vector<std::size_t>
-      loop_end;  // for each operation: the position at which what it reads may die
+  std::vector<std::size_t> loop_end;  // per operation: last use of its operands
   const auto append = [&](const TapeOps& ops, bool loop) {
     for (const TapeOp& op : ops) flat.push_back(&op);
     for (std::size_t i = loop_end.size(); i < flat.size(); ++i) {
@@ -530,21 +532,21 @@ void TapeBuilder::allocate_slots() {
       const auto r = static_cast<std::size_t>(src);
       const bool inside = loop_end[made[r]] == loop_end[i];
       last[r] = std::max(last[r], inside ? i : loop_end[i]);
-      // What a call reads again further on, it must not write over.
+      // A call that reads a repeated operand must not overwrite it.
       if (periods_.contains(src)) last[r] = std::max(last[r], i + 1);
     }
   }
   if (tape_.result_reg_ >= 0) last[static_cast<std::size_t>(tape_.result_reg_)] = flat.size();
 
   std::vector<std::int64_t> free_slots;
-  std::multimap<std::size_t, std::int64_t> ends;  // when a slot is free again
+  std::multimap<std::size_t, std::int64_t> ends;  // when a slot becomes free
   for (std::size_t i = 0; i < flat.size(); ++i) {
     if (flat[i]->dst < 0) continue;
     const auto r = static_cast<std::size_t>(flat[i]->dst);
     TapeReg& reg = tape_.regs_[r];
     if (reg.home == TapeReg::Home::kRow) reg.offset = tape_.row_slots_++;
     if (reg.home != TapeReg::Home::kElement) continue;
-    // An element-wise call may write over an operand that it is the last to read.
+    // An element-wise call may overwrite an operand that it is the last to read.
     const bool in_place = flat[i]->kind == TapeOp::Kind::kCall && flat[i]->store < 0;
     while (!ends.empty() && ends.begin()->first < i + (in_place ? 1 : 0)) {
       free_slots.push_back(ends.begin()->second);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Turns a scalar program into a Tape. Used by Tape's constructor alone.
+// Compiles a scalar program to a Tape. Used only by Tape's constructor.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class TapeBuilder {
 
  private:
   enum class Form { kUniform, kRow, kElement };
-  // A constant plus coordinates (kCoord) of the domain, each so many times.
+  // A constant plus a linear combination of coordinates (kCoord) of the domain.
   struct IndexSum {
     struct Term {
       std::int64_t divisor = 1, modulus = 1, factor = 1;
@@ -56,15 +56,15 @@ class TapeBuilder {
   const TapeSpec& spec_;
   Tape& tape_;
   std::vector<bool> uniform_;
-  std::map<int, View> indices_;     // what coordinates alone add up to: a view's offsets
-  std::vector<const Word*> splat_;  // of each uniform value
-  std::vector<int> reg_;            // of each row or element value; -1: not computed yet
-  std::map<int, int> spread_;       // element registers of row and uniform values
+  std::map<int, View> indices_;     // linear combinations of coordinates, as offsets of views
+  std::vector<const Word*> splat_;  // per uniform value
+  std::vector<int> reg_;            // per row or element value; -1: not computed yet
+  std::map<int, int> spread_;       // element registers of broadcast row and uniform values
   std::map<int, const Walker*> access_walkers_;
   std::map<const Word*, int> shared_regs_;
   std::map<int, int> borrowed_;          // register -> binding it may point into
-  std::map<int, std::int64_t> periods_;  // register -> elements that repeat, of kPeriod
-  TapeOps* spread_ops_ = nullptr;        // a pass's `spreads`, or in line
+  std::map<int, std::int64_t> periods_;  // register -> period of a kPeriod load
+  TapeOps* spread_ops_ = nullptr;        // a pass's `spreads`, or the list of all ops
 };
 
 }  // namespace tensorgrad::cpu
