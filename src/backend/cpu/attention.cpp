@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Attention launches. A task has a block of rows (for dk and dv: of columns) of one batch and goes
-// over the other side in blocks: a tile of scores is made by the micro-kernels of the matrix
-// product, becomes weights where it lies, and goes into the next product. Forward, what is there
-// when a larger score comes is scaled down (Milakov and Gimelshein 2018). Everything is cut by the
-// shape alone, and added up in the same order always.
+// Attention launches. A task computes a block of rows (for dk and dv: of columns) of one batch and
+// loops over blocks of the other side. The micro-kernels of the matrix product compute a tile of
+// scores, which becomes weights in place and is an operand of the next product. In the forward
+// pass, previous results are rescaled when a larger score occurs (Milakov and Gimelshein 2018).
+// Blocks depend only on the shape, and the order of all sums is fixed.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 constexpr std::int64_t kRowsAtOnce = 64;
-// Columns of a tile of scores: forward there is one tile, backward there are two.
+// Columns of a tile of scores. The forward pass has one tile, the backward pass two.
 constexpr std::int64_t kColumnsForward = 256, kColumnsBackward = 128;
 constexpr std::int64_t kVector = 16;
 constexpr double kProductsPerNs = 25, kWeightNs = 0.4;
@@ -65,7 +65,7 @@ class AttentionStep final : public Step {
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
       const Scratch scratch(context.scratch(worker), at_);
       for (std::int64_t u = task * each; u < std::min(units, (task + 1) * each); ++u) {
-        // The last rows of a causal mask see most: they come first.
+        // The last rows of a causal mask have the most columns, so they come first.
         const std::int64_t block = blocks - 1 - u % blocks;
         run_block(scratch, u / blocks, block * block_);
       }
@@ -73,7 +73,7 @@ class AttentionStep final : public Step {
   }
 
  private:
-  // Parts of a worker's scratch; from kOperands on, what operands are computed into.
+  // Parts of a worker's scratch memory. From kOperands on: memory for computed operands.
   enum Place { kScores, kDp, kRight, kOut, kOut2, kLine, kOperands };
   static constexpr int kEnd = kOperands + static_cast<int>(kAttentionInputs);
 
@@ -109,7 +109,7 @@ class AttentionStep final : public Step {
       at_[place] = end;
       end += static_cast<std::size_t>(round_up(floats, kVector)) * sizeof(float);
     };
-    // A packed operand is `nr` columns wide for each panel; any of the products' right sides.
+    // A panel of a packed operand is `nr` columns wide. Has room for the right side of any product.
     const std::int64_t lanes = std::max(tile_columns_, tile_rows_);
     const std::int64_t widest = std::max(depth_pitch_, width_pitch_);
     const std::int64_t right = widest * round_up(lanes, kernels_.nr);
@@ -149,7 +149,7 @@ class AttentionStep final : public Step {
     return inputs_[i]->block(batch, row, rows, column, columns,
                              scratch.base + at_[kOperands + static_cast<int>(i)]);
   }
-  // All of rows [row, row + rows) of an operand.
+  // Returns rows [row, row + rows) of an operand.
   Matrix lines(AttentionInput which, const Scratch& scratch, std::int64_t batch, std::int64_t row,
                std::int64_t rows) const {
     const bool deep = which == AttentionInput::kQ || which == AttentionInput::kK;
@@ -157,7 +157,7 @@ class AttentionStep final : public Step {
     return block(which, scratch, batch, row, rows, 0, flat ? 1 : deep ? l_.k : l_.width);
   }
 
-  // c (+)= a b, b packed here; c's rows have room for whole panels.
+  // c (+)= a b. Packs b; the rows of c must have room for whole panels.
   void multiply(const Matrix& a, std::int64_t rows, std::int64_t depth, const Matrix& b,
                 std::int64_t columns, float* packed, float* c, std::int64_t ldc, bool add) const {
     const std::int64_t nr = kernels_.nr, mr = kernels_.mr;
@@ -174,7 +174,7 @@ class AttentionStep final : public Step {
     }
   }
 
-  // Row r of a mask or of the factors, with room for whole vectors.
+  // Copies row r of a mask or of the dropout factors, with room for whole vectors.
   static const float* line_of(const Matrix& m, std::int64_t r, std::int64_t n, float* copy) {
     const float* from = m.data + r * m.rs;
     if (m.cs == 1) {
@@ -185,13 +185,13 @@ class AttentionStep final : public Step {
     return copy;
   }
 
-  // Of row `row`, so many columns of the tile may be attended to.
+  // Returns how many columns of the tile its row r can attend to.
   [[nodiscard]] std::int64_t seen(const Tile& t, std::int64_t r) const {
     if (!l_.causal) return t.columns;
     return std::clamp<std::int64_t>(t.row + r + 1 - t.column, 0, t.columns);
   }
 
-  // What says who attends to whom in a tile. `closed`: nobody to anything.
+  // The masks of a tile. `closed`: no row attends to any column.
   struct Masks {
     Matrix mask, keep;
     bool closed = false;
@@ -219,8 +219,8 @@ class AttentionStep final : public Step {
     return true;
   }
 
-  // Calls visit(r, number of columns seen, mask or null, allowed or null, keep or null) for each
-  // row.
+  // Calls visit(r, visible columns, additive mask, boolean mask, keep factors) for each row. Absent
+  // masks are null.
   template <class Visit>
   void each_row(const Tile& t, const Scratch& scratch, const Masks& masks,
                 const Visit& visit) const {
@@ -247,7 +247,7 @@ class AttentionStep final : public Step {
     }
   }
 
-  // Columns that some row before `end` sees.
+  // Returns how many columns are visible to any row before `end`.
   [[nodiscard]] std::int64_t columns_seen(std::int64_t end) const {
     return l_.causal ? std::min(l_.n, end) : l_.n;
   }
@@ -310,7 +310,7 @@ class AttentionStep final : public Step {
     }
   }
 
-  // Rows of the backward side that a tile needs, once computed.
+  // Backward operands of the rows of a tile, after evaluation.
   struct BackwardRows {
     Matrix q, dy, lse, delta;
   };
@@ -322,7 +322,7 @@ class AttentionStep final : public Step {
             lines(AttentionInput::kDelta, scratch, batch, row, rows)};
   }
 
-  // Leaves keep * p in kScores and ds in kDp.
+  // Writes keep * p to kScores and ds to kDp.
   void backward_tile(const Tile& t, const Scratch& scratch, const Masks& masks,
                      const BackwardRows& left, const Matrix& k, const Matrix& v) const {
     float* s = scratch.floats(kScores);
@@ -347,7 +347,7 @@ class AttentionStep final : public Step {
              });
   }
 
-  // Where a result lies, if it is wanted.
+  // The destination of a result, if it is needed.
   struct Result {
     std::byte* data = nullptr;
     bool half = false;
@@ -360,7 +360,8 @@ class AttentionStep final : public Step {
     }
   };
 
-  // Writes rows of a result, `pitch` apart in scratch, times `factor`, from element `at` on.
+  // Scales rows of a result by `factor`, `pitch` apart in scratch memory, and writes them from
+  // element `at` on.
   void finish(float* from, std::int64_t pitch, std::int64_t rows, std::int64_t width, float factor,
               const Result& to, std::int64_t at) const {
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -397,7 +398,7 @@ class AttentionStep final : public Step {
     float* dk = scratch.floats(kOut);
     float* dv = scratch.floats(kOut2);
     bool first = true;
-    // Rows before the first column see none of these.
+    // With a causal mask, rows before the first column see none of these columns.
     for (t.row = l_.causal ? column / tile_rows_ * tile_rows_ : 0; t.row < l_.m;
          t.row += tile_rows_) {
       t.rows = std::min(tile_rows_, l_.m - t.row);
@@ -426,7 +427,7 @@ class AttentionStep final : public Step {
   std::optional<Operand> inputs_[kAttentionInputs];
   Result results_[2];
   bool truth_mask_ = false;
-  // Rows (for kKeys: columns) of a task's block; the tile of scores, and how its rows are apart.
+  // Rows (for kKeys: columns) of a task's block; size and row pitch of the tile of scores.
   std::int64_t block_ = 1, tile_rows_ = 1, tile_columns_ = 1, pitch_ = 1;
   std::int64_t depth_pitch_ = 1, width_pitch_ = 1;
   double ns_of_unit_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Custom launches: inputs that do not lie in memory as they are get computed first, then the user's
-// function makes the result, part by part.
+// Custom launches. Computes the inputs that are not contiguous in memory, then calls the user's
+// function for parts of the result.
 #include "ir/custom.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// What it takes is not known; so much is assumed.
+// Assumed cost, since that of the user's function is unknown.
 constexpr double kElementNs = 10;
 
-// Where a program's elements lie one behind the other; null where they do not.
+// Returns the address of a program's elements if they are contiguous in memory, otherwise null.
 const Word* in_memory(const Prepare& prepare, const ScalarProgram& program) {
   const Instr& last = program.instrs.back();
   if (last.kind != InstrKind::kLoad) return nullptr;
@@ -82,7 +82,7 @@ class CustomStep final : public Step {
   struct Computed {
     std::size_t input;
     std::int64_t count;
-    std::size_t at;  // in the launch's scratch
+    std::size_t at;  // offset in the launch's scratch memory
     Tape tape;
   };
 
@@ -101,7 +101,7 @@ class CustomStep final : public Step {
   }
 
   const Launch& l_;
-  std::vector<const Word*> data_;  // of inputs that lie in memory; null: computed
+  std::vector<const Word*> data_;  // inputs that are read in place; null: computed
   std::deque<Computed> computed_;
   Word* result_ = nullptr;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// While one of these lives, its thread takes denormal floats for zeros, as GPUs do: an operation on
-// one can take a hundred times as long as on another number, and gradients that die away are full
-// of them. What the thread had set before comes back at the end.
+// RAII guard that makes its thread treat denormal floats as zeros, as GPUs do. An operation on a
+// denormal can take a hundred times as long, and vanishing gradients are full of them. The
+// destructor restores the previous setting.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class DenormalsAreZeros {
 
  private:
 #if defined(__x86_64__) || defined(__i386__)
-  static constexpr std::uint64_t kFlush = 0x8040;  // results to zero, operands as zeros
+  static constexpr std::uint64_t kFlush = 0x8040;  // flush results, treat operands as zero
   static std::uint64_t control() { return _mm_getcsr(); }
   static void set_control(std::uint64_t word) { _mm_setcsr(static_cast<unsigned>(word)); }
 #elif defined(__aarch64__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The CPU as a Device: buffers are plain memory, a run is over when the call returns.
+// The CPU device: buffers are host memory, and runs are synchronous.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -19,12 +19,11 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Steps have their pointers resolved, so a launch whose buffer is exchanged gets another step.
-// Those of the last few exchanges are kept: results that go round among functions lie in a few
-// buffers.
+// Steps contain resolved pointers, so a launch needs another step if a buffer is replaced. The most
+// recent steps are kept, because results that circulate among functions use few buffers.
 class CpuExecutable final : public Executable {
  public:
-  // The program outlives it.
+  // The program must outlive the executable.
   CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads)
       : program_(program),
         made_(program.launches.size()),
@@ -42,13 +41,13 @@ class CpuExecutable final : public Executable {
     shared_ = AlignedBytes(shared_bytes);
   }
 
-  std::mutex mutex;  // locked during a run, which writes scratch memory and buffers
+  std::mutex mutex;  // held during a run, which writes scratch memory and buffers
 
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] std::size_t size() const { return made_.size(); }
 
   void rebind(const std::vector<std::byte*>& buffers, int changed) {
-    std::vector<std::list<Made>> fresh(made_.size());  // of a launch one, or none
+    std::vector<std::list<Made>> fresh(made_.size());  // one per affected launch
     std::vector<std::pair<std::size_t, std::list<Made>::iterator>> kept;
     for (std::size_t i = 0; i < made_.size(); ++i) {
       const Launch& launch = program_.launches[i];
@@ -66,18 +65,18 @@ class CpuExecutable final : public Executable {
     for (const auto& [i, found] : kept) made_[i].splice(made_[i].end(), made_[i], found);
     for (std::size_t i = 0; i < made_.size(); ++i) {
       made_[i].splice(made_[i].end(), fresh[i]);
-      if (made_[i].size() > kKeptSteps) made_[i].pop_front();  // the one used least recently
+      if (made_[i].size() > kKeptSteps) made_[i].pop_front();  // the least recently used one
     }
   }
 
-  // All launches; `alone` is a pool of one thread.
+  // Runs all launches. `alone` is a pool of one thread.
   void run(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
     const bool tries = tries_ && &pool != &alone;
     const bool shared = tries && sharing_.begin();
     for (std::size_t i = 0; i < size(); ++i) run_one(i, shared ? pool : alone, pool, hyper);
     if (tries) sharing_.end();
   }
-  // Some of them from number `first` on, see Device::run_some().
+  // Runs some launches starting at `first`; see Device::run_some().
   std::size_t run_some(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper,
                        std::size_t first, std::chrono::duration<double> budget) {
     using Clock = std::chrono::steady_clock;
@@ -91,20 +90,20 @@ class CpuExecutable final : public Executable {
     }
     return 0;
   }
-  // One, as in the last steps.
+  // Runs one launch, with the current choice of pool for small launches.
   void run(std::size_t launch, ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
     run_one(launch, sharing_.shared() ? pool : alone, pool, hyper);
   }
 
  private:
-  // A launch made ready for buffers at these places.
+  // A launch prepared for buffers at these addresses.
   struct Made {
     std::vector<Word*> data;
     std::unique_ptr<Step> step;
   };
   static constexpr std::size_t kKeptSteps = 8;
 
-  // Small ones and others have a pool each.
+  // Runs a launch on one of two pools, depending on Step::small.
   void run_one(std::size_t launch, ThreadPool& of_small, ThreadPool& pool, const HyperRow& hyper) {
     Step& step = *made_[launch].back().step;
     step.run({step.small ? of_small : pool, hyper, workers_, shared_.data()});
@@ -148,15 +147,16 @@ class CpuExecutable final : public Executable {
 
   const Program& program_;
   ConstPool constants_;
-  std::vector<std::list<Made>> made_;  // of each launch; the last is in use
+  std::vector<std::list<Made>> made_;  // per launch; the last one is in use
   std::vector<AlignedBytes> workers_;
   AlignedBytes shared_;
-  std::vector<std::chrono::duration<double>> took_;  // each launch, at the last run_some()
-  bool tries_ = false;  // there are small launches, and threads to share them
+  std::vector<std::chrono::duration<double>> took_;  // per launch, in the last run_some()
+  bool tries_ = false;                               // there are small launches and several threads
   SharingTrial sharing_;
 };
 
-// Of a buffer: of addresses of 32 bits half, with room for what AlignedBytes adds.
+// Maximum bytes of a buffer. With 32-bit addresses: half of them, minus the overhead of
+// AlignedBytes.
 constexpr std::int64_t kMostBytes =
     sizeof(void*) > 4 ? std::int64_t{1} << 33 : (std::int64_t{1} << 31) - 4096;
 
@@ -247,7 +247,7 @@ class CpuDevice final : public Device {
     exe.rebind(starts(exe.program(), buffers), changed);
   }
 
-  // Executables can run concurrently: those that find the threads busy run on the caller's.
+  // Executables can run concurrently. If the pool is busy, they run on the caller's thread.
   Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
     const std::lock_guard one_at_a_time(exe.mutex);
@@ -314,9 +314,9 @@ class CpuDevice final : public Device {
     return memory.data() + offset;
   }
 
-  std::mutex mutex_;  // of the buffers
+  std::mutex mutex_;  // guards the buffers
   DeviceInfo info_;
-  std::mutex pool_mutex_;  // of pool_; one of a single thread has no state
+  std::mutex pool_mutex_;  // guards pool_; a pool of one thread has no state
   ThreadPool pool_, alone_{1};
   std::vector<AlignedBytes> buffers_;
   std::vector<bool> used_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The tests are found on the way from a store's value to what lay at its place before; their
-// programs are those of the launch with every read's window, and every coordinate, made shorter.
+// Finds the tests on the path from a store's value to the previous contents of its destination.
+// Their programs are those of the launch, with views and coordinates shortened to one element per
+// run.
 #include "backend/cpu/guard.h"
 
 #include <numeric>
@@ -10,7 +11,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 constexpr std::size_t kMostTests = 4;
-// Fewer elements in a row: testing costs about as much as writing.
+// For shorter runs, testing costs about as much as writing.
 constexpr std::int64_t kLeastRun = 8;
 
 class Finder {
@@ -18,7 +19,7 @@ class Finder {
   explicit Finder(const Prepare& prepare)
       : prepare_(prepare), program_(prepare.launch.body), stores_(prepare.launch.stores) {}
 
-  // Of all stores alike; empty where there are none.
+  // Returns the tests, which must be the same for all stores; empty if there are none.
   std::vector<GuardTest> tests() const {
     std::vector<GuardTest> all;
     for (const Store& store : stores_) {
@@ -30,14 +31,15 @@ class Finder {
     return all;
   }
 
-  // Elements in a row for which a value is the same; 0: for all of them.
+  // Returns the number of consecutive elements for which a value is the same; 0: all elements.
   [[nodiscard]] std::int64_t run_of(int value) const {
-    std::vector<std::int64_t> runs;  // of each instruction; operands come first
+    std::vector<std::int64_t> runs;  // per instruction; operands come first
     for (int i = 0; i <= value; ++i) runs.push_back(run_of(instr(i), runs));
     return runs.back();
   }
 
-  // The launch's program for runs as elements. What does not allow it is left as it is.
+  // Returns the launch's program with one element per run. Instructions that do not allow this are
+  // unchanged.
   [[nodiscard]] ScalarProgram shortened(std::int64_t run) const {
     ScalarProgram made = program_;
     for (Instr& in : made.instrs) {
@@ -80,13 +82,13 @@ class Finder {
     }
   }
 
-  // Of a read through a single window without a mask; null for others.
+  // Returns the view of a load through a single unmasked view, otherwise null.
   [[nodiscard]] const View* view_of(const Instr& in) const {
     const IndexMap& map = program_.accesses[static_cast<std::size_t>(in.index)].map;
     return map.views.size() == 1 && !map.views[0].masked() ? &map.views[0] : nullptr;
   }
 
-  // Elements in a row that read the same.
+  // Returns the number of consecutive elements that read the same offset.
   static std::int64_t still(const View& view) {
     std::int64_t count = 1;
     for (std::size_t d = view.shape.size(); d > 0 && view.strides[d - 1] == 0; --d)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds out which elements of a map change nothing: where a line of a cache is filled, all others
-// get what they hold already.
+// Detects stores of a map that write back the value already there, e.g. all but one row of a
+// KV-cache update.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,20 @@
 
 namespace tensorgrad::cpu {
 
-// Where `value` is `on` for an element, its store writes something new.
+// The store writes a new value to elements for which `value` equals `on`.
 struct GuardTest {
   int value = -1;
   bool on = true;
   bool operator==(const GuardTest&) const = default;
 };
 
-// Tests that are the same for `run` elements in a row are made once for them, and for a stretch of
-// elements at a time.
+// Evaluates tests once per run of `run` consecutive elements with equal results, for up to
+// kStretchRuns runs at a time.
 class Guard {
  public:
   static constexpr std::int64_t kStretchRuns = 1024;
 
-  // Null where the launch writes something new everywhere, or finding out would cost as much.
+  // Returns null if all elements may be new, or if testing would cost as much as writing.
   static std::unique_ptr<Guard> of(const Prepare& prepare);
   Guard(const Prepare& prepare, ScalarProgram program, const std::vector<GuardTest>& tests,
         std::int64_t run);
@@ -34,8 +34,8 @@ class Guard {
   [[nodiscard]] std::int64_t run() const { return run_; }
   [[nodiscard]] std::size_t scratch_bytes() const;
   void start(const HyperRow& hyper);
-  // For `count` runs from run number `first` on, at most kStretchRuns: not 0 where one of the tests
-  // says that something is new. In `scratch`.
+  // Tests `count` runs, at most kStretchRuns, starting at run `first`. Returns an array in
+  // `scratch` that is nonzero for runs with new values.
   const Word* look(std::int64_t first, std::int64_t count, std::byte* scratch) const {
     Word* found = reinterpret_cast<Word*>(scratch);
     std::fill_n(found, count, Word{0});
@@ -52,10 +52,10 @@ class Guard {
   }
 
  private:
-  ScalarProgram program_;  // for a run as an element
+  ScalarProgram program_;  // with one element per run
   std::vector<GuardTest> tests_;
   std::int64_t run_;
-  std::vector<std::unique_ptr<Tape>> tapes_;  // of each test
+  std::vector<std::unique_ptr<Tape>> tapes_;  // one per test
 };
 
 }  // namespace tensorgrad::cpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Map launches: out[i] = body(i), in blocks of about a thousand elements that stay in the first
-// cache.
+// Map launches:
+//   out[i] = body(i)
+// Runs in blocks of about a thousand elements, which stay in the L1 cache.
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
@@ -62,8 +63,8 @@ class MapStep final : public Step {
     }
   }
 
-  // The blocks of [begin, end) in which something is new, by what the guard found from run number
-  // `first` on.
+  // Runs the blocks of [begin, end) that have new values. `found` is the guard's result for runs
+  // from `first` on.
   void run_opened(std::int64_t first, const Word* found, std::int64_t begin, std::int64_t end,
                   std::byte* scratch) const {
     const std::int64_t run = guard_->run();
@@ -77,7 +78,7 @@ class MapStep final : public Step {
 
   std::int64_t elements_, block_ = 0, tasks_ = 1, blocks_per_task_ = 1;
   Tape tape_;
-  std::unique_ptr<Guard> guard_;  // null: all blocks are run
+  std::unique_ptr<Guard> guard_;  // null: run all blocks
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The thread pool: workers spin for some microseconds after a loop, then sleep on a futex.
+// The thread pool. After a loop, workers spin for some microseconds, then sleep on a futex.
 #include "backend/cpu/pool.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t kDynamic = std::uint64_t{1} << 31;
 constexpr std::uint64_t kInside = kDynamic - 1;
-// Between two launches of a step a few microseconds pass: longer than that, and a sleep is cheaper
-// for everyone else on the machine.
+// A few microseconds pass between two launches of a step. After a longer time, sleeping is better
+// for other processes.
 constexpr std::chrono::microseconds kSpin{40};
 constexpr int kPausesPerLook = 16;
 
@@ -30,7 +30,7 @@ void relax() {
 #endif
 }
 
-// Pauses until `ready()` or until the spinning time is over; says which.
+// Spins until ready() or until a timeout. Returns whether it is ready.
 template <class Ready>
 bool spin_until(const Ready& ready) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
@@ -50,7 +50,8 @@ ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(
   try {
     for (int w = 1; w < threads; ++w) workers_.emplace_back([this, w] { work(w); });
   } catch (const std::system_error&) {
-    // No more threads to be had, or none at all (WebAssembly): those there are do the work.
+    // The system offers no more threads, or none at all (WebAssembly). The existing ones do the
+    // work.
   }
 }
 
@@ -61,7 +62,7 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-// Lets a worker into the loop in hand, if that is open and it has not been in it before.
+// Enters the current loop if it is open and the worker has not been in it yet.
 bool ThreadPool::join(std::uint32_t& seen) {
   std::uint64_t state = state_.load(std::memory_order_relaxed);
   while ((state & kDynamic) != 0 && static_cast<std::uint32_t>(state >> 32) != seen) {
@@ -102,8 +103,9 @@ void ThreadPool::work(int worker) {
     }
     const auto changed = [&] { return epoch_.load(std::memory_order_acquire) != epoch; };
     if (spin_until(changed)) continue;
-    // The maker of a loop adds to epoch_ first and looks at sleepers_ then; a sleeper does it the
-    // other way round (both sequentially consistent): one of the two sees the other.
+    // The thread that starts a loop increments epoch_ and then reads sleepers_. A sleeper
+    // increments sleepers_ and then reads epoch_. Both are sequentially consistent, so at least one
+    // sees the other.
     sleepers_.fetch_add(1);
     epoch_.wait(epoch);
     sleepers_.fetch_sub(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A fixed set of worker threads that share loops with the thread that asks. Each thread has a share
-// of the tasks, the same part of every loop, as what it wrote in one lies in its caches for the
-// next; and takes what is left of others' shares when it is through. So a worker which the system
-// has put aside holds up one task at most, and one that has not woken up yet holds up nothing.
+// A fixed set of worker threads that execute parallel loops together with the calling thread. Each
+// thread first executes its own share of the tasks. It is the same part of every loop, so that data
+// written in one loop is in its caches in the next. Then it takes tasks from other threads' shares.
+// So a preempted worker delays at most one task, and a worker that has not woken up delays nothing.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace tensorgrad::cpu {
 
 class ThreadPool {
  public:
-  // `threads` counts the calling thread.
+  // `threads` includes the calling thread.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -22,9 +22,9 @@ class ThreadPool {
 
   [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(task, worker) for every task in [0, tasks), worker in [0, threads()), each worker
-  // number on one thread at a time. Returns when all are done. `body` must not throw. One caller at
-  // a time.
+  // Calls body(task, worker) for every task in [0, tasks), with worker in [0, threads()). No two
+  // threads use the same worker number at a time. Returns when all tasks are done. `body` must not
+  // throw. Only one thread may call this at a time.
   template <class Body>
   void parallel_for(std::int64_t tasks, const Body& body) {
     if (tasks <= 1 || workers_.empty()) {
@@ -38,7 +38,7 @@ class ThreadPool {
 
  private:
   using Call = void (*)(const void* body, std::int64_t task, int worker);
-  // Tasks up to `end` that nobody has taken.
+  // Unclaimed tasks up to `end`.
   struct alignas(64) Share {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
@@ -50,14 +50,15 @@ class ThreadPool {
   bool join(std::uint32_t& seen);
   void leave();
 
-  // The loop in hand: written while no worker is inside (state_ closed, nobody joined).
+  // The current loop. Written only while no worker is inside: state_ is closed and nobody has
+  // joined.
   Call call_ = nullptr;
   const void* body_ = nullptr;
   std::vector<Share> shares_;
-  std::size_t used_ = 0;  // of them, in this loop
+  std::size_t used_ = 0;  // number of shares in this loop
   // Bits 32..63: the loop's number; bit 31: open for joining; bits 0..30: workers inside.
   alignas(64) std::atomic<std::uint64_t> state_{0};
-  // The number of the latest loop, for sleeping on; and how many sleep.
+  // The number of the latest loop, which workers sleep on; and the number of sleepers.
   alignas(64) std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};

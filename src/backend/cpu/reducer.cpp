@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reducer: sums of f32 are held in double, across columns in f32 for a few columns at a time.
+// Reducer: f32 sums accumulate in double; across columns, in f32 for a few columns at a time.
 #include "backend/cpu/reducer.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Columns that are added up in f32 before they go into the doubles.
+// Number of columns that are summed in f32 before the result is added to the doubles.
 constexpr std::int64_t kFloatColumns = 64;
 
 }  // namespace

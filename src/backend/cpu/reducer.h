@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Running totals of reductions over blocks of columns, for a group of rows.
+// Accumulators of reductions over blocks of columns, for a group of rows.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tensorgrad::cpu {
 
-// The totals of one reduction over `rows` rows, all kept in memory of reducer_bytes(rows).
+// The accumulators of one reduction over `rows` rows, in memory of reducer_bytes(rows).
 class Reducer {
  public:
   static constexpr std::int64_t kHeader = 64;
@@ -18,13 +18,13 @@ class Reducer {
       : reduce_(reduce), memory_(memory), rows_(rows) {}
 
   void clear();
-  // A block of neighbouring columns of one row, from column `first` on.
+  // Adds a block of contiguous columns of one row, starting at column `first`.
   void take_row(const Word* x, std::int64_t count, std::int64_t first);
-  // A block of whole columns: x[c * rows + r].
+  // Adds a block of complete columns: x[c * rows + r].
   void take_columns(const Word* x, std::int64_t count, std::int64_t first);
-  // Totals over columns behind all that this one has taken.
+  // Merges the accumulators of columns after all those that this object contains.
   void join(const Reducer& other);
-  // Moves what is held in f32 into the doubles: before join() and finish().
+  // Moves f32 sums into the doubles. Required before join() and finish().
   void settle();
   void finish(Word* out) const;
 
@@ -32,13 +32,13 @@ class Reducer {
   [[nodiscard]] bool float_sum() const {
     return reduce_.op == ReduceOp::kSum && reduce_.dtype == DType::kF32;
   }
-  // Columns held in f32 so far.
+  // Number of columns in the f32 sums.
   [[nodiscard]] std::int64_t& unsettled() const {
     return *reinterpret_cast<std::int64_t*>(memory_);
   }
   [[nodiscard]] std::byte* values() const { return memory_ + kHeader; }
   [[nodiscard]] double* doubles() const { return reinterpret_cast<double*>(values()); }
-  // Behind the doubles: f32 totals of few columns.
+  // Located after the doubles: f32 sums of a few columns.
   [[nodiscard]] float* floats() const { return reinterpret_cast<float*>(doubles() + rows_); }
   [[nodiscard]] Word* words() const { return reinterpret_cast<Word*>(values()); }
   [[nodiscard]] Best* bests() const { return reinterpret_cast<Best*>(values()); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Row launches: out[r, c] = body(r, c, reductions over c). Rows that fit into a cache go through in
-// blocks of whole rows, every value computed once; others are streamed (row_stream.cpp). The choice
-// depends on the launch alone.
+// Row launches:
+//   out[r, c] = body(r, c, reductions over c)
+// Rows that fit into a cache are processed in blocks of whole rows, and every value is computed
+// once. Other rows are streamed (row_stream.cpp). The choice depends only on the launch.
 #include <algorithm>
 #include <numeric>
 
@@ -11,14 +12,13 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Whole rows are kept while their registers fit into half a second-level cache.
+// Whole rows are kept if their registers fit into half of the L2 cache.
 constexpr std::int64_t kResidentWords = 64 * 1024;
 bool jumps(const Walker& walker) {
   return walker.inner_stride() != 0 && walker.inner_stride() != 1;
 }
 
-// True where more loads and stores jump about when the columns of a row are walked than when the
-// rows of a column are.
+// True if walking along rows has more strided loads and stores than walking along columns.
 bool better_swapped(const Launch& launch) {
   int score = 0;
   const auto vote = [&](const IndexMap& map) {
@@ -34,14 +34,14 @@ bool better_swapped(const Launch& launch) {
   return score > 0;
 }
 
-// Blocks of whole rows.
+// Processes blocks of whole rows.
 class WholeRowStep final : public Step {
  public:
   WholeRowStep(const Launch& launch, std::unique_ptr<Tape> tape)
       : rows_(launch.rows), cols_(launch.cols), tape_(std::move(tape)) {
     const std::int64_t block = block_elements(tape_->element_registers());
     group_ = std::clamp(block / cols_, std::int64_t{1}, rows_);
-    // Groups that start at a multiple of 16 elements can be read where they lie.
+    // Groups that start at a multiple of 16 elements can be read in place.
     const std::int64_t even = 16 / std::gcd(cols_, std::int64_t{16});
     if (group_ > even) group_ -= group_ % even;
     tape_->lay_out(group_ * cols_, group_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the ways of running row launches.
+// Common parts of the implementations of row launches.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,11 @@
 
 namespace tensorgrad::cpu {
 
-// The body of a row launch as a tape: rows in blocks, columns along rows.
+// Returns the tape spec of a row launch's body: rows in blocks, columns along rows.
 TapeSpec row_spec(const Launch& launch);
 
-// Rows streamed pass by pass; `swapped`: blocks of many rows and few columns.
+// Creates a step that streams rows pass by pass. If `swapped`, blocks have many rows and few
+// columns.
 std::unique_ptr<Step> make_row_stream(const Prepare& prepare, bool swapped);
 
 }  // namespace tensorgrad::cpu

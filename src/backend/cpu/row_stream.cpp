@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Row launches whose rows are too long to keep: streamed, pass by pass. Where memory runs along the
-// axis of the rows (sums down the columns of a matrix), blocks hold many rows and few columns.
-// Where rows are few, their columns are cut into chunks, by the shape alone, whose totals are
-// joined in order.
+// Row launches with rows that are too long to keep in a cache, streamed pass by pass. If memory is
+// contiguous along the axis of the rows (column sums of a matrix), blocks have many rows and few
+// columns. If there are few rows, their columns are divided into chunks, based only on the shape,
+// and the accumulators of the chunks are merged in order.
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
@@ -13,10 +13,10 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Rows of a block when columns are walked.
+// Rows of a block if the walk is along columns.
 constexpr std::int64_t kWalkedRows = 256;
 
-// Pass by pass over groups of rows: one row, or many when the columns are walked.
+// Runs the passes over groups of rows: one row, or many if the walk is along columns.
 class StreamStep final : public Step {
  public:
   StreamStep(const Prepare& prepare, bool swapped)
@@ -28,7 +28,7 @@ class StreamStep final : public Step {
     tape_ = std::make_unique<Tape>(prepare, spec);
     const std::int64_t block = block_elements(tape_->element_registers());
     group_ = swapped ? std::min(rows_, kWalkedRows) : 1;
-    // Only a group of all rows has neighbouring columns that are neighbours in the walk.
+    // Neighboring columns are contiguous in the walk only if the group has all rows.
     const bool many = !swapped || group_ == rows_;
     columns_ = many ? std::clamp(block / group_, std::int64_t{1}, cols_) : 1;
     tape_->lay_out(group_ * columns_, group_);
@@ -91,8 +91,7 @@ class StreamStep final : public Step {
     frame.count = columns_ * frame.rows;
   }
 
-  // One pass over columns [begin, end) of the frame's rows: `totals` afterwards holds its
-  // reductions.
+  // Runs one pass over columns [begin, end) of the frame's rows. Leaves its reductions in `totals`.
   void run_chunk(const TapePass& pass, Frame& frame, std::int64_t begin, std::int64_t end,
                  std::byte* totals) const {
     if (pass.reduces.empty() && pass.loop.empty()) return;
@@ -167,7 +166,7 @@ class StreamStep final : public Step {
   std::int64_t rows_, cols_, group_ = 1, columns_ = 1, groups_ = 1;
   bool swapped_;
   std::int64_t most_reduces_ = 0, totals_offset_ = 0;
-  std::int64_t chunk_ = 0, chunks_ = 1;  // columns of a chunk; chunks of a group
+  std::int64_t chunk_ = 0, chunks_ = 1;  // columns per chunk; chunks per group
   std::int64_t tasks_ = 1, groups_per_task_ = 1;
   std::unique_ptr<Tape> tape_;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Scatter launches: out[p, v, q] = body(sum over i with index[p, i, q] == v of src[p, i, q]), the
-// sum in order of i. Index and source are computed first, then every task adds up a part of the
-// result that is its own: some p, some of the columns q, or some values of v.
+// Scatter launches:
+//   out[p, v, q] = body(sum over i with index[p, i, q] == v of src[p, i, q]), in order of i
+// Computes the index and the source first. Then each task accumulates its own part of the result: a
+// range of p, of columns q, or of values v.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +12,7 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Columns of a task are whole cache lines.
+// A task has whole cache lines of columns.
 constexpr std::int64_t kLeastScatterColumns = 16;
 constexpr std::int64_t kScatterTasks = 8;
 constexpr std::int64_t kMostScans = 4;
@@ -68,14 +69,15 @@ class ScatterStep final : public Step {
     return {std::min(n, i * each), std::min(n, (i + 1) * each)};
   }
 
-  // By p, then by columns or by values: every part of the result has one owner.
+  // Divides by p, then by columns or by values, so that each part of the result has one owner.
   void plan_tasks() {
     const double ns = static_cast<double>(sources_) * 1.0 + static_cast<double>(results_) * 0.1;
     const std::int64_t wanted = task_count(ns, kScatterTasks);
     pre_tasks_ = std::min(wanted, l_.pre);
     const std::int64_t each = ceil_div(wanted, pre_tasks_);
-    // A task of some values looks at all indices. Next to many results these are few; else adding a
-    // row up must cost more than to find that it is another task's, which is badly predicted.
+    // A task for a range of values reads all indices. This is cheap compared to many results.
+    // Otherwise, accumulating a row must cost more than skipping it for another task, a branch that
+    // is badly predicted.
     value_tasks_ = std::min(each, l_.size);
     if (4 * l_.count * value_tasks_ <= l_.size * l_.post) return;
     post_tasks_ = std::clamp(l_.post / kLeastScatterColumns, std::int64_t{1}, each);
@@ -101,7 +103,7 @@ class ScatterStep final : public Step {
     });
   }
 
-  // Sums of floats, or of words modulo 2^32.
+  // Sums floats, or words modulo 2^32.
   template <class T>
   void add_part(std::int64_t task, const Word* index, const T* source, T* acc) const {
     const Range ps = part(l_.pre, pre_tasks_, task / (post_tasks_ * value_tasks_));
@@ -115,7 +117,7 @@ class ScatterStep final : public Step {
       for (std::int64_t i = 0; i < l_.count; ++i) {
         const std::int64_t at = (p * l_.count + i) * l_.post;
         if (rows_alike_) {
-          // A negative i32 is a large u32.
+          // A negative i32 is a large u32, thus out of range.
           const auto v = static_cast<std::int64_t>(index[at]);
           if (v < vs.begin || v >= vs.end) continue;
           T* row = out + v * l_.post;
@@ -151,7 +153,7 @@ class ScatterStep final : public Step {
   Tape index_, source_, epilogue_;
   bool rows_alike_;
   std::int64_t source_at_ = 0, acc_at_ = 0;
-  Word* direct_ = nullptr;  // where the sums go, if nothing but a store is done with them
+  Word* direct_ = nullptr;  // the destination of the sums if the epilogue only stores them
   std::int64_t pre_tasks_ = 1, post_tasks_ = 1, value_tasks_ = 1;
 };
 

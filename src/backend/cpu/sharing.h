@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Whether sharing small launches among threads pays is for the clock to say. Where every thread has
-// a core of its own, products of ten microseconds take three fifths of the time on two; where
-// another program has one of the cores, two threads share one, or what one core has written takes
-// the other long to read, they take longer than on one thread.
+// Decides by timing whether small launches run on one thread or on the pool. If each thread has its
+// own core, a product of ten microseconds takes three fifths of the time on two threads. It takes
+// longer than on one thread if another program uses one of the cores, if two threads share a core,
+// or if cores are slow to read each other's data.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,21 @@
 
 namespace tensorgrad::cpu {
 
-// Tried in steps of an executable now and then: some with its small launches on one thread, some
-// with them shared; until the next trial, what was faster.
+// Tries both variants from time to time: some steps of an executable with small launches on one
+// thread, some with the pool. Uses the faster one until the next trial.
 class SharingTrial {
  public:
   using Clock = std::chrono::steady_clock;
-  // Steps from one trial to the next, and of each half of it; the first of these is not timed.
+  // Steps between trials, and steps per variant of a trial. The first step of each is not timed.
   static constexpr int kCycle = 512, kHalf = 6;
 
-  // A step begins; are its small launches shared?
+  // Begins a step. Returns whether its small launches are shared.
   bool begin() {
     if (step_ >= 2 * kHalf) return shared_;
     start_ = Clock::now();
     return step_ >= kHalf;
   }
-  // As in the last steps, trials aside.
+  // Returns the decision of the last trial.
   [[nodiscard]] bool shared() const { return shared_; }
   void end() {
     if (step_ < 2 * kHalf) note(Clock::now() - start_);
@@ -39,7 +39,7 @@ class SharingTrial {
     const int number = step_ % kHalf;
     Times& times = step_ < kHalf ? alone_ : together_;
     if (number > 0) times[static_cast<std::size_t>(number) - 1] = time;
-    // Other programs get a core rather than we a small gain.
+    // Requires a gain of 5 %; a smaller one is not worth taking cores from other programs.
     if (step_ == 2 * kHalf - 1) shared_ = median(together_) * 20 < median(alone_) * 19;
   }
 
@@ -48,7 +48,7 @@ class SharingTrial {
     return times[times.size() / 2];
   }
 
-  int step_ = kCycle - 2 * kHalf;  // the first steps find nothing in the caches
+  int step_ = kCycle - 2 * kHalf;  // the first steps are not representative: caches are cold
   bool shared_ = false;
   Clock::time_point start_;
   Times alone_ = {}, together_ = {};

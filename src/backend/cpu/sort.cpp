@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Sort launches: out[p, i, q] = body(the t that is number i of line (p, q) in order). All elements
-// are computed first; then each line is sorted by itself: words whose order as numbers is the order
-// wanted, by their digits from the lowest on (a stable sort), short lines by comparison.
+// Sort launches:
+//   out[p, i, q] = body(t), where element t is the i-th of line (p, q) in sorted order
+// Computes all elements first. Then sorts each line by 32-bit keys whose unsigned order is the
+// requested order, with a stable radix sort from the lowest digit, or by comparison if it is short.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +22,7 @@ struct Entry {
   Word key, place;
 };
 
-// A word that is less as a number where the element comes first: NaN last, -0 beside 0.
+// Returns a key that is smaller if the element comes first. NaN is the largest; -0 equals 0.
 Word key_of(Word bits, DType dtype, bool descending) {
   constexpr Word kSign = Word{1} << 31;
   Word key = bits;
@@ -48,7 +49,7 @@ void sort_by_digits(Entry* entries, Entry* other, std::int64_t n) {
   for (int d = 0; d < kDigits; ++d) {
     auto& start = counts[static_cast<std::size_t>(d)];
     const auto digit = [&](Word key) { return key >> (d * kDigitBits) & (kBuckets - 1); };
-    if (start[digit(from[0].key)] == static_cast<Word>(n)) continue;  // all have the same
+    if (start[digit(from[0].key)] == static_cast<Word>(n)) continue;  // all digits are equal
     Word total = 0;
     for (Word& each : start) total += std::exchange(each, total);
     for (std::int64_t i = 0; i < n; ++i) to[start[digit(from[i].key)]++] = from[i];
@@ -80,7 +81,7 @@ class SortStep final : public Step {
     shared_bytes = static_cast<std::size_t>(round_up(elements_, 16)) * sizeof(Word);
   }
 
-  // The words in shared memory are elements first, then, line by line, places.
+  // The shared words contain the elements first. Sorting a line replaces them by indices.
   void run(const RunContext& context) override {
     for (Tape* tape : {&keys_, &epilogue_}) tape->start(context.hyper);
     auto* words = reinterpret_cast<Word*>(context.shared);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A launch made ready: pointers resolved, sizes fixed. Running it allocates nothing.
+// A launch prepared to run: pointers resolved, sizes fixed. Running it allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace tensorgrad::cpu {
 
-// A constant or uniform value lies as many times one after another as the widest vector has words.
+// Number of copies of a constant or uniform value in memory: enough for the widest vector.
 inline constexpr std::int64_t kSplatWords = 16;
 
-// Constants laid out like that, shared by all launches of an executable.
+// Constants replicated kSplatWords times, shared by all launches of an executable.
 class ConstPool {
  public:
   const Word* splat(Word bits);
@@ -27,35 +27,36 @@ class ConstPool {
   std::unordered_map<Word, AlignedBytes> blocks_;
 };
 
-// What the launches of an executable are given when they are prepared.
+// Arguments for preparing a launch.
 struct Prepare {
   const Launch& launch;
   ConstPool& constants;
-  std::vector<Word*> data;  // where each binding starts
-  int threads = 1;          // that share the work
+  std::vector<Word*> data;  // start of each binding
+  int threads = 1;          // number of threads that share the work
 };
 
-// What they are given when they run.
+// Arguments for running a launch.
 struct RunContext {
   ThreadPool& pool;
   const HyperRow& hyper;
-  const std::vector<AlignedBytes>& workers;  // scratch of each worker
-  std::byte* shared;                         // scratch of the launch
+  const std::vector<AlignedBytes>& workers;  // scratch memory of each worker
+  std::byte* shared;                         // scratch memory of the launch
 
   [[nodiscard]] std::byte* scratch(int worker) const {
     return workers[static_cast<std::size_t>(worker)].data();
   }
 };
 
-// Waking a spinning worker takes about a microsecond, a sleeping one five to ten; and what another
-// core has just written costs more to read than what lies in this one's caches. Of work between the
-// two the clock says whether it pays (sharing.h).
+// Waking a spinning worker takes about 1 us, a sleeping one 5 to 10 us. In addition, a core reads
+// data just written by another core more slowly than data in its own caches. For work between these
+// limits, timing decides whether sharing pays (sharing.h).
 inline constexpr double kWorthSharing = 20000, kIsWorthSharing = 60000;  // nanoseconds of work
 
-// The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1
-// for less than `worth_sharing`, more tasks than threads otherwise.
+// Returns the number of tasks for about `ns` nanoseconds of work that can be cut into `pieces`.
+// Returns 1 if `ns` is below `worth_sharing`, otherwise one task per 4 us, at most 64 and at
+// most `pieces`.
 std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing = kWorthSharing);
-// Pieces that suit most work.
+// Number of pieces that suits most work.
 inline constexpr std::int64_t kTasks = 12;
 
 class Step {
@@ -67,13 +68,13 @@ class Step {
 
   virtual void run(const RunContext& context) = 0;
 
-  // Scratch it needs, in bytes: of each worker, and of the launch.
+  // Scratch memory in bytes, per worker and per launch.
   std::size_t worker_bytes = 0, shared_bytes = 0;
-  // There is so little work that sharing it may cost more than it saves (sharing.h).
+  // True if sharing the work may cost more than it saves (sharing.h).
   bool small = false;
 
  protected:
-  // task_count() of all the work of the step.
+  // Returns task_count() for the whole step and sets `small`.
   std::int64_t share(double ns, std::int64_t pieces) {
     const std::int64_t tasks = task_count(ns, pieces);
     small = tasks > 1 && ns < kIsWorthSharing;
