@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CHECK: an invariant of the library's own. It throws InternalError; it never aborts.
+// CHECK tests an invariant of the library. If it does not hold, it throws InternalError; it never
+// aborts.
 #pragma once
 
 #include <string>

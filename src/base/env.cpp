@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Environment switches.
 #include "base/env.h"
 
 #include <cstdio>

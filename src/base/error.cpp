@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Error: message, user's line and contexts joined into one text.
+// Error: joins message, user's location and contexts into one text.
 #include "tensorgrad/error.h"
 
 #include <string_view>
@@ -9,8 +9,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// None for a header of the standard library: std::make_unique() and the like call for the user,
-// whose line nobody knows there.
+// Returns an unknown location for headers of the standard library. std::make_unique() and the like
+// call constructors for the user, whose location is then unknown.
 SourceLocation of_user(const SourceLocation& location) {
   const bool standard =
       std::string_view(location.file).find("/include/c++/") != std::string_view::npos;

@@ -9,9 +9,8 @@
 #include <deque>
 #include <utility>
 
-// Calls tg_run_posted() as a separate task. If the engine has JSPI, it can be suspended. It is
-// called by its export: a pointer would need the function table, which V8's heap queries cannot
-// read.
+// Calls tg_run_posted() as a separate task. If the engine has JSPI, the call can be suspended. Uses
+// its export: a pointer would need the function table, which V8's heap queries cannot read.
 EM_JS(void, tg_js_next_task, (), {
   const run = wasmExports["tg_run_posted"];
   const call = WebAssembly.promising ? WebAssembly.promising(run) : run;
@@ -29,12 +28,12 @@ namespace {
 
 struct Loop {
   std::deque<std::function<void()>> queue;
-  bool asked = false;    // for a task
-  bool running = false;  // a posted function, as a task
-  int suspended = 0;     // calls that are; their end asks for a task
+  bool asked = false;    // a task is scheduled
+  bool running = false;  // a posted function runs as a task
+  int suspended = 0;     // number of suspended calls; their end schedules a task
 };
 
-// Never destroyed: functions may be posted when static objects go.
+// Never destroyed: functions may be posted during the destruction of static objects.
 Loop& loop() {
   static Loop& only = *new Loop;
   return only;

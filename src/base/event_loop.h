@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The event loop of a page, a worker or node, for programs compiled by emscripten.
 //
-// emscripten's stack in linear memory has room for one suspended call. So functions that are posted
-// run one after another, and only while no call is suspended (SuspendedCall).
+// emscripten's stack in linear memory has room for one suspended call. So posted functions run one
+// after another, and only while no call is suspended (SuspendedCall).
 #pragma once
 
 #ifdef __EMSCRIPTEN__
@@ -18,7 +18,7 @@ void post_to_event_loop(std::function<void()> work);
 // call is suspended.
 bool run_posted();
 
-// While it lives, a call of this program counts as suspended.
+// RAII guard: a call of this program counts as suspended during its lifetime.
 class SuspendedCall {
  public:
   SuspendedCall();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// IEEE 754 binary16 on the host.
+// Conversion between float and IEEE 754 binary16.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Exact.
 float from_half(std::uint16_t bits);
-// To the nearest, ties to even; from 65520 on to infinity.
+// Rounds to nearest, ties to even. Values from 65520 on become infinity.
 std::uint16_t to_half(float value);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -15,7 +15,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Sets the locale "C" for this thread while it lives.
+// RAII guard that sets the locale "C" for this thread.
 class ClassicLocale {
  public:
   ClassicLocale() : before_(uselocale(classic())) {}
@@ -31,7 +31,7 @@ class ClassicLocale {
   locale_t before_;
 };
 
-// A template, so that the branch without std::from_chars is not compiled if there is one.
+// A template, so that the std::from_chars branch is discarded if the library lacks it for Float.
 template <class Float>
 std::optional<Float> parse(std::string_view text) {
   Float value = 0;
@@ -40,7 +40,7 @@ std::optional<Float> parse(std::string_view text) {
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     if (stop != end || error == std::errc::invalid_argument) return std::nullopt;
     if (error == std::errc() && std::isfinite(value)) return value;
-    // inf, nan, or out of range: from_chars does not say whether too large or too small.
+    // inf, nan, or out of range: from_chars does not report whether it is too large or too small.
   }
   return parse_finite_by_strtod(text);
 }
@@ -71,7 +71,7 @@ std::string hex_float(double value) { return format_text("%a", value); }
 std::optional<double> take_float(std::string_view& text) {
   if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0) return std::nullopt;
   const ClassicLocale locale;
-  const std::string begin(text.substr(0, 48));  // %a and %.17g write less
+  const std::string begin(text.substr(0, 48));  // %a and %.17g write fewer characters
   char* end = nullptr;
   const double value = std::strtod(begin.c_str(), &end);
   if (end == begin.c_str()) return std::nullopt;

@@ -12,8 +12,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // be opened there, and what the program prints would be written into it.
 void occupy_standard_streams();
 
-// open() with O_CLOEXEC, which never returns a descriptor below 3. Returns -1 and sets errno if the
-// file cannot be opened.
+// Like open() with O_CLOEXEC, but never returns a descriptor below 3. Returns -1 and sets errno if
+// the file cannot be opened.
 int open_file(const char* path, int flags, mode_t mode = 0);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A JSON tree whose destruction allocates nothing.
+// A JSON tree whose destructor does not allocate.
 #pragma once
 
 #include <utility>
@@ -10,8 +10,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// The destructor of a nlohmann::json that has children allocates, and ends the process if that
-// fails. This one removes the children first, from the leaves up. It recurses as deep as the tree.
+// The destructor of a nlohmann::json with children allocates, and terminates the process if that
+// fails. This one removes the children first, from the leaves up. Its recursion is as deep as the
+// tree.
 template <class Json>
 class OwnedJson {
  public:

@@ -21,7 +21,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Joins its threads when it goes out of scope. std::jthread does, but libc++ 16 has none.
+// Joins its threads in the destructor, as std::jthread, which libc++ 16 lacks.
 struct JoinedThreads {
   JoinedThreads() = default;
   JoinedThreads(const JoinedThreads&) = delete;
@@ -37,7 +37,7 @@ struct JoinedThreads {
 int usable_cores() {
   int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 #if defined(__linux__)
-  cpu_set_t allowed;  // which hardware_concurrency() does not look at
+  cpu_set_t allowed;  // not considered by hardware_concurrency()
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
     cores = std::clamp(CPU_COUNT(&allowed), 1, cores);
   }
@@ -55,7 +55,7 @@ int usable_cores() {
 
 void in_parallel(std::size_t count, std::size_t most_threads,
                  const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next{0}, end{count};  // what throws brings the end nearer
+  std::atomic<std::size_t> next{0}, end{count};  // an exception lowers the end
   std::mutex mutex;
   std::exception_ptr error;
   const auto do_some = [&] {
@@ -78,7 +78,7 @@ void in_parallel(std::size_t count, std::size_t most_threads,
     try {
       while (helpers.threads.size() + 1 < threads) helpers.threads.emplace_back(do_some);
     } catch (const std::system_error&) {
-      // No more threads to be had: those there are do the work.
+      // The system offers no more threads; the existing ones do the work.
     }
     do_some();
   }
@@ -98,7 +98,7 @@ void Crew::run(std::size_t count, Call call, const void* work) {
   try {
     while (threads_.size() + 1 < count) threads_.emplace_back([this] { stay(); });
   } catch (const std::system_error&) {
-    // No more threads to be had: those there are do the work.
+    // The system offers no more threads; the existing ones do the work.
   }
   std::unique_lock lock(mutex_);
   call_ = call;
@@ -111,7 +111,7 @@ void Crew::run(std::size_t count, Call call, const void* work) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-// Until nothing is left to begin.
+// Executes calls until none is left to start.
 void Crew::take_part(std::unique_lock<std::mutex>& lock) {
   while (next_ < end_) {
     const std::size_t i = next_++;
@@ -124,7 +124,7 @@ void Crew::take_part(std::unique_lock<std::mutex>& lock) {
       thrown = std::current_exception();
     }
     lock.lock();
-    if (thrown && i < end_) {  // else one before it threw
+    if (thrown && i < end_) {  // otherwise, an earlier call threw
       error_ = thrown;
       end_ = i;
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Threads for work that is done once (files to read, shaders to compile, values to draw), and those
-// that stay for what comes again. Launches of the CPU have threads of their own
-// (backend/cpu/pool.h).
+// Threads for one-time work (reading files, compiling shaders, drawing values), and persistent
+// threads for repeated work. The launches of the CPU backend use their own (backend/cpu/pool.h).
 #pragma once
 
 #include <condition_variable>
@@ -16,17 +15,17 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// The cores that this process may use: of the machine, those that its affinity and (on Linux) the
-// quota of its control group leave it. At least 1.
+// Returns the number of cores that this process can use: those of the machine, limited by its
+// affinity and (on Linux) by the quota of its control group. At least 1.
 int usable_cores();
 
-// Calls work(0) to work(count - 1), each once, on at most `most_threads` threads, the caller's
-// among them. When calls throw, no further ones are begun, and what the one of the smallest number
-// threw is thrown on once all have ended.
+// Calls work(0) to work(count - 1), each once, on at most `most_threads` threads including the
+// caller's. If a call throws, no further calls are started. After all have ended, rethrows the
+// exception of the call with the smallest index.
 void in_parallel(std::size_t count, std::size_t most_threads,
                  const std::function<void(std::size_t)>& work);
 
-// Threads that sleep until there is work again, which then allocates nothing.
+// Threads that sleep until there is more work. Once they exist, run() does not allocate.
 class Crew {
  public:
   Crew() = default;
@@ -34,7 +33,7 @@ class Crew {
   Crew& operator=(const Crew&) = delete;
   ~Crew();
 
-  // As in_parallel() does, on as many threads as there are calls. One run at a time.
+  // Like in_parallel(), with one thread per call. Only one run at a time.
   template <class Work>
   void run(std::size_t count, const Work& work) {
     run(count, [](const void* of, std::size_t i) { (*static_cast<const Work*>(of))(i); }, &work);
@@ -46,8 +45,8 @@ class Crew {
   void take_part(std::unique_lock<std::mutex>& lock);
   void stay();
 
-  std::vector<std::thread> threads_;  // beside the caller's
-  std::mutex mutex_;                  // of all that follows
+  std::vector<std::thread> threads_;  // excluding the caller's
+  std::mutex mutex_;                  // guards all members below
   std::condition_variable begun_, ended_;
   Call call_ = nullptr;
   const void* work_ = nullptr;

@@ -11,8 +11,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Text from words and numbers, as a std::ostringstream in the locale "C" writes it. That class
-// needs the C++ library's locales, which a page would have to download.
+// Builds text from words and numbers, formatted as by std::ostringstream in the locale "C". That
+// class would need the C++ library's locales, which a page would have to download.
 class TextBuilder {
  public:
   TextBuilder& operator<<(std::string_view text) {
@@ -37,7 +37,7 @@ class TextBuilder {
   std::string text_;
 };
 
-// The words of `text`, between blanks and line ends.
+// Returns the words of `text`, separated by whitespace.
 inline std::vector<std::string> split_words(std::string_view text) {
   constexpr std::string_view kBlank = " \t\n\v\f\r";
   std::vector<std::string> words;

@@ -3,7 +3,7 @@
 
 namespace tensorgrad {
 
-// False in programs for browsers and node that are built without threads, in which nothing else
+// False in programs for browsers and node that are built without threads. In these, nothing else
 // runs while a function waits for a lock.
 #if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
 inline constexpr bool kHasThreads = false;

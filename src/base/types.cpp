@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text forms of element types and shapes.
+// String conversions of element types and shapes; number of elements.
 #include "tensorgrad/types.h"
 
 #include <limits>

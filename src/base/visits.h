@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counts what a compile looks at: nodes, views, groups. Tests bound the count; a caller may watch
-// it and stop the compile.
+// Counts how many nodes, views and groups a compile visits. Tests check that the count is bounded.
+// A caller may watch the count and stop the compile.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct VisitState {
 
 class Visits {
  public:
-  // Of this thread, so far.
+  // Returns the number of visits of this thread so far.
   static std::int64_t count() { return state_.count; }
 
   static void add(std::int64_t visits) {
@@ -40,7 +40,7 @@ class Visits {
   static inline thread_local VisitState state_;
 };
 
-// While it lives, calls `watcher` once per kBetweenReports visits of this thread. The watcher may
+// RAII guard that calls `watcher` once per kBetweenReports visits of this thread. The watcher may
 // throw.
 class VisitWatch {
  public:
