@@ -64,7 +64,7 @@ class Executable {
 struct LaunchTiming {
   double microseconds = 0;  // device time of one run
   bool by_device = false;   // measured by the device's clock
-  bool beside = false;      // ran in one kernel with the previous launch, which has their time
+  bool beside = false;      // in one kernel with the previous launch, whose time covers both
 };
 
 class Device {

@@ -310,7 +310,7 @@ class AttentionStep final : public Step {
     }
   }
 
-  // Backward operands of the rows of a tile, after evaluation.
+  // Operands of the backward passes for the rows of a tile, evaluated.
   struct BackwardRows {
     Matrix q, dy, lse, delta;
   };

@@ -51,7 +51,7 @@ class OnesStore {
   int ring_ = -1;
 };
 
-// Computes tiles. Immutable after preparation, so all workers share one object.
+// Computes tiles. run() is const, so all workers share one object.
 class TileEngine {
  public:
   TileEngine(const Prepare& prepare, const ProductShape& shape);

@@ -20,8 +20,8 @@ struct LineOffsets {
 };
 
 struct GemmKernels {
-  // Computes a micro-tile. Always computes nr (or nr / 2) columns and reads as many from each row
-  // of b. The operands are
+  // A micro-tile. Always computes nr (or nr / 2) columns and reads as many from each row of b. The
+  // operands are
   //   a[i, k] = a[i * a_row + k * a_k]; packed kernels use a_row = 1 and a_k = mr
   //   b[k, j] = b[k * b_k + j]
   //   c[i, j] = c[i * ldc + j]; accumulated if `add`, otherwise overwritten

@@ -89,7 +89,7 @@ struct LoadSink {
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
     if (std::is_same_v<Element, Half> && r.stride == 1 && r.length >= kLeastFill) {
-      for (std::int64_t i = 0; i < r.count; ++i, at += r.length) {  // rows of f16 conversions
+      for (std::int64_t i = 0; i < r.count; ++i, at += r.length) {  // one conversion per row
         invalid(at, r.from);
         valid(r.offset + i * r.pitch + r.from, 1, at + r.from, r.to - r.from);
         invalid(at + r.to, r.length - r.to);

@@ -63,7 +63,7 @@ HWY_INLINE void spread_nibbles(const std::byte* data, std::byte* HWY_RESTRICT ou
   const hn::FixedTag<std::int16_t, 8> pairs;
   auto* const to = reinterpret_cast<std::int8_t*>(out);
   const auto both = hn::LoadU(bytes, reinterpret_cast<const std::int8_t*>(data));
-  // There are no shifts of bytes, so 16-bit lanes are shifted and masked.
+  // There are no byte shifts, so 16-bit lanes are shifted and masked.
   const auto low = hn::And(both, hn::Set(bytes, 0x0f));
   const auto high = hn::And(hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, both))),
                             hn::Set(bytes, 0x0f));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A launch prepared to run: pointers resolved, sizes fixed. Running it allocates nothing.
+// A launch prepared to run: pointers resolved, sizes fixed. Running it allocates nothing, unless
+// it is a custom launch.
 #pragma once
 
 #include <cstddef>

@@ -66,10 +66,10 @@ struct TapeOp {
 struct TapeStore {
   const Walker* walker = nullptr;
   Word* data = nullptr;      // start of the binding
-  Word* target = nullptr;    // data plus the run-time scalar, set for each run
+  Word* target = nullptr;    // data plus the ring position, set for each run
   bool half = false;         // the data are f16 elements
   std::int64_t count = 0;    // elements of the binding
-  std::int64_t highest = 0;  // largest offset written, without the run-time scalar
+  std::int64_t highest = 0;  // largest offset written, without the ring position
   int reg = -1;
   int ring_word = -1;
   bool row = false;
