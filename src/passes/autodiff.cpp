@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Walks the forward nodes backwards; every node's rule gives the gradients of its inputs, which are
-// added up in the order they arrive.
+// Visits the forward nodes in reverse order. The rule of each node returns the gradients of its
+// inputs, which are accumulated in order of arrival.
 #include "passes/autodiff.h"
 
 #include <algorithm>
@@ -33,13 +33,14 @@ std::string grad_origin(const Node& node) {
   return of.ends_with(".grad") ? of : of + ".grad";
 }
 
-// Copies of the nodes that make `target` from the keys of `from`, with the values of `from` in
-// their place; nodes that do not depend on a key are used as they are. The copies have the origin
-// `origin`, if one is given, and are added to `from`. Gives target's copy.
+// Copies the nodes between the keys of `from` and `target`, replaces the keys by their values, and
+// adds the copies to `from`. Nodes that do not depend on a key are shared, not copied. If `origin`
+// is not empty, the copies get it. Returns the copy of `target`, or `target` itself if it depends
+// on no key.
 ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId>& from,
                const std::string& origin = "") {
   const ValueId first = from.begin()->first;
-  std::set<ValueId> needed;  // none that comes before `first` depends on a key
+  std::set<ValueId> needed;  // nodes before `first` depend on no key
   std::vector<ValueId> open{target};
   while (!open.empty()) {
     const ValueId id = open.back();
@@ -65,12 +66,12 @@ ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId>& from,
   return made == from.end() ? target : made->second;
 }
 
-// An attribute of the barriers behind which a checkpoint's region is computed again.
+// Attribute of the barriers that separate the recomputed region of a checkpoint.
 constexpr const char* kAgain = "again";
 
-// Where gradients are differentiated again, both runs of a region would be differentiated, each by
-// itself. So the second is given up: what reads a copy reads the original, and the walk makes a
-// copy for all of them when it comes by.
+// Removes the recomputed copies of checkpoint regions before a second differentiation. Otherwise
+// both the region and its copy would be differentiated, each separately. Redirects the readers of a
+// copy to the original; recompute() makes one copy for all of them.
 void give_up_second_runs(Graph& graph, ValueId last) {
   std::vector<bool> needed(graph.nodes.size(), false);
   needed[static_cast<size_t>(last)] = true;
@@ -81,7 +82,7 @@ void give_up_second_runs(Graph& graph, ValueId last) {
     for (const ValueId input : graph[id].inputs) needed[static_cast<size_t>(input)] = true;
   }
   if (!any) return;
-  std::map<std::string, ValueId> first;  // node of each text
+  std::map<std::string, ValueId> first;  // the first node with a given text
   std::vector<ValueId> same(graph.nodes.size());
   for (ValueId id = 0; id < graph.size(); ++id) {
     Node& node = graph[id];
@@ -97,11 +98,11 @@ void give_up_second_runs(Graph& graph, ValueId last) {
   }
 }
 
-// The walk: gradients of values are added up as they arrive, from the last node to the first.
+// The reverse pass. Gradients of values are accumulated from the last node to the first.
 class Backward {
  public:
-  // Which nodes lie between some of `wrt` and `last`: only their gradients are wanted. None of them
-  // comes before `first`.
+  // Marks the nodes between `wrt` and `last`; only they get gradients. All of them must be at or
+  // after `first`.
   Backward(Graph& graph, std::span<const ValueId> wrt, ValueId first, ValueId last)
       : graph_(graph),
         wrt_(wrt.begin(), wrt.end()),
@@ -132,7 +133,7 @@ class Backward {
     }
   }
 
-  // kNoValue where nothing arrived.
+  // Returns kNoValue if no gradient has arrived.
   [[nodiscard]] ValueId gradient(ValueId id) const {
     return id >= first_ && at(id) < grads_.size() ? grads_[at(id)] : kNoValue;
   }
@@ -166,8 +167,8 @@ class Backward {
     total = total == kNoValue ? gradient : (Ex{&builder, total} + Ex{&builder, gradient}).id;
   }
 
-  // The node is written with other ops, of copies of its inputs: what these are made of themselves
-  // is not a part of it.
+  // Differentiates the decomposition of the node. The decomposition reads its inputs through
+  // barriers, so that differentiation stops at the inputs.
   void by_expansion(GradContext& ctx) {
     Node node = ctx.self();
     const std::vector<ValueId> inputs = node.inputs;
@@ -187,9 +188,9 @@ class Backward {
     }
   }
 
-  // checkpoint(y, what y's region reads ...): the region is computed again, behind barriers, and
-  // the gradients of that are taken. They are added to what has arrived already in the order in
-  // which they would have been without the checkpoint, so that no bit changes.
+  // Differentiates checkpoint(y, values read by the region of y ...): recomputes the region behind
+  // barriers and differentiates the copy. Gradients that have already arrived are accumulated in
+  // the same order as without the checkpoint, so the result is bitwise equal.
   void recompute(GradContext& ctx) {
     const std::vector<ValueId> inputs = ctx.self().inputs;
     if (asks_inside(inputs)) return add(ctx.builder, inputs[0], ctx.dy().id);
@@ -203,21 +204,21 @@ class Backward {
     }
     given = from;
     const ValueId y = copied(graph_, inputs[0], from);
-    if (y == inputs[0]) return;  // it depends on nothing that the region reads
+    if (y == inputs[0]) return;  // y depends on nothing that the region reads
     Backward inner(graph_, again, first, y);
     for (const auto& [original, copy] : from)
       if (inner.at(copy) < inner.grads_.size()) inner.grads_[inner.at(copy)] = gradient(original);
     inner.run(y, ctx.dy().id);
-    // What was made in the region has handed its gradient on.
+    // Values computed in the region have passed their gradients on.
     for (const auto& [original, copy] : from) {
       if (original >= first_)
         grads_[at(original)] = given.contains(original) ? inner.gradient(copy) : kNoValue;
     }
   }
 
-  // Is a gradient asked for with respect to a value made in a checkpoint's region? Then it is the
-  // first run that is differentiated. (Nodes between the last value read and y count as made
-  // there.)
+  // True if a gradient is requested with respect to a value computed in the region of a checkpoint.
+  // In that case the original region is differentiated, not a copy. All nodes between the last
+  // value read and y count as part of the region.
   [[nodiscard]] bool asks_inside(const std::vector<ValueId>& inputs) const {
     ValueId last_read = -1;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
@@ -228,7 +229,8 @@ class Backward {
     });
   }
 
-  // custom_gradient(y, n inputs, stand-ins for dy and y, n gradients written with these).
+  // Returns the gradients of custom_gradient(y, n inputs, placeholders of dy and y, n gradients
+  // that are functions of the placeholders).
   static std::vector<ValueId> custom_gradients(GradContext& ctx) {
     const std::vector<ValueId> inputs = ctx.self().inputs;
     const std::size_t n = (inputs.size() - 3) / 2;
@@ -247,7 +249,7 @@ class Backward {
   ValueId first_;
   std::vector<bool> wanted_;
   std::vector<ValueId> grads_;
-  std::vector<ValueId> halves_;  // what each pointwise value is rounded to f16 as
+  std::vector<ValueId> halves_;  // the f16 rounding of each pointwise value, or kNoValue
 };
 
 }  // namespace

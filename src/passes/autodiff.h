@@ -9,11 +9,13 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Appends the gradient of `loss` (an f32 scalar, else a ShapeError or DtypeError with its line)
-// with respect to each of `wrt` (any values of the graph) and returns their ids: values of the same
-// type as `wrt`. A value that the loss does not depend on has a gradient of zeros. Each gradient's
-// node carries the site of the forward node it comes from, and its origin with ".grad". With
-// `scale` (an f32 scalar of the graph) they are those of scale * loss.
+// Appends the gradient of `loss` with respect to each value of `wrt` and returns the ids of the
+// gradients. Each has the type of its value; if the loss does not depend on the value, it is all
+// zeros. If `scale` (an f32 scalar of the graph) is given, differentiates scale * loss. Throws
+// ShapeError or DtypeError with the location of the loss if that is not an f32 scalar.
+//
+// A gradient node has the location of the forward node it comes from, and that node's origin with
+// the suffix ".grad".
 std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueId> wrt,
                               ValueId scale = kNoValue);
 

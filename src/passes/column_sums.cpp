@@ -15,17 +15,17 @@ bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Part
                       ValueId operand, std::int64_t cols, std::int64_t count, ValueId sum) {
   const Group& to = parts.group(g);
   if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
-  // Not always the first: maps that go into its epilogue may come before it.
+  // The contraction is not always the first member: maps of its epilogue may precede it.
   const ValueId root = *std::find_if(to.members.begin(), to.members.end(), [&](ValueId id) {
     return graph[id].op->kind == OpKind::kContraction;
   });
   const Node& product = graph[root];
   if (product.type.shape.size() != 2) return false;
-  // The sum over k of b[k, n], or of a[m, k] where a is the transposed operand.
+  // The sum over k of b[k, n], or of a[m, k] if a is the transposed operand.
   const Source a = through_views(graph, product.inputs[0]),
                b = through_views(graph, product.inputs[1]);
   const std::int64_t k = graph[product.inputs[1]].type.shape[0];
-  if (k != count) return false;  // a product of the front part alone
+  if (k != count) return false;  // the product covers only the leading part of the sum
   const View transposed{{cols, k}, {1, cols}, 0, {}, {}};
   const bool of_b = b.value == operand && b.map.is_identity() && product.type.shape[1] == cols;
   const bool of_a = a.value == operand && product.type.shape[0] == cols &&
@@ -34,12 +34,12 @@ bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Part
   if (!of_a && !of_b) return false;
   if (parts.depends(g, parts.group_of(sum))) return false;
   for (const ValueId member : to.members) {
-    if (graph[member].op == &ops::reduce_sum) return false;  // it has one already
+    if (graph[member].op == &ops::reduce_sum) return false;  // it already has a sum
   }
   return parts.bindings_with(g, sum) <= options.max_bindings;
 }
 
-// Of each value, the groups with a product of it.
+// Returns, for each value, the contraction groups that have it as an operand.
 std::map<ValueId, std::vector<int>> products_of(const Graph& graph, const Partition& parts) {
   std::map<ValueId, std::vector<int>> products;
   for (int g = 0; g < parts.size(); ++g) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums that go along with a product.
+// Fusion of bias gradients with weight gradients.
 #pragma once
 
 #include "ir/graph.h"
@@ -9,7 +9,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Partition;
 
-// The column sum of a contraction's second operand rides in the contraction: db with dW.
+// Moves a sum over k of an operand of a matrix product into the launch of that product, e.g. db
+// into the launch of dW.
 void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition& parts);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Common subexpressions and dead code.
+// Common subexpression elimination and dead code elimination.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -31,8 +31,8 @@ bool has_host_face(const Node& node) {
          node.op == &ops::data || node.op == &ops::state;
 }
 
-// How many elements of each value are needed, from the first on; of one axis, as far as slices of
-// it say.
+// Returns the number of leading elements of each value that are read. Only slices of
+// one-dimensional values reduce it; any other reader counts as reading all elements.
 std::vector<std::int64_t> elements_needed(const Graph& graph, const std::vector<bool>& live) {
   std::vector<std::int64_t> needed(graph.nodes.size(), 0);
   const auto all = [&](ValueId id) {

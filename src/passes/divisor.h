@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Into how many equal parts to cut an axis.
+// Divisors for cutting an axis into equal parts.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// The divisor of n in [least, most] that is nearest to `wanted`, the smaller of two as near; 0
-// where there is none between half of it and half as much again.
+// Returns the divisor of n in [least, most] that is nearest to `wanted`; in a tie, the smaller one.
+// Returns 0 if there is none between wanted / 2 and 3 * wanted / 2.
 inline std::int64_t divisor_near(std::int64_t n, std::int64_t wanted, std::int64_t least,
                                  std::int64_t most) {
   for (std::int64_t off = 0; off <= wanted / 2; ++off) {
@@ -20,7 +20,7 @@ inline std::int64_t divisor_near(std::int64_t n, std::int64_t wanted, std::int64
   return 0;
 }
 
-// The least divisor of n but 1; 1 of 1.
+// Returns the smallest divisor of n greater than 1, or 1 if n is 1.
 inline std::int64_t least_divisor(std::int64_t n) {
   for (std::int64_t parts = 2; parts < n; ++parts) {
     if (n % parts == 0) return parts;

@@ -13,7 +13,7 @@ Graph expand_where(const Graph& graph, const std::function<bool(const Node& node
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->expand == nullptr || !which(node)) return kNoValue;
     const std::string origin = node.origin.empty() ? node.op->name : node.origin;
-    Builder builder{out, node.location, origin, origin};  // what is too large is called the macro's
+    Builder builder{out, node.location, origin, origin};  // errors about sizes name the macro
     ExpandContext ctx(builder, node);
     const ValueId value = node.op->expand(ctx);
     CHECK(out[value].type == node.type, node.op->name);
@@ -23,7 +23,7 @@ Graph expand_where(const Graph& graph, const std::function<bool(const Node& node
 }
 
 Graph expand(const Graph& graph) {
-  // An unused gradient may expand to tensors that are too large.
+  // dce() first: an unused gradient may expand to tensors that are too large.
   return expand_where(dce(graph), [](const Node& node) { return node.op->kind == OpKind::kMacro; });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Macros to the ops that they stand for.
+// Decomposition of ops.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,15 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Writes every macro (conv2d, max_pool ...) with other ops, by its record's `expand`. The new nodes
-// carry its site, and its origin (its name where it has none). After differentiation, which has
-// rules for the macros themselves; before all else, which knows none. Leaves out unused nodes.
+// Replaces every decomposable op (conv2d, max_pool ...) by the nodes of `OpDef::expand`. The new
+// nodes keep its location and origin; if it has no origin, its name becomes the origin. Drops
+// unused nodes first. Must run after differentiation, which has rules for the decomposable ops, and
+// before all other passes, which do not support them.
 Graph expand(const Graph& graph);
-// The same with what has a kernel of its own (attention), for bounds on rounding.
+// Decomposes all ops that have a decomposition, including those with kernels of their own
+// (attention). Used to bound rounding errors.
 Graph expand_all(const Graph& graph);
-// The same with the nodes of this kind alone, of those that can be written with others.
+// Decomposes the nodes for which `which` returns true, if they have a decomposition.
 Graph expand_where(const Graph& graph, const std::function<bool(const Node& node)>& which);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

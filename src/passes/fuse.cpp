@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Greedy grouping in topological order: a node joins the latest group that makes one of its
-// operands, if it fits there and no path leads out of that group and back to the node.
+// Greedy grouping in topological order. A node joins the latest group that computes one of its
+// operands, if it fits there and no path leads from that group through another one to the node.
 #include "passes/fuse.h"
 
 #include <algorithm>
@@ -25,23 +25,23 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Recomputing this many operations per element costs less than a trip through memory.
+// Recomputing this many operations per element costs less than storing and loading the result.
 constexpr int kCheapOps = 6;
 // The same for an operand of a contraction, whose elements are read more than once.
 constexpr int kCheapOperandOps = 2;
-// Most operations that an inlined producer may add to each element of its reader: its own and those
-// inlined in it, times the number of readings. In a chain of values that each read the previous one
-// twice, inlining doubles the work with every value.
+// Maximum number of operations that an inlined producer may add to each element of its reader: its
+// own and those inlined into it, times the number of reads. In a chain of values that each read the
+// previous one twice, inlining doubles the work with every value.
 constexpr int kMaxRepeatedOps = 32;
 // The same for operands of attention and unpacked weights, which take much memory if stored.
 constexpr int kMaxRepeatedOperandOps = 256;
-// No node joins a launch of this many members: drivers compile kernels in more than linear time.
+// Maximum number of members of a launch. Drivers compile kernels in more than linear time.
 constexpr std::size_t kMaxMembers = 1024;
 constexpr std::int64_t kSmallDomain = 1 << 14;
-// Readers that are worth a launch of its own for what they read: so large, and so many times its
-// size.
+// Size of a reader that justifies a separate launch for its operand: at least kLargeReader
+// elements, and kLargerReader times those of the operand. See holds_up().
 constexpr std::int64_t kLargeReader = 1 << 20, kLargerReader = 32;
-// A product with an epilogue by rows has a workgroup for 16 rows, whatever its depth.
+// Limits for a product with a row epilogue. It has one workgroup per 16 rows, whatever its depth.
 constexpr std::int64_t kMostEpilogueRows = 1 << 13, kMostEpilogueDepth = 1 << 10;
 
 bool is_copy(const Node& node) { return node.op == &ops::detach; }
@@ -60,7 +60,8 @@ class Fuser {
   }
 
   Graph run() {
-    mark_attended();  // fused or not: with both a mask and random numbers it binds too much
+    mark_attended();  // also without fusion: a mask and random numbers together would exceed the
+                      // bindings
     if (options_.enabled) mark_generated();
     if (options_.enabled) mark_masks();
     if (options_.enabled) mark_widened();
@@ -78,8 +79,9 @@ class Fuser {
   }
 
  private:
-  // What only the T x S operands of attention are made of is computed there, tile by tile, random
-  // numbers too: stored, it would take the place that the weights do not.
+  // Inlines values that are read only for the T x S operands of attention: the mask and the random
+  // numbers of dropout. Attention computes them tile by tile. Storing them would take the memory
+  // that is saved by not storing the attention weights.
   void mark_attended() {
     attended_.assign(graph_.nodes.size(), false);
     std::vector<bool> used(attended_.size(), false), elsewhere = used;
@@ -111,7 +113,7 @@ class Fuser {
       for (const Source& source : parts_.sources_of(id)) {
         if (parts_.reads_memory(source.value)) memory.insert(source.value);
       }
-      // Smaller tensors alone, and no more of them than bindings are left.
+      // At most one stored source, no larger than half of the value, since few bindings are left.
       const bool small = std::all_of(memory.begin(), memory.end(), [&](ValueId from) {
         return 2 * numel(graph_[from].type.shape) <= numel(graph_[id].type.shape);
       });
@@ -123,7 +125,7 @@ class Fuser {
     return op.kind == OpKind::kAttention && &op != &ops::attention && &op != &ops::attention_lse;
   }
 
-  // What a launch of its own makes, whose results are stored as they are.
+  // Opens a group for an op with a kernel of its own, whose results are stored as they are.
   void open_own(ValueId id) {
     const OpKind kind = graph_[id].op->kind;
     const GroupKind own = kind == OpKind::kCustom      ? GroupKind::kCustom
@@ -134,7 +136,7 @@ class Fuser {
     if (own == GroupKind::kAttention) attentions_[graph_[id].inputs[0]].push_back(g);
   }
 
-  // Attention and the logsumexp of its rows are made together: both of the same operands.
+  // Fuses attention with the logsumexp of its rows if both have the same operands.
   bool join_attention(ValueId id) {
     const Node& node = graph_[id];
     if (node.op->kind != OpKind::kAttention || backward(*node.op)) return false;
@@ -154,7 +156,7 @@ class Fuser {
 
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
 
-  // Operations that compute an element of a value, with those of what is inlined in it.
+  // Returns the number of operations per element of a value, including those inlined into it.
   [[nodiscard]] int work_of(ValueId id) const {
     int total = 1;
     for (const ValueId input : graph_[id].inputs) {
@@ -164,7 +166,7 @@ class Fuser {
     return total;
   }
 
-  // Lets the readers of a value compute it, unless that is more work than `most`.
+  // Inlines a value into its readers, unless that takes more than `most` operations.
   void inline_up_to(int most, ValueId id) {
     const int work = work_of(id);
     if (work > most) return note_repeated(id, most);
@@ -189,7 +191,7 @@ class Fuser {
     }
   }
 
-  // Pointwise nodes of constants, run-time scalars and counters alone are computed by each reader.
+  // Inlines pointwise nodes that depend only on constants, run-time scalars and generators.
   void mark_generated() {
     std::vector<int> cost(graph_.nodes.size(), -1);  // -1: depends on memory
     for (ValueId id = 0; id < graph_.size(); ++id) {
@@ -212,8 +214,8 @@ class Fuser {
     }
   }
 
-  // A mask that is made of one value and of generated ones is never stored: reading that value
-  // instead costs as much as reading the mask, and writing nothing costs less.
+  // Inlines masks computed from at most one stored value and generated ones. Reading that value
+  // costs no more than reading the mask, and the mask need not be written.
   void mark_masks() {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
@@ -227,7 +229,7 @@ class Fuser {
     }
   }
 
-  // What is kept as f16 is read as f16: each reader makes f32 of it.
+  // Inlines casts from f16: each reader loads f16 and converts to f32.
   void mark_widened() {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
@@ -236,9 +238,9 @@ class Fuser {
     }
   }
 
-  // Elements that products alone read, and that are taken out of words of a leaf which hold several
-  // of them (weights in few bits): stored, they would be what was to be saved. Each product takes
-  // them out itself.
+  // Inlines quantized weights: values that only products read and that are extracted from leaves
+  // whose u32 words hold several of them. Each product unpacks them itself. Storing them would
+  // forfeit the memory that quantization saves.
   void mark_unpacked() {
     std::vector<bool> multiplied(graph_.nodes.size(), false), elsewhere = multiplied;
     for (const GraphOutput& output : graph_.outputs) elsewhere[index(output.value)] = true;
@@ -318,7 +320,8 @@ class Fuser {
     parts_.open(id, GroupKind::kMap, numel(graph_[id].type.shape));
   }
 
-  // Maps over the same elements that a node joins anyway become one, where neither needs the other.
+  // Merges maps into other groups over the same elements, if the node reads both and neither
+  // depends on the other.
   void merge_maps(const std::vector<int>& found) {
     for (const int g : found) {
       if (parts_.group(g).kind == GroupKind::kColumn || parts_.group(g).alone) continue;
@@ -338,7 +341,7 @@ class Fuser {
     }
   }
 
-  // May `id` become a member of g, at that level?
+  // True if `id` may join g at the given level.
   [[nodiscard]] bool fits(ValueId id, const std::vector<Source>& sources, int g,
                           bool row_level) const {
     const Group& to = parts_.group(g);
@@ -352,20 +355,21 @@ class Fuser {
     visit(static_cast<std::int64_t>(sources.size()));
     for (const Source& source : sources) {
       if (parts_.group_of(source.value) != g) continue;
-      // The maps of a concat's operands are over the operand, not over what is computed.
+      // The index maps of a concat's operands are over the operand, not over the result.
       if (node.op->kind == OpKind::kConcat || !parts_.readable(source, to, row_level)) return false;
     }
     if (node.op->kind == OpKind::kGather &&
         parts_.group_of(through_views(graph_, node.inputs[0]).value) == g) {
-      return false;  // its data must lie in memory first
+      return false;  // its data must be stored
     }
     return !parts_.leads_back(sources, g) && !holds_up(id, sources, g) &&
            parts_.bindings_with(g, id) <= options_.max_bindings;
   }
 
-  // In one row with the sum that all of its elements wait for, a new value could not be written
-  // over the old one, which is read again when the sum is there; as a map of its own it can. So the
-  // norm of all gradients is a launch, and what it clips is the next, with the optimizer, in place.
+  // True if `id` is an updated value that depends on a reduction in the same single-row group.
+  // There it could not overwrite the old value, which is read again after the reduction. In a map
+  // of its own it can. So the norm of all gradients is one launch; clipping and the optimizer are
+  // the next, in place.
   [[nodiscard]] bool updates_after_row(ValueId id, const std::vector<Source>& sources,
                                        int g) const {
     const Group& to = parts_.group(g);
@@ -375,9 +379,9 @@ class Fuser {
     });
   }
 
-  // Would g, with `id` in it, wait for other groups that much larger readers of its members, still
-  // to come, could join? As where a loss picks out logits by targets that are drawn on the device:
-  // the gradient of all logits needs the targets, too, but not what was picked out.
+  // True if g, with `id` in it, would depend on other groups that a much larger later reader of g
+  // could join otherwise. Example: a loss gathers logits by targets that are sampled on the device.
+  // The gradient of all logits also reads the targets, but not the gathered logits.
   [[nodiscard]] bool holds_up(ValueId id, const std::vector<Source>& sources, int g) const {
     if (last_large_ <= id) return false;
     const Group& to = parts_.group(g);
@@ -427,8 +431,8 @@ class Fuser {
     return to.kind == GroupKind::kMap && (shape.rows >= kFewRows || to.elements <= kSmallDomain);
   }
 
-  // A cheap map with one reader is computed where it is read, if that is a contraction, a scatter,
-  // or a launch that sees its elements in another order.
+  // Inlines cheap maps with a single reader group, if that is a contraction, a scatter, or a launch
+  // that reads the elements in another order.
   void inline_producers() {
     for (int g = 0; g < parts_.size(); ++g) {
       visit(1 + static_cast<std::int64_t>(parts_.group(g).members.size()));
@@ -451,7 +455,7 @@ class Fuser {
         stored += outside ? 1 : 0;
       }
       if (reader < 0 || !movable) continue;
-      // A scan's operands may come of one map: gates and what they let in.
+      // A scan may read two values of the same map: gates and gated inputs.
       const bool one = stored == 1 || parts_.group(reader).kind == GroupKind::kScan;
       if (!one || !worth_inlining(g, reader, work)) continue;
       if (repeated * readings(g) <= kMaxRepeatedOps) {
@@ -462,7 +466,7 @@ class Fuser {
     }
   }
 
-  // How often another group's element reads one of g.
+  // Returns how often an element of another group reads an element of g.
   [[nodiscard]] int readings(int g) const {
     std::int64_t most = 0;
     visit(static_cast<std::int64_t>(parts_.group(g).members.size()));
@@ -484,7 +488,7 @@ class Fuser {
       return work <= kCheapOperandOps && feeds_operand_only(g, reader) &&
              !read_repeatedly(g, reader);
     }
-    if (to.alone) return false;  // it looks at an element many times
+    if (to.alone) return false;  // it reads each element many times
     if (to.kind == GroupKind::kScatter) return work <= kCheapOps;
     const std::int64_t visits = to.kind == GroupKind::kColumn || to.kind == GroupKind::kRow
                                     ? to.rows * to.cols
@@ -502,8 +506,8 @@ class Fuser {
     return true;
   }
 
-  // An operand that has more elements than the group (windows that overlap, a broadcast) would
-  // compute each of them as often.
+  // True if an operand of the contraction has more than twice as many elements as g (overlapping
+  // windows, a broadcast). Inlined, each would be computed that often.
   [[nodiscard]] bool read_repeatedly(int g, int reader) const {
     for (const ValueId member : parts_.group(reader).members) {
       if (graph_[member].op->kind != OpKind::kContraction) continue;
@@ -515,8 +519,8 @@ class Fuser {
     return false;
   }
 
-  // Rows that read a small product of as many rows and columns become its epilogue: a launch less,
-  // and nothing is stored that they alone read.
+  // Merges row groups into the epilogue of the small product that they read, which has the same
+  // rows and columns. This saves a launch, and values that only these rows read are not stored.
   void merge_row_epilogues() {
     for (int r = 0; r < parts_.size(); ++r) {
       const Group& rows = parts_.group(r);
@@ -548,7 +552,8 @@ class Fuser {
       if (shape.size() != 2 || shape[0] != rows.rows || shape[1] != rows.cols) return false;
       if (graph_[node.inputs[0]].type.shape[1] > kMostEpilogueDepth) return false;
     }
-    std::set<ValueId> made(to.members.begin(), to.members.end());  // of the product
+    std::set<ValueId> made(to.members.begin(), to.members.end());  // values that depend on the
+                                                                   // product
     for (const ValueId member : rows.members) {
       const Node& node = graph_[member];
       if (node.op->kind == OpKind::kConcat || node.op->kind == OpKind::kGather) return false;
@@ -557,7 +562,7 @@ class Fuser {
                       [&](const Source& source) { return made.contains(source.value); })) {
         made.insert(member);
       } else if (node.op->kind == OpKind::kReduce) {
-        return false;  // of something else: a product has that for an operand's sum alone
+        return false;  // of other values: a product supports that only as the sum of an operand
       }
       for (const Source& source : sources) {
         const int from = parts_.group_of(source.value);
@@ -570,8 +575,8 @@ class Fuser {
     return parts_.bindings_together(g, r) <= options_.max_bindings;
   }
 
-  // Is a member of a product's group a column sum of what the product reads? Else it is one of the
-  // rows that it makes.
+  // True if `reduce`, a member of a contraction group, is the sum of an operand over k. Otherwise
+  // it is a reduction over the rows of the result.
   [[nodiscard]] bool sums_operand(const Node& reduce, const Group& group) const {
     const ValueId summed = through_views(graph_, reduce.inputs[0]).value;
     return std::find(group.members.begin(), group.members.end(), summed) == group.members.end();
@@ -583,9 +588,9 @@ class Fuser {
     if (parts_.bindings_with(reader, kNoValue) > options_.max_bindings) parts_.restore(g, members);
   }
 
-  // Peels the last members off groups that still bind too much (a bound above may have been too low
-  // where readers were inlined later). A node alone always fits: at most four operands and a
-  // result.
+  // Removes the last members of groups that still bind too many buffers. Earlier counts can be too
+  // low for readers into which values were inlined later. A single node always fits: at most four
+  // operands and a result.
   void limit_bindings() {
     for (int g = 0; g < parts_.size(); ++g) {
       while (parts_.group(g).members.size() > 1 &&
@@ -607,9 +612,9 @@ class Fuser {
   const FuseOptions& options_;
   std::vector<FuseNote>* notes_;
   Partition parts_;
-  std::map<ValueId, std::vector<int>> attentions_;  // groups of attention, by their first operand
-  std::vector<int> work_;                           // of inlined values: see work_of()
-  std::vector<bool> attended_;  // made for the T x S operands of attention alone
+  std::map<ValueId, std::vector<int>> attentions_;  // attention groups by their first operand
+  std::vector<int> work_;                           // per inlined value, see work_of()
+  std::vector<bool> attended_;                      // used only for the T x S operands of attention
   std::vector<bool> updating_;
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> note_numbers_;
   ValueId last_large_ = kNoValue;  // the last node that may be a large reader

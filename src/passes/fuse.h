@@ -10,54 +10,57 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// A reduction to fewer rows than this leaves most of a GPU idle, so only small work may ride along.
+// A reduction to fewer rows leaves most of a GPU idle, so only small maps are fused with it.
 inline constexpr std::int64_t kFewRows = 32;
 
-// A line of a sort is kept in workgroup memory up to this length: a value and an index of each
-// element in the 16 KiB that every device has. A longer one is sorted in the buffer that gets the
-// indices, by comparing elements where they lie: so nothing may join it.
+// Longest line that is sorted in workgroup memory. A value and an index of each element take the 16
+// KiB that every device has. A longer line is sorted in the buffer of the resulting indices, by
+// comparing the elements in place, so nothing can be fused with it.
 inline constexpr std::int64_t kMostSortedInside = 2048;
 
 struct FuseOptions {
-  int max_bindings = 8;  // storage buffers a launch may bind
-  bool enabled = true;   // false: every node is a launch of its own
-  // Count the new value of a leaf and the leaf as one buffer. The plan may find that they cannot
-  // be; then fuse again without it.
+  int max_bindings = 8;  // maximum number of storage buffers of a launch
+  bool enabled = true;   // false: one launch per node
+  // Counts a leaf and its new value as one buffer. If planning finds that they cannot share one,
+  // fusion must be repeated with this set to false.
   bool assume_in_place = true;
-  // A binding may hold all parameters, and so all gradients. If not, each parameter that a launch
-  // reads counts as a buffer, since fit_bindings() may bind each by itself. Bias gradients are then
-  // not made in the launch of the weight gradient: both are written through one binding.
+  // True if one binding can hold all parameters, and so all gradients. If false, each parameter
+  // that a launch reads counts as a buffer, since fit_bindings() may bind each separately. Bias
+  // gradients are then not fused with weight gradients, because both are written through one
+  // binding.
   bool arena_fits_binding = true;
-  // A product of at most so many columns takes the reductions of its rows (a layer norm) along.
+  // Maximum number of columns of a product whose epilogue may contain reductions over its rows
+  // (layer norm). 0: no such epilogues.
   int row_epilogue_columns = 0;
-  // A value of fewer elements lies in a cache: computing it again saves nothing (sink.h).
+  // Values with fewer elements stay in a cache, so that recomputing them saves nothing (sink.h).
   std::int64_t cached_elements = 4096;
 };
 
-// Values that a bound on the size of kernels has given a place in memory, or a launch of their own.
+// Values that are stored, or have a launch of their own, because of a limit on the size of kernels.
 struct FuseNote {
-  std::string op;  // what the user called
+  std::string op;  // the op that the user called
   SourceLocation location;
-  std::string bound;  // "a launch computes at most 1024 nodes"
-  int count = 1;      // values of that op and line
+  std::string bound;  // e.g. "a launch computes at most 1024 nodes"
+  int count = 1;      // number of values of this op and line
 };
 
-// Before: groups unset. After: every node that needs a launch has a group; launches are numbered so
-// that each reads only what smaller numbers (or its own) make. Views, leaves and generators have
-// none, and neither have pointwise nodes that are cheap enough to be computed anew by each reader.
-// First, place_in_memory() adds copies of what must lie in memory and does not.
+// Assigns a group to every node that needs a launch. Groups are numbered such that each reads only
+// results of lower groups or its own. Views, leaves and generators have no group. Neither do
+// pointwise nodes that are cheap enough for each reader to recompute. Runs place_in_memory() first.
+// The nodes of `graph` must not have groups.
 //
-// What a group may hold:
-// - a map: pointwise nodes over the same elements;
-// - a row group: that, with reductions over the last axes of those elements and pointwise nodes
-//   over the rows (softmax, layer norm, cross-entropy, with their backward passes);
-// - a reduction over other axes, with pointwise nodes over its result;
-// - one contraction (scatter, scan, sort of short lines) with the pointwise nodes over its result;
-// a
-//   contraction also with the sum of an operand over the contracted axis (a bias gradient beside a
-//   weight gradient).
+// A group is one of:
+// - a map: pointwise nodes over the same elements
+// - a row group: a map with reductions over its last axes and pointwise nodes over the rows
+//   (softmax, layer norm, cross-entropy and their backward passes)
+// - a reduction over other axes with pointwise nodes over its result
+// - a contraction, scatter, scan or sort of short lines with pointwise nodes over its result
+// - attention, a selective scan, a sort of long lines or a custom kernel
 //
-// If `notes` is given, it gets what bounds have cut.
+// A contraction can also include the sum of an operand over k: a bias gradient with its weight
+// gradient.
+//
+// If `notes` is not null, appends the values that a limit has prevented from being fused.
 Graph fuse(const Graph& graph, const FuseOptions& options, std::vector<FuseNote>* notes = nullptr);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Concats of many parts as trees of smaller ones.
+// Splits concats of many inputs.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// After: no concat has more than `most_parts` (at least 2) inputs. A launch that makes one reads a
-// buffer for each of its parts, so this is what a limit on bindings asks for.
+// Replaces each concat of more than `most_parts` (at least 2) inputs by a tree of smaller ones. A
+// launch binds a buffer for each input of its concat, so this keeps it within the binding limit.
 Graph limit_concat(const Graph& graph, int most_parts);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostWindows = 8;
 constexpr int kMostViews = 64;
 
-// From the elements of a view to those of the value below it and the views under it.
+// The index map from a view to the value below its views, and the number of these views.
 struct Path {
   IndexMap map;
   int views = 1;
@@ -24,7 +24,7 @@ struct Path {
 }  // namespace
 
 Graph limit_views(const Graph& graph) {
-  std::map<ValueId, Path> paths;  // of the views of the new graph
+  std::map<ValueId, Path> paths;  // by view of the new graph
   const RewriteLog log("limit_views");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kView) return kNoValue;

@@ -19,7 +19,7 @@ ValueId below_views(const Graph& graph, ValueId id) {
 
 constexpr std::size_t kMostKnownNeeds = 4;
 
-// Of the groups that were put there last, the one of the least distance comes out first.
+// Removes and returns the group with the least distance among the last few of `open`.
 template <class Distance>
 int take_nearest(std::vector<int>& open, const Distance& distance) {
   constexpr std::ptrdiff_t kLookedAt = 4;
@@ -87,7 +87,7 @@ std::vector<int> Partition::candidates(const std::vector<Source>& sources) const
 }
 
 void Partition::merge(int g, int h) {
-  // A dissolved group may lie between the two: then what is behind it counts.
+  // If a dissolved group is between the two, its own dependencies count instead.
   std::set<int> open = needs_[static_cast<size_t>(h)], seen;
   while (!open.empty()) {
     const int on = open.extract(open.begin()).value();
@@ -131,9 +131,9 @@ bool Partition::leads_back(const std::vector<Source>& sources, int g) const {
   });
 }
 
-// Two searches, from g to what it needs and from `on` to what needs it, until they meet or one has
-// seen all. They leave out levels that are not between the two, and look first at what is nearest
-// to the other end.
+// Bidirectional search, from g along dependencies and from `on` along readers, until the two meet
+// or one is exhausted. Skips groups whose level is not between the two, and visits the groups
+// nearest to the other end first.
 bool Partition::depends(int g, int on) const {
   if (level(g) <= level(on)) return false;
   searches_ += 2;
@@ -167,7 +167,7 @@ bool Partition::depends(int g, int on) const {
   return met;
 }
 
-// A few that were found last: a search from what needs g then passes over what lies between.
+// Caches the last few indirect dependencies found, as shortcuts for later searches.
 void Partition::remember_need(int g, int on) const {
   std::vector<int>& known = known_needs_[static_cast<size_t>(g)];
   if (needs_[static_cast<size_t>(g)].contains(on) ||
@@ -216,7 +216,7 @@ const std::vector<Source>& Partition::sources_of(ValueId id) const {
     const ValueId at = stack.back();
     std::optional<std::vector<Source>>& found = sources_[static_cast<size_t>(at)];
     const std::size_t waiting = stack.size();
-    if (!found) {  // first those of what is inlined into it
+    if (!found) {  // values inlined into it come first
       for (const ValueId input : graph_[at].inputs) {
         const ValueId value = below_views(graph_, input);
         if (inlined(value) && !sources_[static_cast<size_t>(value)]) stack.push_back(value);
@@ -241,7 +241,7 @@ void Partition::forget_bindings(int g) {
   if (g >= 0) bounds_[static_cast<size_t>(g)].reset();
 }
 
-// What is known of g, with all readers before `id` taken into account.
+// Returns the cached state of g, after accounting for all readers before `id`.
 Partition::Bound& Partition::bound(int g, ValueId id) const {
   std::optional<Bound>& known = bounds_[static_cast<size_t>(g)];
   const std::vector<ValueId>& members = group(g).members;
@@ -373,13 +373,13 @@ void Partition::forget_paths(ValueId id) {
   forget_bindings(group_of(id));
   std::set<ValueId> seen;
   std::vector<ValueId> stack{id};
-  while (!stack.empty()) {  // what reads it
+  while (!stack.empty()) {  // its readers
     const ValueId at = stack.back();
     stack.pop_back();
     visit(1 + static_cast<std::int64_t>(users_[static_cast<size_t>(at)].size()));
     for (const ValueId user : users_[static_cast<size_t>(at)]) {
       std::optional<std::vector<Source>>& sources = sources_[static_cast<size_t>(user)];
-      // What reads an inlined value is known only if the value's own sources are.
+      // Sources of what reads an inlined value are cached only if those of the value are.
       const bool ends = !passes(user) || (inlined(user) && !sources);
       sources.reset();
       forget_bindings(group_of(user));
@@ -389,7 +389,7 @@ void Partition::forget_paths(ValueId id) {
   if (!any_readers_) return;
   seen.clear();
   stack = {id};
-  while (!stack.empty()) {  // what it reads
+  while (!stack.empty()) {  // its inputs
     const ValueId at = stack.back();
     stack.pop_back();
     visit();
@@ -471,7 +471,7 @@ std::vector<Source> Partition::collect_sources(ValueId id) const {
   for (const ValueId input : graph_[id].inputs) {
     Source source = through_views(graph_, input);
     if (inlined(source.value)) {
-      // The maps of these two's operands are over the operand, not over what is computed.
+      // The index maps of concat and gather operands are over the operand, not over the result.
       const OpKind kind = graph_[source.value].op->kind;
       const bool moved = kind == OpKind::kConcat || kind == OpKind::kGather;
       for (const Source& s : sources_of(source.value))
@@ -489,7 +489,7 @@ void Partition::add_dependencies(int g, ValueId member) {
   }
 }
 
-// A value's own number, or one below zero for what lies in an arena.
+// Returns the number of the value, or a negative key if it is in an arena.
 int Partition::buffer_key(ValueId id) const {
   const Node& node = graph_[id];
   if (node.op == &ops::parameter && options_.arena_fits_binding) return arena_key("params");
@@ -507,7 +507,7 @@ bool Partition::stored_outside(ValueId member, std::span<const int> groups, Valu
   const std::vector<ValueId>& list = readers(member);
   visit(static_cast<std::int64_t>(list.size()));
   return std::any_of(list.begin(), list.end(), [&](ValueId reader) {
-    const bool undecided = extra != kNoValue && reader > extra;  // it may join too
+    const bool undecided = extra != kNoValue && reader > extra;  // it may still join
     return reader != extra && !undecided && !contains(groups, group_of(reader));
   });
 }

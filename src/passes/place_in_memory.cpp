@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies where a value has no place of its own.
+// Adds copies of values that are not stored as they are read.
 #include "passes/place_in_memory.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ bool is_stored_leaf(const Node& node) {
   return node.op->kind == OpKind::kLeaf && node.op != &ops::constant && node.op != &ops::scalar;
 }
 
-// An operand of a product is read more than once, so its elements should be easy to find: where the
-// views on the way to it do not make one window (padding below overlapping windows), the value of
-// the view at which they cease to is copied first.
+// Makes the operand of a product readable through one window, because its elements are read more
+// than once. If the views of the operand do not compose into one window (padding below overlapping
+// windows), copies the value of the view at which composition stops.
 class OneWindow {
  public:
   ValueId operator()(Graph& out, ValueId id) {
-    std::vector<ValueId> chain;  // from the operand down
+    std::vector<ValueId> chain;  // views, from the operand toward its source
     IndexMap map = IndexMap::identity(out[id].type.shape);
     for (ValueId at = id; out[at].op->kind == OpKind::kView; at = out[at].inputs[0]) {
       const Node& node = out[at];
@@ -65,7 +65,8 @@ class OneWindow {
 }  // namespace
 
 Graph place_in_memory(const Graph& graph) {
-  std::set<ValueId> placed;  // nodes of the new graph whose place in memory is taken
+  std::set<ValueId> placed;  // values of the new graph that are stored as an output, update or pack
+                             // input
   const auto in_memory = [&](Graph& out, ValueId id, bool own_place) {
     const Source source = through_views(out, id);
     const Node& node = out[source.value];
@@ -73,7 +74,7 @@ Graph place_in_memory(const Graph& graph) {
     const bool free =
         own_place ? computed && !placed.contains(source.value) : computed || is_stored_leaf(node);
     const bool whole =
-        numel(out[id].type.shape) == numel(node.type.shape);  // not the front part alone
+        numel(out[id].type.shape) == numel(node.type.shape);  // not just the leading elements
     const bool good = source.map.is_identity() && whole && free;
     if (good) {
       if (own_place) placed.insert(source.value);
@@ -107,7 +108,7 @@ Graph place_in_memory(const Graph& graph) {
     for (; counted < out.size(); ++counted) {
       for (const ValueId input : out[counted].inputs) read[static_cast<size_t>(input)] = true;
     }
-    // A scalar output may be kept in a ring, where others would not find it.
+    // A scalar output may be written to a ring buffer, where nodes that read it would not find it.
     const ValueId value = through_views(out, output.value).value;
     if (out[value].type.shape.empty() && read[static_cast<size_t>(value)]) placed.insert(value);
     output.value = in_memory(out, output.value, true);

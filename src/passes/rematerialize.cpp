@@ -13,10 +13,10 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// A value smaller than its reader by this factor may be kept for longer.
+// A source smaller than the recomputed value by this factor may be kept longer.
 constexpr std::int64_t kSmall = 16;
 
-// A value and the nodes that make it again for its readers from `first_late` on, in order.
+// A value and the nodes that recompute it, in order, for its readers from `first_late` on.
 struct Again {
   ValueId value = kNoValue, first_late = kNoValue;
   std::vector<ValueId> members;
@@ -37,7 +37,7 @@ class Finder {
       for (const ValueId input : node.inputs) {
         if (!view) readers_[index(through_views(graph_, input).value)].push_back(id);
       }
-      // Pointwise values may never lie in memory.
+      // Pointwise values may be fused and never stored.
       const bool stored = is_computed(node) && node.op->kind != OpKind::kPointwise;
       made_[index(id) + 1] = made_[index(id)] + (stored ? bytes(id) : 0);
     }
@@ -90,8 +90,8 @@ class Finder {
     return again;
   }
 
-  // Adds `at` and what must be computed with it to `members`; false where something would have to
-  // be kept that is not, or would be too much work.
+  // Adds `at` to `members`, with the operands that must be recomputed for it. Returns false if a
+  // large operand would have to be kept longer, or if it is too much work.
   bool collect(ValueId at, ValueId value, std::vector<ValueId>& members,
                ValueId& large_source) const {
     if (std::find(members.begin(), members.end(), at) != members.end()) return true;
@@ -115,13 +115,13 @@ class Finder {
 
   const Graph& graph_;
   const RematerializeOptions& options_;
-  std::vector<std::vector<ValueId>> readers_;  // through views
-  std::vector<bool> outside_;                  // read by the host, too
-  std::vector<bool> dropped_;                  // not kept any more
-  std::vector<std::int64_t> made_;             // bytes of results up to a node
+  std::vector<std::vector<ValueId>> readers_;  // of each value, through views
+  std::vector<bool> outside_;                  // also read by the host
+  std::vector<bool> dropped_;                  // no longer kept
+  std::vector<std::int64_t> made_;             // bytes of the results before each node
 };
 
-// The graph with the copies, each before the first node that reads it.
+// Inserts the copies into the graph, each before its first reader.
 class Rebuilder {
  public:
   Rebuilder(const Graph& graph, const std::vector<Again>& found)
@@ -138,7 +138,7 @@ class Rebuilder {
         for (const Again* again : due->second) copy(*again);
       }
       Node node = graph_[id];
-      // Views are made where they are read: those of a copy may be of before it.
+      // Views keep reading the original, since they may precede the copy. late() recreates them.
       const bool view = node.op->kind == OpKind::kView;
       for (ValueId& input : node.inputs) input = view ? map_[index(input)] : late(input);
       map_[index(id)] = out_.append(std::move(node));
@@ -173,9 +173,10 @@ class Rebuilder {
     copies_[again.value] = made[again.value];
   }
 
-  // What a reader from here on gets in place of a value, or of a view of one, that has a copy.
+  // Returns what a reader from here on reads instead of `id`: its copy or, if it is a view of a
+  // value with a copy, that view of the copy. Returns the original if there is no copy.
   ValueId late(ValueId id) {
-    std::vector<ValueId> views;  // without a copy, from the reader on
+    std::vector<ValueId> views;  // views that have no copy, from the reader on
     while (!copies_.contains(id)) {
       if (graph_[id].op->kind != OpKind::kView) {
         return map_[index(views.empty() ? id : views.front())];
@@ -195,8 +196,8 @@ class Rebuilder {
   const Graph& graph_;
   Graph out_;
   std::vector<ValueId> map_;
-  std::map<ValueId, std::vector<const Again*>> due_;  // by their first late reader
-  std::map<ValueId, ValueId> copies_;                 // of values, and of their views
+  std::map<ValueId, std::vector<const Again*>> due_;  // by first late reader
+  std::map<ValueId, ValueId> copies_;                 // of values and of their views
 };
 
 }  // namespace

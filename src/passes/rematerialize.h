@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Computes large, cheap values again where they are read late, instead of keeping them.
+// Recomputes large, cheap values for their late readers instead of keeping them.
 #pragma once
 
 #include "ir/graph.h"
@@ -7,20 +7,22 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct RematerializeOptions {
-  std::int64_t least_bytes = std::int64_t{1} << 24;  // smaller values stay in memory
-  // What is made between early and late readers, as a multiple of the value: with less, it would
-  // not be kept for long.
+  std::int64_t least_bytes = std::int64_t{1} << 24;  // smaller values are kept
+  // Minimum size of what is computed between the early and the late readers, as a multiple of the
+  // value's size. With less, the value would not be kept for long.
   std::int64_t much_else = 8;
 };
 
-// A value of a few additions and multiplications of what lies in memory until then anyway (leaves,
-// small values, one large value) is kept from where the forward pass reads it to where the backward
-// pass does. Where much else is made in between, its late readers read a copy, which is computed
-// beside them, behind a barrier so that the fuser does not put it back. So the normalised rows of a
-// layer norm are kept, of which its own gradient is made, and not what its weight and bias make of
-// them for the products behind it. (Griewank and Walther 2000; "rematerialization" in compilers.)
+// Finds values that are a few additions and multiplications of operands that are in memory anyway
+// at that time: leaves, small values, one large value. Such a value is kept from its readers in the
+// forward pass to those in the backward pass. If much else is computed in between, the late readers
+// get a copy. It is computed just before them, behind a barrier so that the fuser does not merge it
+// with the original. (Griewank and Walther 2000; "rematerialization" in compilers.)
 //
-// Last of the passes over nodes: cse() would find the copy equal.
+// Example: a layer norm keeps its normalized rows, which its own gradient reads. It does not keep
+// what its weight and bias turn them into for the following products.
+//
+// Must be the last pass over nodes: cse() would merge the copy with the original.
 Graph rematerialize(const Graph& graph, const RematerializeOptions& options = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

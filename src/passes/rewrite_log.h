@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TENSORGRAD_DEBUG=5: each rewrite with the name of its rule.
+// Logs each rewrite with the name of its rule, at TENSORGRAD_DEBUG=5.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ class RewriteLog {
  public:
   explicit RewriteLog(const char* pass) : pass_(pass), on_(debug_level(pass) >= 5) {}
 
-  // `before` stands in the graph that is being made, and would be its next node; `after` replaces
-  // it.
+  // `graph` is the graph under construction, in which `before` would be the next node. `after`
+  // replaces it.
   void replaced(const char* rule, const Graph& graph, const Node& before, ValueId after) const {
     if (!on_) return;
     debug_print(std::string(pass_) + " " + rule + ": " + print(before) + "\n  -> %" +

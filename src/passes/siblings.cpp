@@ -44,8 +44,8 @@ class Siblings {
     return kind == GroupKind::kRow || kind == GroupKind::kColumn;
   }
 
-  // The groups after `after` that read what g reads from memory, or what the launch makes that
-  // makes it.
+  // Returns the groups after `after` that read what g reads from memory, or another result of the
+  // group that computes it.
   [[nodiscard]] std::set<int> neighbours(int g, int after) const {
     std::set<int> found;
     if (!reduces(g) || parts_.group(g).members.empty()) return found;
@@ -65,7 +65,7 @@ class Siblings {
     return found;
   }
 
-  // The first reduction among a group's members.
+  // Returns the first reduction among a group's members, or null.
   [[nodiscard]] const Node* reduction(int g) const {
     for (const ValueId id : parts_.group(g).members) {
       if (graph_[id].op->kind == OpKind::kReduce) return &graph_[id];
@@ -73,7 +73,7 @@ class Siblings {
     return nullptr;
   }
 
-  // Do both reduce rows, or columns, of as many elements, and in the same order?
+  // True if both reduce rows, or columns, of the same size and in the same order.
   [[nodiscard]] bool alike(int g, int h) const {
     const Group &a = parts_.group(g), &b = parts_.group(h);
     const bool rows = a.kind == GroupKind::kRow, columns = a.kind == GroupKind::kColumn;
@@ -86,7 +86,7 @@ class Siblings {
     return rows || order.simplified() == reduce_shape(graph_, *other).order.simplified();
   }
 
-  // What a group reads from memory for all of its elements.
+  // Returns the stored values that a group reads, if they are at least as large as its domain.
   [[nodiscard]] std::vector<Source> large_sources(int g) const {
     std::vector<Source> found;
     visit(static_cast<std::int64_t>(parts_.group(g).members.size()));
@@ -100,7 +100,7 @@ class Siblings {
     }
     return found;
   }
-  // Do both read the same, or what one launch makes?
+  // True if both read the same value, or results of the same group, in the same order.
   [[nodiscard]] bool share(int g, int h) const {
     const std::vector<Source> a = large_sources(g), b = large_sources(h);
     return std::any_of(a.begin(), a.end(), [&](const Source& one) {
@@ -112,7 +112,7 @@ class Siblings {
     });
   }
 
-  // May what `reader` takes from `made` stay in registers?
+  // True if all values that `reader` reads from `made` can stay in registers.
   [[nodiscard]] bool reads_in_place(int reader, int made) const {
     const std::vector<ValueId>& members = parts_.group(reader).members;
     return std::all_of(members.begin(), members.end(), [&](ValueId id) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reductions that go over the same elements.
+// Fusion of sibling reductions.
 #pragma once
 
 #include "ir/graph.h"
@@ -9,10 +9,11 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Partition;
 
-// Launches that reduce the same rows, or the same columns, and read the same values for it become
-// one, where none of them waits for the other by way of a third: the values are read once. (Of a
-// layer norm's gradient, the two sums over each row; and those of its weight and its bias, over
-// each column.) Not where they lie in a cache: beside each other, launches then cost less.
+// Merges launches that reduce the same rows, or the same columns, and read the same values, unless
+// one depends on the other through a third. The values are then read only once. Examples are the
+// two sums over each row in the gradient of a layer norm, and the sums over each column for its
+// weight and bias. Values that fit in a cache are excluded, because concurrent launches are faster
+// then.
 void merge_siblings(const Graph& graph, const FuseOptions& options, Partition& parts);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Algebraic rewriting. A rule looks at one node whose inputs are already in the new graph, and
-// gives the value that replaces it, or kNoValue.
+// Algebraic rewriting. A rule gets one node, whose inputs are already in the new graph. It returns
+// the value that replaces the node, or kNoValue if it does not apply.
 #include "passes/simplify.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ using Rule = ValueId (*)(Builder& b, const Node& node);
 
 const Node& input(Builder& b, const Node& node, std::size_t i) { return b.graph[node.inputs[i]]; }
 
-// The constant that a value is everywhere, seen through views that keep every element in bounds.
+// Returns the constant that all elements of a value equal, if there is one. Looks through views
+// without padding.
 std::optional<double> uniform(const Graph& graph, ValueId id) {
   for (const Node* node = &graph[id];; node = &graph[node->inputs[0]]) {
     if (node->op == &ops::constant) return node->attrs.number("value");
@@ -32,7 +33,7 @@ bool is_uniform(const Graph& graph, ValueId id, double value) {
   return given && *given == value;
 }
 
-// A scalar that a value is a broadcast of, or kNoValue.
+// Returns the scalar that a value is a broadcast of, or kNoValue.
 ValueId scalar_source(const Graph& graph, ValueId id) {
   const Node* node = &graph[id];
   while (node->op->kind == OpKind::kView && node->op != &ops::pad) {
@@ -42,7 +43,7 @@ ValueId scalar_source(const Graph& graph, ValueId id) {
   return node->type.shape.empty() ? id : kNoValue;
 }
 
-// x + 0 = x, 0 + x = x     (differs from x only in the sign of a zero)
+// x + 0 = x, 0 + x = x (differs from x only in the sign of a zero)
 ValueId add_zero(Builder& b, const Node& node) {
   if (node.op != &ops::add) return kNoValue;
   if (is_uniform(b.graph, node.inputs[1], 0)) return node.inputs[0];
@@ -78,7 +79,7 @@ ValueId neg_neg(Builder& b, const Node& node) {
   return input(b, node, 0).inputs[0];
 }
 
-// x / c = x * (1/c) where c is a power of two, which is exact
+// x / c = x * (1/c) if c is a power of two (exact)
 ValueId div_by_power_of_two(Builder& b, const Node& node) {
   if (node.op != &ops::div || node.type.dtype != DType::kF32) return kNoValue;
   const std::optional<double> c = uniform(b.graph, node.inputs[1]);
@@ -89,13 +90,13 @@ ValueId div_by_power_of_two(Builder& b, const Node& node) {
   return (Ex{&b, node.inputs[0]} * (1.0 / *c)).id;
 }
 
-// cast to the type it has = x
+// cast(x) = x if x has that type
 ValueId cast_to_same(Builder& b, const Node& node) {
   const bool same = node.op == &ops::cast && input(b, node, 0).type.dtype == node.type.dtype;
   return same ? node.inputs[0] : kNoValue;
 }
 
-// f16 to f32 and back = x
+// cast(cast(x, f32), f16) = x if x is f16
 ValueId cast_and_back(Builder& b, const Node& node) {
   if (node.op != &ops::cast || node.type.dtype != DType::kF16) return kNoValue;
   const Node& wide = input(b, node, 0);
@@ -103,7 +104,7 @@ ValueId cast_and_back(Builder& b, const Node& node) {
   return b.graph[wide.inputs[0]].type.dtype == DType::kF16 ? wide.inputs[0] : kNoValue;
 }
 
-// detach(x) = x, once gradients have been taken
+// detach(x) = x (after differentiation)
 ValueId drop_detach(Builder&, const Node& node) {
   return node.op == &ops::detach ? node.inputs[0] : kNoValue;
 }
@@ -116,7 +117,7 @@ ValueId where_known(Builder& b, const Node& node) {
   return condition ? node.inputs[*condition != 0 ? 1 : 2] : kNoValue;
 }
 
-// a view that changes nothing = x
+// view(x) = x if the view is the identity
 ValueId view_of_all(Builder& b, const Node& node) {
   if (node.op->kind != OpKind::kView || node.op->barrier) return kNoValue;
   const Node& in = input(b, node, 0);
@@ -146,8 +147,8 @@ ValueId permute_permute(Builder& b, const Node& node) {
   return op::permute({&b, input(b, node, 0).inputs[0]}, axes).id;
 }
 
-// (a b)^T = b^T a^T: the weight gradient of a layer
-// that multiplies by W^T comes out in W's own order
+// (a b)^T = b^T a^T. The weight gradient of a layer that multiplies by W^T then has the layout of
+// W.
 ValueId transpose_of_product(Builder& b, const Node& node) {
   if (node.op != &ops::permute || input(b, node, 0).op != &ops::matmul) return kNoValue;
   const std::vector<std::int64_t>& axes = node.attrs.list("axes");
@@ -181,7 +182,7 @@ ValueId sum_of_uniform(Builder& b, const Node& node) {
   return op::broadcast(Ex{&b, source} * static_cast<double>(count), node.type.shape).id;
 }
 
-// a reduction over axes of size 1 only = reshape
+// reduce(x) = reshape(x) if all reduced axes have size 1
 ValueId reduce_size_one(Builder& b, const Node& node) {
   const bool plain =
       node.op == &ops::reduce_sum || node.op == &ops::reduce_max || node.op == &ops::reduce_min;
@@ -189,7 +190,7 @@ ValueId reduce_size_one(Builder& b, const Node& node) {
   return op::reshape({&b, node.inputs[0]}, node.type.shape).id;
 }
 
-// The name is what TENSORGRAD_DEBUG=5 shows.
+// A rule and its name in the log at TENSORGRAD_DEBUG=5.
 struct NamedRule {
   const char* name;
   Rule apply;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small graph-to-graph passes: each keeps the meaning of every output and update.
+// Small graph-to-graph passes. Each preserves all outputs and updates.
 #pragma once
 
 #include <string_view>
@@ -8,20 +8,20 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Computes what depends on constants alone (f32 results are rounded to float).
+// Constant folding: evaluates scalars that depend only on constants. Rounds f32 results to float.
 Graph fold(const Graph& graph);
 
-// Algebra; each rule is a line in simplify.cpp. None changes a value by more than its rounding, and
-// none changes what NaN or infinity give.
+// Algebraic simplification with the rules in simplify.cpp. No rule changes a value by more than its
+// rounding, nor the results for NaN and infinity.
 Graph simplify(const Graph& graph);
-// All but the rule of this name.
+// Applies all rules except the one of this name.
 Graph simplify_without(const Graph& graph, std::string_view left_out);
 
-// One node for equal nodes.
+// Merges equal nodes.
 Graph cse(const Graph& graph);
 
-// Without the nodes that no output and no update needs, and without parts of results that nobody
-// reads, where their op can leave them out. Inputs, data, parameters, arenas and states stay.
+// Removes nodes that no output or update depends on. Shortens results whose last parts are not
+// read, if the op supports it. Keeps inputs, data, parameters, arenas and states.
 Graph dce(const Graph& graph);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -69,9 +69,9 @@ class Sinker {
                        [&](ValueId reader) { return reads_in_place(reader, id); });
   }
 
-  // Of the operands, what is as cheap and stays in the launch otherwise: it is computed again, too.
-  // (Of a norm, the difference to the mean, of which x^ is a product.) Nothing where that were too
-  // much.
+  // Returns the operands that are cheap as well and not stored otherwise: they are recomputed with
+  // `id`. (In a norm, the difference to the mean, of which x^ is a product.) Returns none if that
+  // would take too many operations.
   [[nodiscard]] std::vector<ValueId> made_for(ValueId id) const {
     std::vector<ValueId> found;
     int operations = operations_with(id);
@@ -87,7 +87,7 @@ class Sinker {
     return found;
   }
 
-  // Does the reader, in whichever launch, look at each element of the value once, in its order?
+  // True if the reader visits each element of the value once, in order.
   [[nodiscard]] bool reads_in_place(ValueId reader, ValueId id) const {
     const OpKind kind = graph_[reader].op->kind;
     if (kind != OpKind::kPointwise && kind != OpKind::kReduce) return false;
@@ -98,7 +98,9 @@ class Sinker {
       case GroupKind::kRow:
       case GroupKind::kColumn: break;
       case GroupKind::kContraction:
-        if (kind == OpKind::kReduce && g != parts_.group_of(id)) return false;  // of an operand
+        if (kind == OpKind::kReduce && g != parts_.group_of(id))
+          return false;  // the sum of an
+                         // operand
         break;
       default: return false;
     }
@@ -115,7 +117,7 @@ class Sinker {
            });
   }
 
-  // What a group reads from memory.
+  // Returns the values that a group reads from memory.
   [[nodiscard]] std::set<ValueId> loads(int g) const {
     std::set<ValueId> found;
     for (const ValueId member : parts_.group(g).members) {
@@ -127,7 +129,7 @@ class Sinker {
     return found;
   }
 
-  // The groups that read a value, but for its own.
+  // Returns the groups that read a value, except its own.
   [[nodiscard]] std::set<int> readers_elsewhere(ValueId id) const {
     std::set<int> found;
     for (const ValueId reader : parts_.readers(id)) found.insert(parts_.group_of(reader));
@@ -135,7 +137,7 @@ class Sinker {
     return found;
   }
 
-  // Bytes of traffic that are saved if the value moves to its readers, with what is moving with it.
+  // Returns the bytes of traffic saved by moving `id` to its readers, together with `moving`.
   [[nodiscard]] std::int64_t saving(ValueId id, const std::vector<ValueId>& moving) const {
     const std::set<int> elsewhere = readers_elsewhere(id);
     if (elsewhere.empty()) return 0;
@@ -170,7 +172,7 @@ class Sinker {
   const Graph& graph_;
   const FuseOptions& options_;
   Partition& parts_;
-  std::vector<int> operations_;  // of what has moved: for an element
+  std::vector<int> operations_;  // per element, of the values that have moved
 };
 
 }  // namespace

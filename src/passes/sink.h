@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is cheaper to compute again than to keep.
+// Recomputes cheap values in their readers instead of storing them.
 #pragma once
 
 #include "ir/graph.h"
@@ -9,16 +9,17 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Partition;
 
-// A sum, difference, product or negation.
+// True for add, sub, mul and neg.
 bool is_cheap(const OpDef* op);
-// So many of them, one on the other, may be computed again for an element.
+// Maximum number of nested cheap operations that may be recomputed per element.
 inline constexpr int kMostCheapOperations = 8;
 
-// A sum, difference or product that a launch would store for others only moves there, where its
-// operands lie in memory anyway: each reader computes it. It moves if that saves traffic, in bytes:
-// what is not stored and read, against the operands that its readers do not read already. A store
-// counts twice, since it reads what it writes over. (In the backward pass of a layer norm the
-// product that makes dy stores dy alone, not dy's products with the weight and the normalised x.)
+// Moves sums, differences, products and negations that a launch computes only for other launches
+// into those readers, if their operands are stored anyway. A value moves if this reduces memory
+// traffic in bytes: the store and loads that it saves must exceed the loads of operands that the
+// readers do not read already. A store counts twice, since it also reads what it overwrites.
+// Example: in the backward pass of a layer norm, the product that computes dy then stores only dy,
+// not the products of dy with the weight and the normalized x.
 void sink_cheap_values(const Graph& graph, const FuseOptions& options, Partition& parts);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

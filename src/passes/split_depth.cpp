@@ -10,29 +10,30 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kSide = 128;  // of a tile
-// Cores of a large GPU. It computes tiles in rounds, of which the last takes as long as any: two on
-// a core, or one with twice the threads, a little slower (so many, kSpread, lie on cores of their
-// own anyway). Of a tile on a core, a step of k takes so many seconds, and what comes before and
-// after as long as so many more of them.
+// Cost model of a large GPU. Its kCores cores compute the tiles in rounds, of which the last takes
+// as long as the others. A core computes either two tiles at a time, or one tile with twice the
+// threads, which is slower per tile. Up to kSpread tiles run on a core each in either case. A step
+// of k takes kSecondsOfStep per tile of a core; prologue and epilogue together take as long as
+// kStart steps.
 constexpr std::int64_t kCores = 132, kSpread = 112;
 constexpr double kSecondsOfStep = 0.085e-6, kStart = 20, kSecondsOfStepAlone = 0.096e-6,
                  kStartAlone = 8;
-// What parts take to be written and read, and their launch.
+// Time per byte of memory traffic for the partial products, and of the launch that sums them.
 constexpr double kSecondsOfByte = 1 / 3.5e12, kSecondsOfLaunch = 5e-6;
-// Tiles that few become. Products below so many multiplications take less time than what the cut
-// costs.
+// Number of tiles to create from few. Products with fewer multiplications than kLeastProducts take
+// less time than the split costs.
 constexpr std::int64_t kWanted = 768;
 constexpr std::int64_t kLeastProducts = std::int64_t{1} << 29,
                        kLeastProductsOfHalves = kLeastProducts / 2;
 constexpr std::int64_t kLeastOfHalfBusy = std::int64_t{1} << 31;
 constexpr std::int64_t kLeastDepth = 256, kLeastOfHalves = 1024;  // of a part
-constexpr std::int64_t kMultiple = 64;                            // which tiles' depths divide
+constexpr std::int64_t kMultiple = 64;                            // the depths of tiles divide it
 constexpr std::int64_t kMostElements = std::int64_t{24} << 20;    // of all parts
-constexpr double kWorthIt = 0.9;                                  // of the time of the whole
+constexpr double kWorthIt = 0.9;                                  // of the time without the split
 
 std::int64_t over(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
-// Of a product that is cut into parts of so much.
+// Returns the estimated time of a product split into parts of `depth` steps.
 double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t depth) {
   const std::int64_t parts = over(k, depth), tiles = over(m, kSide) * over(n, kSide) * parts;
   const auto steps = static_cast<double>(depth);
@@ -49,7 +50,7 @@ double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t dept
   return product + bytes * kSecondsOfByte + kSecondsOfLaunch;
 }
 
-// Matrix units may take it.
+// True if x holds f16 values, so that subgroup matrices may be used.
 bool is_half(const Ex& x) {
   ValueId id = x.id;
   const Graph& graph = x.builder->graph;
@@ -59,7 +60,7 @@ bool is_half(const Ex& x) {
          (node.op == &ops::cast && graph[node.inputs[0]].type.dtype == DType::kF16);
 }
 
-// Steps of k in a part; all of them where the product stays whole.
+// Returns the number of k steps in a part, or k if the product is not split.
 std::int64_t part_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool halves) {
   const std::int64_t tiles = over(m, kSide) * over(n, kSide),
                      most = k / (halves ? kLeastOfHalves : kLeastDepth);
@@ -69,7 +70,7 @@ std::int64_t part_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool hal
   const auto depth_of = [&](std::int64_t parts) {
     return over(over(k, parts), kMultiple) * kMultiple;
   };
-  // Where tiles are of smaller sides than these, or by matrix units, many parts have done best.
+  // Measured: with smaller tiles than these, or with subgroup matrices, many parts are fastest.
   if (few && (halves || std::min(m, n) < kSide))
     return depth_of(std::clamp<std::int64_t>(kWanted / tiles, 1, std::max<std::int64_t>(1, most)));
   std::int64_t best = k;

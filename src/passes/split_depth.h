@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Cuts products with few results and many terms in each.
+// Split-K for products with few results and many terms in each.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// A launch gives each tile of a product's results to one workgroup, so that few tiles (the weight
-// gradient of a narrow layer over many rows) leave a GPU idle. Such a product becomes one in parts
-// of k, of which the last may be shorter, and their sum: [m, k] x [k, n] -> [parts, m, n] -> [m,
-// n]. How deep a part is depends on the shape alone.
+// A launch computes each tile of a product in one workgroup. A product with few tiles, such as the
+// weight gradient of a narrow layer over many rows, leaves a GPU idle. This pass splits k of such a
+// product into parts and sums the partial products:
 //
-// `always`: each in two or more, whatever it costs.
+//   [m, k] x [k, n] -> [parts, m, n] -> [m, n]
 //
-// Before split_reduce, which keeps off the sums that ride in plain products: those over the rows of
-// what is cut here do not ride any more.
+// The last part may be shorter. The depth of a part depends only on the shape.
+//
+// `always`: splits every product in two, whatever it costs.
+//
+// Must run before split_reduce, which does not split sums that are fused with unsplit products.
+// Sums over the rows of a product that is split here are not fused with it.
 Graph split_depth(const Graph& graph, bool always = false);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMostProducts = 1024;
 
-// One matrix of each operand, as seen by k: sizes and where its elements lie.
+// One matrix of an operand: its size, its source and which of its axes is k.
 struct Operand {
   Source source;
   std::int64_t rows = 1, cols = 1;
@@ -23,8 +23,8 @@ Operand operand_of(const Graph& graph, ValueId id, bool k_is_last) {
   return {through_views(graph, id), shape[shape.size() - 2], shape[shape.size() - 1], k_is_last};
 }
 
-// Bytes from the first to the last element that a launch must bind for `each` steps of k: of one
-// row of a, of all of b.
+// Returns the bytes from the first to the last element that a launch must bind for `each` steps of
+// k: of one row of a, or of all of b.
 std::int64_t bytes_at_once(const Operand& x, std::int64_t each) {
   const Shape shape{numel(x.source.map.views.front().shape) / (x.rows * x.cols), x.rows, x.cols};
   View part = View::contiguous(shape);
@@ -34,18 +34,18 @@ std::int64_t bytes_at_once(const Operand& x, std::int64_t each) {
   return (span.high - span.low + 1) * static_cast<std::int64_t>(kWordBytes);
 }
 
-// Stretches of k that are needed: 1 where the product fits, or where none would help.
+// Returns the number of ranges of k: 1 if the product fits, or if no number makes it fit.
 std::int64_t parts_of_product(const Operand& a, const Operand& b, std::int64_t k,
                               std::int64_t most) {
   for (std::int64_t parts = 1; parts <= std::min(k, kMostProducts); parts *= 2) {
     const std::int64_t each = (k + parts - 1) / parts;
-    // A stretch may start inside of what a binding's start is rounded to.
+    // A binding starts at a multiple of 256 bytes, which may be before the range.
     if (std::max(bytes_at_once(a, each), bytes_at_once(b, each)) + 256 <= most) return parts;
   }
   return 1;
 }
 
-// Steps [from, to) of k.
+// Returns steps [from, to) of k, which is axis `back` from the end.
 Ex stretch(Ex x, std::size_t back, std::int64_t from, std::int64_t to) {
   Shape stop = x.shape();
   std::vector<std::int64_t> start(stop.size(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cuts products whose operands are too large to be bound at once.
+// Splits products whose operands are too large to bind.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// The rows of a product can be shared by several launches, but each of them needs all of b, and its
-// part of a; where one of these does not fit into a binding of `most_bytes` and a stretch of k does
-// (the weight gradient of a large batch), the product becomes a sum of products over stretches of
-// k, each of which adds to the one before.
+// Several launches can share the rows of a product, but each needs all of b and its part of a. If
+// one of these exceeds `most_bytes`, the binding limit, but fits for a range of k (the weight
+// gradient of a large batch), this pass replaces the product by a sum of products over ranges of k.
+// Each adds to the previous one.
 //
-// `always`: each in two, whatever its size.
+// `always`: splits every product in two, whatever its size.
 //
-// Before split_reduce, which keeps off the sums that ride in products.
+// Must run before split_reduce, which does not split sums that are fused with products.
 Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always = false);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -15,28 +15,27 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Threads that share a row, and rows of that many threads each that fill a large GPU.
+// Threads that share a row, and the number of such rows that fill a large GPU.
 constexpr std::int64_t kLanes = 256;
 constexpr std::int64_t kFullRows = 256;
-// Elements of a row for each thread, one after another, from which on another launch costs less
-// than what it saves: 0.1 us an element (0.7 where it must be looked up first) against a few us a
-// launch.
+// Elements of a row per thread from which a split saves more than its launch costs: 0.1 us per
+// element (0.7 us if its address must be loaded first), against a few us per launch.
 constexpr std::int64_t kLongWalk = 32;
-// The same where a row could stay with what else is computed of its elements (a softmax): the cut
-// then costs trips through memory too.
+// The same if the row could be fused with other work on its elements (a softmax). The split then
+// also costs memory traffic.
 constexpr std::int64_t kLongWalkOfGroup = 1024;
-// Rows that lie across memory, as columns do, are read well by few threads each: with more, a
-// workgroup has too few neighbours of a row to read whole cache lines. So more of them are needed
-// to fill a GPU, and columns of this many elements in all, each of so many, pay for another launch.
+// Strided rows (columns) are best read by few threads each. With more, a workgroup has too few
+// adjacent rows to read whole cache lines. So more rows are needed to fill a GPU. Columns of at
+// least kLongColumn elements, and kManyElements in total, are worth another launch.
 constexpr std::int64_t kFullColumns = 16384;
 constexpr std::int64_t kManyElements = 1 << 20, kLongColumn = 4096;
 constexpr std::int64_t kWantedColumns = 1 << 17, kLeastOfColumn = 32;
-// Elements of a part that are worth a workgroup; rows of the first half; parts of one row.
+// Elements of a part that are worth a workgroup, rows of the first half, and parts of a row.
 constexpr std::int64_t kLeastPart = 1024;
 constexpr std::int64_t kWantedRows = 1024;
 constexpr std::int64_t kMostParts = 1024;
 
-// Do its rows lie across memory, neighbours beside each other?
+// True if rows are strided and adjacent rows contiguous, as for columns of a matrix.
 bool of_columns(const Graph& graph, const Node& reduce) {
   const Shape& shape = graph[reduce.inputs[0]].type.shape;
   return !contains(reduce.attrs.list("axes"), static_cast<std::int64_t>(shape.size()) - 1);
@@ -45,20 +44,20 @@ bool of_columns(const Graph& graph, const Node& reduce) {
 bool pays(const ReduceShape& shape, bool columns) {
   if (columns && shape.cols >= kLongColumn && shape.rows * shape.cols >= kManyElements) return true;
   if (shape.rows >= kFullRows) return false;
-  // Of fewer rows, fuse() keeps the reduction apart from its elements anyway.
+  // With fewer rows, fuse() does not fuse the reduction with its elements anyway.
   const bool in_group = shape.trailing && shape.rows >= kFewRows;
   return shape.cols / kLanes >= (in_group ? kLongWalkOfGroup : kLongWalk);
 }
 
-// Bytes from the first to the last element that a row reads.
+// Returns the bytes from the first to the last element that a row reads.
 std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape& shape) {
   const Source source = through_views(graph, reduce.inputs[0]);
   const OffsetSpan span = offset_span(compose(IndexMap{{shape.order}}, source.map), 0, shape.cols);
   return (span.high - span.low + 1) * static_cast<std::int64_t>(kWordBytes);
 }
 
-// A number of parts, at least `least`, for an axis of n elements: one near what is wanted that
-// divides it, if any.
+// Returns the number of parts, at least `least`, for an axis of n elements. Prefers a divisor of n
+// near the wanted number.
 std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least, bool columns) {
   least = std::max(least, (kFewRows + rows - 1) / rows);
   const std::int64_t part = columns ? kLeastOfColumn : kLeastPart;
@@ -71,7 +70,7 @@ std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least, boo
   return (n + each - 1) / each;
 }
 
-// The value that changes no reduction of this kind.
+// Returns the identity element of the reduction.
 double identity_of(const OpDef& op, DType dtype) {
   if (&op == &ops::reduce_sum) return 0;
   const bool max = &op == &ops::reduce_max || &op == &ops::argmax;
@@ -86,8 +85,8 @@ double identity_of(const OpDef& op, DType dtype) {
   return max ? 0 : std::numeric_limits<std::uint32_t>::max();
 }
 
-// One reduction on its way into two; kNoValue where there is nothing to cut, or its padded operand
-// would be too large. `least_parts` 0: two parts, whatever would be better.
+// The split of one reduction. run() returns kNoValue if there is nothing to split or the padded
+// operand would be too large. `least_parts` 0: two parts, whatever is best.
 class Split {
  public:
   Split(Builder& builder, const Node& node, std::int64_t least_parts, bool columns)
@@ -103,7 +102,7 @@ class Split {
 
   ValueId run() {
     if (parts_ == 1) return kNoValue;
-    const std::int64_t others = numel(shape_) / size_;  // what is padded must still be a tensor
+    const std::int64_t others = numel(shape_) / size_;  // the padded operand must be a valid tensor
     if (parts_ * each_ > std::numeric_limits<std::int32_t>::max() / others) return kNoValue;
     cut();
     std::vector<std::int64_t> axes;  // of the first half: all but the parts
@@ -118,7 +117,7 @@ class Split {
   }
 
  private:
-  // Neighbouring reduced axes become one; the longest is the one to cut.
+  // Merges adjacent reduced axes and selects the longest reduced axis.
   void join_axes() {
     const Shape shape = x_.shape();
     const auto& axes = node_.attrs.list("axes");
@@ -136,7 +135,7 @@ class Split {
     }
   }
 
-  // x_ becomes [.., parts, each, ..].
+  // Reshapes x_ to [.., parts, each, ..], with padding if necessary.
   void cut() {
     x_ = op::reshape(x_, shape_);
     const std::int64_t missing = parts_ * each_ - size_;
@@ -164,7 +163,8 @@ class Split {
     return reduce(op, x, std::vector<std::int64_t>{axis});
   }
 
-  // The parts' extremes, and where in their parts they stand; then the best part's place.
+  // Computes the extreme of each part and its index within the part, then selects the index of the
+  // best part.
   ValueId finish_arg(const std::vector<std::int64_t>& axes) {
     const OpDef& extreme = node_.op == &ops::argmax ? ops::reduce_max : ops::reduce_min;
     const Ex best = parts_last(reduce(extreme, x_, axes));
@@ -176,7 +176,8 @@ class Split {
     return op::sum(op::where(op::eq(part, chosen), place, 0), {last}).id;
   }
 
-  // As the last axis, the parts can go through one launch together with what is made of them.
+  // Moves the parts to the last axis, so that both partial results and what reads them can be
+  // fused.
   Ex parts_last(Ex x) const {
     std::vector<std::int64_t> axes;
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(x.shape().size()); ++d) {
@@ -190,15 +191,15 @@ class Split {
   Builder& builder_;
   const Node& node_;
   Ex x_;
-  Shape shape_;                // neighbouring reduced axes joined
+  Shape shape_;                // adjacent reduced axes merged
   std::vector<bool> reduced_;  // per axis of shape_
-  std::size_t at_ = 0;         // the axis that is cut
+  std::size_t at_ = 0;         // the axis that is split
   std::int64_t size_ = 1, parts_ = 1, each_ = 1;
-  std::int64_t part_axis_ = 0;  // of the parts, in what the first half gives
+  std::int64_t part_axis_ = 0;  // of the parts, in the result of the first half
 };
 
-// Values that a plain matrix product multiplies over k of their elements: their sums over k ride in
-// its launch.
+// Returns (value, k) for the operands of unbatched products. Their sums over k are fused with the
+// product.
 std::set<std::pair<ValueId, std::int64_t>> product_operands(const Graph& graph) {
   std::set<std::pair<ValueId, std::int64_t>> found;
   for (const Node& node : graph.nodes) {
@@ -213,7 +214,7 @@ std::set<std::pair<ValueId, std::int64_t>> product_operands(const Graph& graph) 
 
 Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always) {
   const auto operands = product_operands(graph);
-  ValueId id = -1;  // of the node in the old graph: they come in order
+  ValueId id = -1;  // of the node in the old graph; nodes are visited in order
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     ++id;
     if (node.op->kind != OpKind::kReduce) return kNoValue;
@@ -225,8 +226,8 @@ Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always) {
     const ValueId summed = through_views(graph, graph[id].inputs[0]).value;
     if (node.op == &ops::reduce_sum && operands.contains({summed, shape.cols})) return kNoValue;
     Builder builder{out, node.location, node.origin};
-    // Twice as many parts as must be: a part may start inside of what a binding's start is rounded
-    // to, and be longer than others.
+    // Twice the necessary number of parts: a binding may start before its part, and parts may
+    // differ in size.
     const std::int64_t least = !fits ? 2 * (bytes / most_bytes + 1) : always ? 0 : 2;
     return Split(builder, node, least, columns).run();
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cuts long reductions to few results in two.
+// Splits long reductions with few results in two.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,23 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// A launch shares a row among the threads of one workgroup at most, so few long rows leave a GPU
-// idle. Such a reduction becomes one of each of `parts` stretches of its longest reduced axis, and
-// one of what these give: [.., parts, n/parts, ..] -> [.., parts, ..] -> the result. Where no good
-// number of parts divides the axis, its end is padded with what changes nothing. The cut depends on
-// the shape alone; equal elements keep their order, so argmax and argmin still give the first.
+// A launch uses at most one workgroup per row, so a few long rows leave a GPU idle. This pass
+// reduces each of `parts` ranges of the longest reduced axis, and then the partial results:
 //
-// The same is done, whatever it costs, where one row spans more than `most_bytes` (0: no limit) of
-// what it reads: one part after another can be bound, the row cannot.
+//   [.., parts, n/parts, ..] -> [.., parts, ..] -> the result
 //
-// `always`: each in two, whatever its size, but for the sums that ride in products.
+// If no suitable number of parts divides the axis, pads its end with the identity of the reduction.
+// The split depends only on the shape. Equal elements keep their order, so argmax and argmin still
+// return the first.
 //
-// After the algebra and the last cse, which would not know the two halves again; before fuse.
+// Also splits a reduction, whatever it costs, if one row spans more than `most_bytes` (0: no limit)
+// of its operand. A part can be bound separately, a row cannot.
+//
+// `always`: splits every reduction in two, whatever its size, except sums that are fused with
+// products.
+//
+// Must run after the algebraic passes and the last cse, which do not recognize the two halves, and
+// before fuse.
 Graph split_reduce(const Graph& graph, std::int64_t most_bytes = 0, bool always = false);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,14 +10,15 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Of an H100: addends from which on another launch costs less than what it saves, sums that keep it
-// busy, addends of a part that are worth a workgroup, and addends for each sum that is stored.
+// Measured on an H100: the number of addends from which a split saves more than its launch costs,
+// the number of sums that keep it busy, the addends of a part that are worth a workgroup, and the
+// addends per stored sum.
 constexpr std::int64_t kManyAddends = 1 << 20;
 constexpr std::int64_t kWantedSums = 1 << 20;
 constexpr std::int64_t kLeastOfLine = 256;
 constexpr std::int64_t kAddendsOfSum = 8;
 
-// 1 where the line stays whole.
+// Returns 1 if the line is not split.
 std::int64_t parts_of_line(const AxisSplit& line, std::int64_t size) {
   if (line.pre * line.size * line.post < kManyAddends) return 1;
   const std::int64_t fill = kWantedSums / (line.pre * size * line.post);

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Cuts long scatters to few results in two.
+// Splits long scatters with few results in two.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Of a scatter, each result looks at all indices of its line, so a long line that goes to few
-// places (the gradient of an embedding of few words) leaves a GPU idle and is read many times. It
-// becomes one of each of `parts` stretches, and the sum of what these give: [.., count, ..] ->
-// [.., parts, size, ..] -> [.., size, ..]. The number of parts divides the line and depends on the
-// shape alone.
+// Each result of a scatter checks all indices of its line. A long line with few results, such as
+// the gradient of an embedding of few words, leaves a GPU idle and is read many times. This pass
+// scatters each of `parts` ranges of the line and sums the partial results:
 //
-// `always`: each in two or more, whatever it costs.
+//   [.., count, ..] -> [.., parts, size, ..] -> [.., size, ..]
 //
-// After the algebra and the last cse; before fuse.
+// The number of parts divides the length of the line and depends only on the shape.
+//
+// `always`: splits every scatter in two or more, whatever it costs.
+//
+// Must run after the algebraic passes and the last cse, and before fuse.
 Graph split_scatter(const Graph& graph, bool always = false);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

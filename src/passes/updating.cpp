@@ -10,7 +10,7 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
-// Operands of as many elements, each of which is read for the element of its number.
+// Returns the operands of the same size that are read elementwise, in order.
 std::vector<ValueId> read_in_order(const Graph& graph, ValueId id) {
   std::vector<ValueId> found;
   for (const ValueId input : graph[id].inputs) {
@@ -22,7 +22,7 @@ std::vector<ValueId> read_in_order(const Graph& graph, ValueId id) {
   return found;
 }
 
-// Values that a reduction reads, or that pointwise nodes make such values of.
+// Marks the values that a reduction reads, directly or through pointwise nodes.
 std::vector<bool> summed_up(const Graph& graph) {
   std::vector<bool> summed(graph.nodes.size(), false);
   for (ValueId id = graph.size(); id-- > 0;) {

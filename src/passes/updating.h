@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which values are new values of leaves in the making.
+// Detection of in-place updates.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// For each node: does it make the new value of a leaf out of the old one, element by element, and
-// is it summed up nowhere on the way? Such values can be made in one launch over the elements,
-// which writes each new one over the old one.
+// Returns, for each node, whether it is an elementwise step from the old to the new value of a leaf
+// that no reduction reads. A single launch over the elements can compute all such values of a leaf
+// and overwrite the old value.
 std::vector<bool> updating(const Graph& graph);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
