@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Chains grow group by group, in the order in which groups run; then groups that a chain reads, and
-// that fit its blocks, are put before it. What a chain saves is the launches; what it costs is that
-// a workgroup has all columns of its rows to itself.
+// Appends groups to sequences in execution order, then prepends groups that a sequence reads and
+// that fit its blocks. A fused sequence saves launches. Its cost is that one workgroup computes all
+// columns of its rows.
 #include "plan/chains.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::size_t kMostChained = 16;  // a kernel of more takes its compiler too long
+constexpr std::size_t kMostChained = 16;  // larger kernels take too long to compile
 constexpr std::int64_t kMostBlocks = 512;
-// Microseconds of a large GPU for a block: what every step takes, what a product takes for each
-// kPieceSide x kPieceSide elements of its second operand, and others for kElementsAtOnce elements.
+// Microseconds of a large GPU per block: for every step, for a product per kPieceSide x kPieceSide
+// elements of its second operand, and otherwise per kElementsAtOnce elements.
 constexpr double kBlockStart = 0.6, kBlockPiece = 0.6, kBlockElements = 0.3;
 constexpr std::int64_t kPieceSide = 64, kElementsAtOnce = 256;
-constexpr std::int64_t kBlocksAtOnce = 264;  // two for each processor
+constexpr std::int64_t kBlocksAtOnce = 264;  // two per core
 
 class ChainFinder {
  public:
@@ -55,7 +55,7 @@ class ChainFinder {
   }
 
  private:
-  // What a group looks like to a chain. elements == 0: it can be in none.
+  // Properties of a group that decide whether it fits a sequence. elements == 0: it fits none.
   struct Form {
     std::int64_t elements = 0, rows = 0;
     std::int64_t n = 0, k = 0;  // of a product
@@ -96,7 +96,7 @@ class ChainFinder {
     return form;
   }
 
-  // As one step of a chain of so many blocks.
+  // Returns the estimated microseconds of a group as a step of a sequence of `blocks` blocks.
   [[nodiscard]] static double time_in(const Form& form, std::int64_t blocks) {
     const auto pieces = [](std::int64_t size, std::int64_t each) {
       const std::int64_t whole = (size + each - 1) / each;
@@ -110,7 +110,8 @@ class ChainFinder {
     return (kBlockStart + work) * pieces(blocks, kBlocksAtOnce);
   }
 
-  // May the group be a step of a chain of so many blocks, and does it pay?
+  // True if the group can be a step of a sequence of `blocks` blocks, and is not slower there by
+  // more than a launch costs.
   [[nodiscard]] bool fits(int g, std::int64_t blocks) const {
     const Form& form = forms_[index(g)];
     if (form.elements % blocks != 0 || form.rows % blocks != 0) return false;
@@ -118,13 +119,13 @@ class ChainFinder {
     return time_in(form, blocks) - work_[index(g)].microseconds < kLaunchMicroseconds;
   }
 
-  // Does each block of g read of the groups of chain c what lies in the same block there?
+  // True if each block of g reads only the same block of the groups of chain c.
   [[nodiscard]] bool reads_own_blocks(int g, int c, std::int64_t blocks) const {
     return std::all_of(members_[index(g)].begin(), members_[index(g)].end(),
                        [&](ValueId id) { return reads_own_blocks(id, g, c, blocks); });
   }
 
-  // `id` is computed by g, for its own elements; so are values without a group, by way of others.
+  // The same for one member. Looks through values without a group, which g computes itself.
   [[nodiscard]] bool reads_own_blocks(ValueId member, int g, int c, std::int64_t blocks) const {
     std::set<ValueId> seen;
     std::vector<ValueId> open{member};
@@ -140,7 +141,7 @@ class ChainFinder {
                                node.op->kind == OpKind::kConcat;
         if (elsewhere) return false;
         const Node& from = graph_[source.value];
-        if (from.op->kind == OpKind::kPack) return false;  // its parts lie one behind the other
+        if (from.op->kind == OpKind::kPack) return false;  // its inputs are concatenated
         if (!stays_in_blocks(source.map, numel(from.type.shape), blocks)) return false;
         if (from.group < 0 && seen.insert(source.value).second) open.push_back(source.value);
       }
@@ -148,7 +149,7 @@ class ChainFinder {
     return true;
   }
 
-  // Is the value made by a group of the chain, or by its reader from such values?
+  // True if the value is computed by a group of the chain, or by its readers from such values.
   [[nodiscard]] bool comes_from(ValueId value, int c) const {
     std::set<ValueId> seen;
     std::vector<ValueId> open{value};
@@ -166,11 +167,11 @@ class ChainFinder {
     return false;
   }
 
-  // Were chains a and b one: would it have to wait for what waits for it?
+  // True if merging chains a and b would create a dependency cycle.
   [[nodiscard]] bool circle(int a, int b) const {
     std::vector<int> open;
     std::set<int> seen;
-    // Groups need only those of smaller numbers.
+    // Groups depend only on groups of lower numbers.
     const int first_group =
         std::min(chains_[index(a)].groups.front(), chains_[index(b)].groups.front());
     const auto look = [&](int c, bool first) {
@@ -208,7 +209,7 @@ class ChainFinder {
     return static_cast<int>(buffers.size()) > max_bindings_;
   }
 
-  // Chain `after` becomes the end of chain `first`.
+  // Appends chain `after` to chain `first`.
   void join(int first, int after, std::int64_t blocks) {
     Chain& to = chains_[index(first)];
     for (const int g : chains_[index(after)].groups) {
@@ -226,7 +227,8 @@ class ChainFinder {
            !binds_too_much(a, b) && !circle(a, b);
   }
 
-  // The blocks of chain c with group g beside its group `other`; 0: none that both fit.
+  // Returns the number of blocks of chain c with g next to its group `other`, or 0 if none fits
+  // both.
   [[nodiscard]] std::int64_t blocks_with(int c, int other, int g) const {
     std::int64_t blocks = chains_[index(c)].blocks;
     if (blocks > 0) return fits(g, blocks) ? blocks : 0;
@@ -239,7 +241,7 @@ class ChainFinder {
     return fits(g, blocks) && fits(other, blocks) ? blocks : 0;
   }
 
-  // g goes on with the latest chain whose blocks it reads.
+  // Appends g to the latest chain whose blocks it reads.
   void lengthen_by(int g) {
     if (forms_[index(g)].elements == 0) return;
     std::set<int, std::greater<>> found;
@@ -256,7 +258,7 @@ class ChainFinder {
     }
   }
 
-  // g, which is alone, goes into a chain that reads it.
+  // Prepends g, if it is in no sequence, to a chain that reads it.
   void put_before(int g) {
     if (forms_[index(g)].elements == 0 || chains_[index(chain_of_[index(g)])].groups.size() > 1)
       return;
@@ -282,7 +284,7 @@ class ChainFinder {
   std::vector<int> chain_of_;
   std::vector<Chain> chains_;
   std::vector<Form> forms_;
-  std::vector<std::vector<int>> feeds_;  // of each group, those that wait for it, after it
+  std::vector<std::vector<int>> feeds_;  // the later groups that depend on each group
 };
 
 }  // namespace

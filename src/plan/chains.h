@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which small groups follow each other block of rows by block of rows, so that a GPU may run them
-// as one kernel (Launch::chained): the layers of a small network, forward and backward.
+// Finds fused sequences (Launch::chained): small groups of which each reads only its own block of
+// rows of the previous ones, such as the layers of a small network, forward and backward. A GPU may
+// run them as one kernel.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,16 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct Chain {
-  std::vector<int> groups;  // in the order in which they run
+  std::vector<int> groups;  // in execution order
   std::int64_t blocks = 0;  // Launch::blocks
 };
 
-// `members` has the nodes of each group, `work` what it waits for and takes. Every group is in one
-// chain; most are alone in theirs, without blocks. Groups of `barred` are, as others read what they
-// overwrite. Chains do not wait for each other in a circle if groups do not, are in the order of
-// their first groups, and their kernels bind at most `max_bindings` buffers.
+// Partitions the groups into chains, one per fused sequence; most chains are a single group without
+// blocks. `members` has the nodes of each group, `work` its dependencies and cost. Groups of
+// `barred` are not fused, because they overwrite what others read.
+//
+// The chains are sorted by their first groups. If the groups have no dependency cycle, neither do
+// the chains. The kernel of a fused sequence binds at most `max_bindings` buffers.
 std::vector<Chain> find_chains(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
                                const std::vector<GroupWork>& work, const std::set<int>& barred,
                                int max_bindings);

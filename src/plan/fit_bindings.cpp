@@ -12,16 +12,16 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  // bytes; of where a binding may start
-// Launches that share the work of one. Where each needs almost all of a buffer (a transposing
-// copy), halves of halves would come to thousands.
+constexpr std::int64_t kAlignment = 256;  // bytes; alignment of the start of a binding
+// Maximum number of launches that one is split into. If each part needs almost all of a buffer (a
+// transposing copy), repeated halving would create thousands.
 constexpr std::size_t kMostCuts = 256;
 
 struct Span {  // linear indices of a domain
   std::int64_t first = 0, count = 1;
 };
 
-// The elements of each binding that the launch touches, given its window.
+// The elements of each binding that a launch accesses within its window.
 class Touched {
  public:
   explicit Touched(const Launch& launch)
@@ -98,14 +98,14 @@ class Touched {
     }
   }
 
-  // Elements of a program that loads anything.
+  // Returns the number of elements of a program, or 1 if it loads nothing.
   static std::int64_t domain_of(const ScalarProgram& program) {
     return program.accesses.empty() ? 1 : program.accesses[0].map.domain_size();
   }
 
-  // low > high: nothing.
+  // Returns the offsets accessed through a binding; low > high if there are none.
   [[nodiscard]] const OffsetSpan& of(std::size_t binding) const { return spans_[binding]; }
-  // Of what is touched.
+  // Returns the size of the elements accessed through a binding.
   [[nodiscard]] std::int64_t element_bytes_of(std::size_t binding) const {
     return element_bytes_[binding];
   }
@@ -122,7 +122,7 @@ class Touched {
     }
   }
 
-  // Of a map that stores less than its program makes, the rest is not computed.
+  // Marks the instructions to compute. A map that stores only some of its values skips the others.
   [[nodiscard]] std::vector<bool> needed(const ScalarProgram& program) const {
     const bool all = launch_.kind != LaunchKind::kMap;
     std::vector<bool> marks(program.instrs.size(), all);
@@ -177,7 +177,7 @@ class Touched {
   std::vector<std::int64_t> element_bytes_;
 };
 
-// The range of a binding, in bytes from where the launch's own starts.
+// The accessed range of a binding, in bytes from the start of the launch's binding.
 struct Range {
   std::int64_t begin = 0, end = 0;
   std::int64_t element_bytes = static_cast<std::int64_t>(kWordBytes);
@@ -189,7 +189,7 @@ std::vector<Range> ranges_of(const Launch& launch) {
   std::vector<Range> ranges;
   for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
     const OffsetSpan& span = touched.of(i);
-    // What is only asked whether it is in bounds is never read.
+    // A binding that is used only for in-bounds tests is never read.
     Range range{0, std::min(kAlignment, launch.bindings[i].bytes)};
     if (span.low <= span.high) {
       const std::int64_t each = touched.element_bytes_of(i);
@@ -239,12 +239,13 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
                   launch.locations.empty() ? SourceLocation() : launch.locations.front());
 }
 
-// The same launch with one more binding for each part of a buffer that it reads far from the others
-// (two parameters of a large model). None if these come to one, or to more than it may bind.
+// Returns the launch with a separate binding for each distant range that it reads of the buffer
+// (two parameters of a large model). Returns nullopt if there is only one range, or if the launch
+// would exceed the binding count.
 std::optional<Launch> separated(const Launch& launch, std::size_t wide, const BindingLimits& most) {
   if (launch.bindings[wide].mode != BindMode::kRead) return std::nullopt;
   Launch apart = launch;
-  std::vector<Access*> accesses;  // each with a binding of its own, from number `first` on
+  std::vector<Access*> accesses;  // each gets a binding of its own, from number `first` on
   const std::size_t first = launch.bindings.size();
   for (ScalarProgram* program : programs_of(apart)) {
     for (Access& access : program->accesses) {
@@ -266,7 +267,7 @@ std::optional<Launch> separated(const Launch& launch, std::size_t wide, const Bi
     const bool joins = parts > 0 && end - part.begin <= most.bytes;
     part = joins ? Range{part.begin, end} : ranges[i];
     if (!joins) ++parts;
-    // The first part keeps the binding.
+    // The first range keeps the original binding.
     accesses[i - first]->binding = static_cast<int>(parts == 1 ? wide : first + parts - 2);
   }
   if (parts < 2) return std::nullopt;
@@ -275,14 +276,14 @@ std::optional<Launch> separated(const Launch& launch, std::size_t wide, const Bi
   return apart;
 }
 
-// total * rows / all, without a product that may overflow; rough if all is above 2^31.
+// Returns total * rows / all without overflow. Approximate if all is above 2^31.
 std::int64_t share(std::int64_t total, std::int64_t rows, std::int64_t all) {
   for (; all > kMaxTensorElements; all /= 2) rows /= 2;
   return total / all * rows + total % all * rows / all;
 }
 
-// Appends launches that do the work of this one's window and bind few enough bytes; false where
-// that cannot be: then `out` holds some of them.
+// Appends launches that together compute the launch's window and respect the byte limit. Returns
+// false if that is impossible; `out` then contains some of them.
 bool fit(const Program& program, const Launch& launch, const BindingLimits& most, bool must,
          std::vector<Launch>& out) {
   const std::vector<Range> ranges = ranges_of(launch);
@@ -306,7 +307,7 @@ bool fit(const Program& program, const Launch& launch, const BindingLimits& most
     narrow(out.back(), ranges);
     return true;
   }
-  // Whole batches stay whole as long as there are several.
+  // Splits between whole batches if there are several.
   const std::int64_t step = w.outer_count > 1 ? w.count : 1;
   const std::int64_t half = w.rows() / step / 2 * step;
   Launch front = launch, back = launch;
@@ -314,7 +315,7 @@ bool fit(const Program& program, const Launch& launch, const BindingLimits& most
   front.row_count = half;
   back.first_row = front.first_row + half;
   back.row_count = w.rows() - half;
-  back.ones_row = false;  // the front adds up all columns
+  back.ones_row = false;  // the first half sums all columns
   front.bytes_moved = share(launch.bytes_moved, half, w.rows());
   front.flops = share(launch.flops, half, w.rows());
   back.bytes_moved = launch.bytes_moved - front.bytes_moved;
@@ -322,8 +323,9 @@ bool fit(const Program& program, const Launch& launch, const BindingLimits& most
   return fit(program, front, most, must, out) && fit(program, back, most, must, out);
 }
 
-// One launch for each store: the places that a map writes (or reads for them) may lie far apart in
-// one buffer. What is updated in place may be read for another store, so that stays together.
+// Returns one launch per store, because the stores of a map may be far apart in one buffer, as may
+// be the values read for them. Maps that update in place are not split, since another store may
+// read the old value.
 std::vector<Launch> by_stores(const Launch& launch) {
   const bool in_place =
       std::any_of(launch.bindings.begin(), launch.bindings.end(),
@@ -357,7 +359,7 @@ void fit_bindings(Program& program, const BindingLimits& most) {
           std::move(some.begin(), some.end(), std::back_inserter(parts));
         }
       }
-      if (parts.size() > 1) {  // they write one buffer
+      if (parts.size() > 1) {  // they write the same buffer
         for (Launch& part : parts) part.beside = part.chained = false;
       }
       std::move(parts.begin(), parts.end(), std::back_inserter(launches));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes the launches of a program bind no more than a device allows.
+// Splits launches that bind more than a device allows.
 #pragma once
 
 #include "kernel/program.h"
@@ -8,14 +8,18 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct BindingLimits {
   std::int64_t bytes = 0;  // of a binding
-  int count = 0;           // of a launch; 0: any
-  bool strict = true;      // else what cannot be cut stays as it is
+  int count = 0;           // of a launch; 0: no limit
+  bool strict = true;      // false: a launch that cannot be split is kept
 };
 
-// A launch that binds a larger buffer binds the range of it that it touches. If that is still too
-// much, what it reads far apart in the buffer gets a binding each; and if that is not enough,
-// several launches share its rows, each with ranges of its own. Throws UserError with the op, the
-// bytes, the limit and the user's line if one row touches too much and the limits are strict.
+// Limits the bindings of all launches, in three steps:
+//
+// - A launch that binds a larger buffer binds only the range that it accesses.
+// - If that is still too much, distant ranges of the buffer get separate bindings.
+// - If that is not enough, the rows are divided among several launches, each with its own ranges.
+//
+// Throws UserError with the op, the bytes, the limit and the location if a single row accesses too
+// much and the limits are strict.
 void fit_bindings(Program& program, const BindingLimits& most);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

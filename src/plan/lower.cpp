@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Groups to launches: the root decides the kind,
-// everything else becomes scalar programs and stores.
+// Lowers groups to launches. The root node determines the kind of launch; all other nodes become
+// scalar programs and stores.
 #include "plan/lower.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kNameParts = 4;
 
-// "matmul_add_relu", the fused ops with their shapes, and the user's lines.
+// Sets the name ("matmul_add_relu"), the fused ops with their shapes, and the locations.
 void describe(const Graph& graph, const std::vector<ValueId>& members, Launch& launch) {
   std::vector<std::string> parts;
   std::set<std::pair<std::string, unsigned>> locations;
@@ -42,7 +42,7 @@ void describe(const Graph& graph, const std::vector<ValueId>& members, Launch& l
   if (parts.size() > kNameParts) launch.name += "_etc";
 }
 
-// Elements that a map visits: axes along which it does not move count once.
+// Returns the number of distinct elements that a map accesses: broadcast axes count once.
 std::int64_t elements_touched(const IndexMap& map) {
   const View& last = map.views.back();
   std::int64_t count = 1;
@@ -106,7 +106,7 @@ void count_work(Launch& launch) {
     for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
       program(launch.inputs[i], sizes.input(static_cast<SelectiveInput>(i)));
     }
-    // Of a state at a step; an exponential counts as one.
+    // Operations per state and step; an exponential counts as one.
     const std::int64_t each = launch.selective == SelectivePart::kForward   ? 7
                               : launch.selective == SelectivePart::kAdjoint ? 5
                                                                             : 22;
@@ -186,7 +186,7 @@ class GroupLowering {
     store_rows(body, shape.rows, shape.cols);
   }
 
-  // Reductions and what has one value a row go out by row, the rest by element.
+  // Stores reductions and other values with one element per row by row, the rest by element.
   void store_rows(ProgramBuilder& body, std::int64_t rows, std::int64_t cols) {
     for (const ValueId id : members_) {
       const bool row_level =
@@ -216,7 +216,7 @@ class GroupLowering {
     ProgramBuilder body(context_, launch_.body, numel(product.type.shape), 1, false, root_);
     for (const ValueId id : members_) {
       if (id == reduce_) {
-        // The sum is of one operand's elements over k; which one, the sizes and the source tell.
+        // The sum over k of one operand. Sizes and source tell which one.
         const Source summed = through_views(graph_, graph_[id].inputs[0]);
         const Source b = through_views(graph_, product.inputs[1]);
         launch_.ones_row = summed.value == b.value && b.map.is_identity() &&
@@ -230,7 +230,7 @@ class GroupLowering {
     }
   }
 
-  // Is a member a reduction of what the launch makes? Else it is one of an operand.
+  // True if the reduction reads a result of the launch. Otherwise it is the sum of an operand.
   [[nodiscard]] bool reduces_own() const {
     if (reduce_ == kNoValue) return false;
     std::set<ValueId> seen;
@@ -260,7 +260,7 @@ class GroupLowering {
     end_with(program, builder.value(id, IndexMap::identity(shape), Level::kElement));
   }
 
-  // An operand program's value is its last instruction.
+  // Checks that the value of an operand program is its last instruction.
   static void end_with(ScalarProgram& program, int value) {
     CHECK(value == static_cast<int>(program.instrs.size()) - 1,
           "an operand's value is not made last");
@@ -281,7 +281,7 @@ class GroupLowering {
     for (const ValueId id : members_) store_element(body, id);
   }
 
-  // Scans and sorts.
+  // Lowers scans and sorts.
   void lower_lines(OpKind kind) {
     launch_.kind = kind == OpKind::kScan ? LaunchKind::kScan : LaunchKind::kSort;
     const Node& node = graph_[root_];
@@ -370,7 +370,7 @@ class GroupLowering {
     store_results(root_, 0, s.results());
   }
 
-  // The parts of one flat value, one behind the other: the launch's results from `first` on.
+  // Stores the launch's results, from number `first` on, consecutively in one flat value.
   void store_results(ValueId id, int first, const std::vector<std::int64_t>& sizes) {
     Place place = placement_.places.at(id);
     for (const std::int64_t size : sizes) {
@@ -380,7 +380,8 @@ class GroupLowering {
     }
   }
 
-  // As i32: what is too large for it is out of range both as u32 and as a negative number.
+  // Converts u32 to i32 bitwise: indices above the i32 range become negative, and both are out of
+  // range.
   void scatter_index(ValueId id) {
     ScalarProgram& program = launch_.scatter_index;
     ProgramBuilder builder(context_, program, numel(graph_[id].type.shape), 1, false);
@@ -403,7 +404,7 @@ class GroupLowering {
         make_store(place->second, graph_[id].type.dtype, level, domain, value, ring_word));
   }
 
-  // What is stored for a value: memory of f16 rounds by itself.
+  // Returns the value to store for `id`: storing as f16 already rounds, so the cast is skipped.
   [[nodiscard]] ValueId unrounded(ValueId id) const {
     const Node& node = graph_[id];
     const bool rounds = node.op == &ops::cast && node.type.dtype == DType::kF16 &&

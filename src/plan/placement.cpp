@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places: fixed ones first (leaves, arenas, outputs, updates in place), then slots by liveness.
+// Assigns fixed places first (leaves, arenas, outputs, in-place updates), then slots by liveness.
 #include "plan/placement.h"
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// A free slot of more than so many times the bytes is kept for something larger.
+// A free slot of more than this many times the bytes is kept for a larger value.
 constexpr std::int64_t kMostWaste = 16;
-// Work up to these does not fill a large GPU, or not for longer than a launch costs.
+// Smaller work does not fill a large GPU, or takes less time than a launch.
 constexpr std::int64_t kSmallBytes = 4 << 20;
 constexpr double kSmallFlops = 1 << 27;
 
@@ -51,10 +51,10 @@ class Placer {
     return numel(type.shape) * static_cast<std::int64_t>(element_bytes(result_.stored(type.dtype)));
   }
 
-  // A launch that stores nothing: without the pass dce there are values that nothing reads.
+  // Drops launches that store nothing. Without dce, there are values that nothing reads.
   void drop_unread_groups() {
     std::vector<int> kept;
-    bool first = false;  // the first of those that run together was dropped
+    bool first = false;  // the first of a concurrent group or sequence was dropped
     for (const int g : result_.order) {
       const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
       const bool stores = std::any_of(members.begin(), members.end(),
@@ -85,10 +85,10 @@ class Placer {
     reads_.resize(result_.members.size());
   }
 
-  // reads_[g]: the values outside g that it reads from memory, with the maps it reads them through.
+  // Sets reads_[g]: the values outside g that it reads from memory, with their index maps.
   void collect_readers() {
     std::vector<int> seen(graph_.nodes.size(), -1);
-    std::vector<ValueId> open;  // members, and what is computed where it is read
+    std::vector<ValueId> open;  // members, and values inlined into them
     for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
       const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
       open.assign(members.rbegin(), members.rend());
@@ -189,7 +189,7 @@ class Placer {
     }
   }
 
-  // An update is written straight to its leaf where no launch could see the new value too early.
+  // Updates a leaf in place if no launch would read the new value instead of the old one.
   void place_updates() {
     find_readers_of_leaves();
     for (const GraphUpdate& update : graph_.updates) {
@@ -211,8 +211,9 @@ class Placer {
     return at != result_.places.end() && at->second.buffer == place.buffer;
   }
 
-  // Whether a launch reads what lies there before the step; what was written to it in place is
-  // another value. `elementwise`: each element by the one that computes it, and no other.
+  // True if the launch reads the value of the leaf from before the step. (A value written in place
+  // is a different one.) Sets `elementwise` if each element is read only to compute the same
+  // element.
   [[nodiscard]] bool reads_buffer(int g, const Place& place, bool& elementwise) const {
     bool reads = false;
     visit(static_cast<std::int64_t>(reads_[static_cast<size_t>(g)].size()));
@@ -227,15 +228,15 @@ class Placer {
     return reads;
   }
 
-  // Does the launch go over the elements of `value` once? A map does; so do rows where no element
-  // waits for a sum. None may be gathered from `place`.
+  // True if the launch visits the elements of `value` once. This holds for a map, and for a row
+  // launch if no element depends on a reduction. Nothing may be gathered from `place`.
   [[nodiscard]] bool goes_once(int g, ValueId value, const Place& place) const {
     const std::int64_t elements = numel(graph_[value].type.shape);
     std::set<ValueId> of_sums;
     for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
       const Node& node = graph_[id];
       const bool sum = node.op->kind == OpKind::kReduce;
-      // Gathered are elements of other places than the element's own.
+      // A gather reads other elements than its own.
       const bool gathered = node.op->kind == OpKind::kGather &&
                             !lies_in(through_views(graph_, node.inputs[0]).value, place);
       if (!sum && !gathered && node.op->kind != OpKind::kPointwise) return false;
@@ -261,10 +262,10 @@ class Placer {
         return false;
       }
     }
-    return !any_depends(others, writer);  // it would need the new value, and the old one
+    return !any_depends(others, writer);  // it would need both the new value and the old one
   }
 
-  // Groups that make what g reads.
+  // Returns the groups that compute what g reads.
   [[nodiscard]] std::set<int> direct(int g) const {
     std::set<int> found;
     for (const Source& source : reads_[static_cast<size_t>(g)]) add_makers(source.value, found);
@@ -279,8 +280,8 @@ class Placer {
     for (const ValueId input : node.inputs) add_makers(through_views(graph_, input).value, found);
   }
 
-  // Does one of these need what `on` makes, directly or through others? Groups come after what they
-  // read.
+  // True if one of the groups depends on `on`, directly or indirectly. Groups are numbered after
+  // those they read.
   [[nodiscard]] bool any_depends(std::set<int> groups, int on) const {
     while (!groups.empty() && *groups.rbegin() > on) {
       const int g = *groups.rbegin();
@@ -295,7 +296,7 @@ class Placer {
     return false;
   }
 
-  // Groups that read what lies in a leaf's buffer.
+  // Collects the groups that read the buffer of each leaf.
   void find_readers_of_leaves() {
     for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
       for (const Source& source : reads_[static_cast<size_t>(g)]) {
@@ -312,11 +313,11 @@ class Placer {
     return at == readers_of_buffer_.end() ? kNone : at->second;
   }
 
-  // Topological, by number; readers of what is updated in place come before its writer.
+  // Sorts topologically, by number. Readers of a value that is updated in place precede its writer.
   void order_groups() {
     if (sort_groups()) return;
-    // Updates that are each possible may not be so
-    // together: then all of them are copied at the end.
+    // Updates that are possible in place separately may not be so together. In that case all are
+    // copied at the end.
     for (const GraphUpdate& update : graph_.updates) {
       const ValueId value = through_views(graph_, update.value).value;
       const Place leaf = result_.places.at(update.leaf);
@@ -371,8 +372,8 @@ class Placer {
     return single;
   }
 
-  // Of each chain, with the numbers of chains for those of groups. One of several groups has its
-  // kernel to itself.
+  // Returns the work of each chain, with dependencies between chains. A chain of several groups is
+  // not concurrent with others.
   static std::vector<GroupWork> joined_work(const std::vector<GroupWork>& groups,
                                             const std::vector<Chain>& chains) {
     std::vector<int> chain_of(groups.size());
@@ -395,10 +396,10 @@ class Placer {
     return joined;
   }
 
-  // Times are rough: what matters is which launches take about as long as others.
+  // Rough estimates: they only have to tell which launches take about the same time.
   [[nodiscard]] GroupWork work_of(int g) const {
     constexpr double kMap = 0.5, kReduce = 1.5, kScatter = 3, kAttentionTime = 3, kProduct = 0.7;
-    constexpr double kProductStep = 1.0 / 130;  // for each of k
+    constexpr double kProductStep = 1.0 / 130;  // per step of k
     GroupWork work{direct(g), kSmallByRows, kMap, {}};
     double flops = 0;
     std::int64_t bytes = 0;
@@ -444,7 +445,7 @@ class Placer {
     return work;
   }
 
-  // Position of the last launch that reads a value (or writes it, if none reads).
+  // Returns the position of the last launch that reads each value.
   [[nodiscard]] std::map<ValueId, int> last_uses() const {
     std::map<ValueId, int> last;
     for (int p = 0; p < static_cast<int>(result_.order.size()); ++p) {
@@ -470,7 +471,8 @@ class Placer {
         result_.places[id] = {take_slot(bytes_of(graph_[id].type), free), 0};
         if (use->second < count) dying[static_cast<size_t>(use->second)].push_back(id);
       }
-      // Those beside each other run at the same time, and so do the blocks of a chain.
+      // Concurrent launches and fused sequences run as one kernel, so no slot is reused within
+      // them.
       if (p + 1 < count && runs_with_last(result_.order[static_cast<size_t>(p) + 1])) continue;
       for (; first <= p; ++first) {
         for (const ValueId id : dying[static_cast<size_t>(first)]) {
@@ -493,7 +495,7 @@ class Placer {
       free.erase(fit);
       return buffer;
     }
-    // Else the largest free one grows: never more than a new one would take.
+    // Otherwise the largest free slot grows, which costs no more than a new one.
     if (!fits && !free.empty()) {
       const int buffer = std::prev(free.end())->second;
       free.erase(std::prev(free.end()));
@@ -523,7 +525,7 @@ class Placer {
     throw UserError(text);
   }
 
-  // Names the largest tensor of a buffer that no device would give.
+  // Throws UserError, naming the largest tensor, if a buffer exceeds the device's limit.
   void check_buffers() const {
     if (options_.max_buffer_bytes == 0) return;
     for (const auto& [id, where] : result_.places) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where each value lies: arenas and states in their own buffers, the rest in slots that values
-// share which do not live at the same time.
+// Buffer assignment: arenas and states have buffers of their own. All other values are assigned to
+// slots, which values share if their lifetimes do not overlap.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// A contiguous place: element `offset` of a buffer whose elements are all of one size.
+// A contiguous range of a buffer, from element `offset`. All elements of a buffer have the same
+// size.
 struct Place {
   int buffer = -1;
   std::int64_t offset = 0;
@@ -19,15 +20,16 @@ struct Place {
 
 struct Placement {
   std::vector<BufferDecl> buffers;
-  std::map<ValueId, Place> places;                // leaves with storage, and every stored value
-  std::vector<std::vector<ValueId>> members;      // of each group, in order
-  std::vector<int> order;                         // groups in the order they run
-  std::set<int> beside, chained;                  // how they go on from the one before them, if so
-  std::map<int, std::int64_t> blocks;             // of groups in chains
-  std::vector<std::pair<ValueId, Place>> copies;  // after all launches: values to copy into leaves
+  std::map<ValueId, Place> places;            // leaves with storage, and all stored values
+  std::vector<std::vector<ValueId>> members;  // of each group, in order
+  std::vector<int> order;                     // groups in execution order
+  std::set<int> beside, chained;  // groups that are concurrent with, or continue the sequence of,
+                                  // the previous one
+  std::map<int, std::int64_t> blocks;             // of groups in fused sequences
+  std::vector<std::pair<ValueId, Place>> copies;  // values to copy into leaves, after all launches
   std::vector<Port> inputs, outputs;
   std::set<ValueId> ringed;  // values of outputs that have a ring
-  bool stores_f16 = true;    // of the options
+  bool stores_f16 = true;    // as in the options
 
   [[nodiscard]] DType stored(DType dtype) const { return dtype_in_memory(dtype, stores_f16); }
 };

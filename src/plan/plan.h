@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graph to Program: launch order, places in memory, and scalar programs. Pure functions, no device.
+// Graph to Program: launch order, memory placement and scalar programs. Pure functions that need no
+// device.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,30 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct PlanOptions {
   std::int64_t params_elements = 0;  // size of the parameter arena
-  std::map<std::string, int> rings;  // scalar outputs that keep that many steps' values
-  std::int64_t memory_budget = 0;    // bytes; 0: none
-  // What the device allows, in bytes; 0: anything.
+  std::map<std::string, int> rings;  // scalar outputs that keep the values of this many steps
+  std::int64_t memory_budget = 0;    // in bytes; 0: none
+  // Limits of the device, in bytes; 0: none.
   std::int64_t max_binding_bytes = 0, max_buffer_bytes = 0;
-  bool any_size = false;   // a launch that cannot be cut may bind more: no device will run it
-  int max_bindings = 0;    // storage buffers that a launch may bind; 0: any
-  bool stores_f16 = true;  // else values of f16 lie in memory as f32
-  // Storage buffers of a kernel that small launches may be joined to; 0: none are.
+  bool any_size = false;   // a launch that cannot be split may exceed the limit: no device runs it
+  int max_bindings = 0;    // storage buffers per launch; 0: no limit
+  bool stores_f16 = true;  // false: f16 values are stored as f32
+  // Storage buffers of a kernel that runs concurrent small launches; 0: none are concurrent.
   int join_bindings = 0;
-  // Small launches that follow each other block by block are marked as chains; join_bindings holds
-  // for their kernels, too.
+  // Marks small launches that can run as fused sequences (Launch::chained). Their kernels are also
+  // limited to join_bindings.
   bool chains = false;
 };
 
-// How a value of that type lies in memory.
+// Returns the dtype in which values of `dtype` are stored.
 constexpr DType dtype_in_memory(DType dtype, bool stores_f16) {
   return dtype == DType::kF16 && !stores_f16 ? DType::kF32 : dtype;
 }
 
-// `graph` is fused. Throws UserError where the plan needs more than the budget (it names the ten
-// largest tensors and the user's lines), or more in a buffer or a binding than the device allows.
+// Plans a fused graph. Throws UserError if the plan exceeds the memory budget (naming the ten
+// largest tensors with their locations), or if a buffer or binding exceeds the device's limits.
 Program plan(const Graph& graph, const PlanOptions& options);
 
-// The name of the hyper word that says at which place of their rings this step's outputs go.
+// Name of the run-time scalar with the position in their rings for this step's outputs.
 inline constexpr const char* kRingScalar = "_ring";
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

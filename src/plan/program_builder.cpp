@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graph nodes to scalar instructions. Index maps go down from a value to what it reads: a view
-// changes the map, a load ends it.
+// Lowers graph nodes to scalar instructions. Index maps are propagated from a value to its
+// operands: a view changes the map, a load uses it.
 #include "plan/program_builder.h"
 
 #include <bit>
@@ -16,8 +16,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// The map from the row's number, where `map` (over
-// rows*cols elements) does not depend on the column.
+// Returns the map from the row number if `map` (over rows*cols elements) does not depend on the
+// column.
 std::optional<IndexMap> row_part(const IndexMap& map, std::int64_t cols) {
   if (map.views.size() != 1) return std::nullopt;
   View view = map.views[0].simplified();
@@ -47,7 +47,7 @@ std::optional<IndexMap> row_part(const IndexMap& map, std::int64_t cols) {
   return IndexMap{{view}};
 }
 
-// The same function of the element's number, whichever shapes its views went through.
+// Returns an equivalent map that does not depend on the shapes of the original views.
 IndexMap simplified(IndexMap map) {
   for (View& view : map.views) view = view.simplified();
   return map;
@@ -59,7 +59,7 @@ std::uint32_t bits_of(double value, DType dtype) {
     case DType::kI32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
     case DType::kU32: return static_cast<std::uint32_t>(value);
     case DType::kBool: return value != 0 ? 1 : 0;
-    case DType::kF16: break;  // no value of a program is
+    case DType::kF16: break;  // programs compute f16 values in f32
   }
   UNREACHABLE();
 }
@@ -133,7 +133,7 @@ int ProgramBuilder::load(ValueId id, const IndexMap& map, Level level) {
   return push(std::move(instr));
 }
 
-// The access of an in-bounds test reads nothing; it names a binding only because accesses have one.
+// An in-bounds test reads nothing. It names a binding only because every access has one.
 int ProgramBuilder::in_bounds(const IndexMap& map, Level level) {
   Instr instr{.kind = InstrKind::kInBounds, .dtype = DType::kBool, .level = level};
   Access access;
@@ -151,7 +151,7 @@ bool ProgramBuilder::is_source(ValueId id) const {
          is_stored(id) || node.op->kind == OpKind::kGenerator;
 }
 
-// Values that do not change along a row are read by row.
+// Reads values that are constant along a row at row level.
 ProgramBuilder::Key ProgramBuilder::key_of(Read& read) const {
   if (read.level == Level::kElement && has_rows_) {
     if (std::optional<IndexMap> rows = row_part(read.map, cols_)) {
@@ -165,7 +165,7 @@ ProgramBuilder::Key ProgramBuilder::key_of(Read& read) const {
 int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
   std::vector<Pending> stack;
   int result = -1;
-  // Sets `result`, or puts the value on the stack.
+  // Sets `result` if the value is known; otherwise pushes it onto the stack.
   const auto find = [&](Read read) {
     visit();
     Key key = key_of(read);
@@ -182,7 +182,7 @@ int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
   while (!stack.empty()) {
     Pending& top = stack.back();
     if (top.values.size() < top.reads.size()) {
-      const Read next = top.reads[top.values.size()];  // `top` may move
+      const Read next = top.reads[top.values.size()];  // a copy, since `top` may move
       if (find(next)) take(top, result);
       continue;
     }
@@ -194,7 +194,7 @@ int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
   return result;
 }
 
-// In the order in which their instructions are made.
+// Returns the operands in the order in which their instructions are emitted.
 std::vector<ProgramBuilder::Read> ProgramBuilder::reads_of(const Read& wanted) const {
   if (is_source(wanted.id)) return {};
   const Node& node = ctx_.graph[wanted.id];
@@ -211,7 +211,8 @@ std::vector<ProgramBuilder::Read> ProgramBuilder::reads_of(const Read& wanted) c
   return reads;
 }
 
-// Of a concat, a part is chosen as soon as it is there, from the last to the first.
+// Adds the value of an operand. Parts of a concat are selected one by one, from the last to the
+// first.
 void ProgramBuilder::take(Pending& pending, int value) {
   const Read& read = pending.reads[pending.values.size()];
   pending.values.push_back(value);
@@ -254,7 +255,7 @@ int ProgramBuilder::make(const Pending& pending) {
   return op(*node.op, pending.values, node.type.dtype);
 }
 
-// f16 is computed in f32: to it, a value is rounded; from it, nothing is done.
+// f16 values are computed in f32: a cast to f16 rounds, a cast from f16 does nothing.
 int ProgramBuilder::make_cast(const Node& node, int operand) {
   const DType from = ctx_.graph[node.inputs[0]].type.dtype, to = node.type.dtype;
   int result = operand;
@@ -276,7 +277,7 @@ int ProgramBuilder::make_view(const Pending& pending) {
   const Node& node = ctx_.graph[pending.wanted.id];
   const ValueId input = node.inputs[0];
   const int inner = pending.values[0];
-  // A load gives zero outside by itself; what is computed must be told.
+  // A load returns zero out of bounds, a computed value must be masked.
   const View view = node.op->view(ctx_.graph[input].type, node.attrs);
   if (!view.masked() || is_stored(through_views(ctx_.graph, input).value)) return inner;
   const Read& read = pending.reads[0];
@@ -284,7 +285,8 @@ int ProgramBuilder::make_view(const Pending& pending) {
   return op(ops::where, {inside, inner, constant(0, node.type.dtype)}, node.type.dtype);
 }
 
-// The coordinate on the iota's axis: of the first view by division, of further ones step by step.
+// Computes the coordinate on the iota's axis: of the first view by kCoord, of further views by
+// arithmetic.
 int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level) {
   View along = View::contiguous(node.type.shape);
   const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
@@ -318,7 +320,7 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
   return node.type.dtype == DType::kI32 ? linear : op(ops::cast, {linear}, node.type.dtype);
 }
 
-// out[p, i, q] = x[p, index[p, i, q], q]
+//   out[p, i, q] = x[p, index[p, i, q], q]
 int ProgramBuilder::make_gather(const Pending& pending) {
   const auto& [id, map, level] = pending.wanted;
   const Node& node = ctx_.graph[id];
@@ -340,7 +342,7 @@ int ProgramBuilder::make_gather(const Pending& pending) {
   return push(std::move(instr));
 }
 
-// From the last to the first: each is chosen over those behind it.
+// Returns the parts from the last to the first, since each is selected over those after it.
 std::vector<ProgramBuilder::Read> ProgramBuilder::read_parts(const Read& wanted) const {
   const Node& node = ctx_.graph[wanted.id];
   const auto axis = static_cast<size_t>(node.attrs.integer("axis"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes scalar programs from graph nodes: what is stored elsewhere becomes a load, what belongs to
-// the launch (or is computed by each reader) becomes instructions.
+// Builds scalar programs from graph nodes. Stored values become loads; members of the launch and
+// inlined values become instructions.
 #pragma once
 
 #include <map>
@@ -12,22 +12,22 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// What all programs of one launch share.
+// State shared by all programs of a launch.
 struct LaunchContext {
   const Graph& graph;
   const Placement& placement;
   const HyperWords& hypers;
-  int group;  // nodes of this group are computed here; -1: none are
+  int group;  // nodes of this group are computed here; -1: none
   Launch& launch;
 
-  // The launch's binding of a buffer, made when it is first asked for.
+  // Returns the launch's binding of a buffer. Adds it on first use.
   int bind(int buffer, bool write);
 };
 
 class ProgramBuilder {
  public:
-  // A program over rows*cols elements; with `has_rows`, values that are the same along a row are
-  // computed once a row. `accumulated` is the node that kAcc stands for, or kNoValue.
+  // Builds a program over rows*cols elements. With `has_rows`, values that are constant along a row
+  // are computed once per row. `accumulated` is the node that kAcc stands for, or kNoValue.
   ProgramBuilder(LaunchContext& context, ScalarProgram& program, std::int64_t rows,
                  std::int64_t cols, bool has_rows, ValueId accumulated = kNoValue)
       : ctx_(context),
@@ -37,22 +37,23 @@ class ProgramBuilder {
         has_rows_(has_rows),
         accumulated_(accumulated) {}
 
-  // The instruction that gives value `id` at element map(index). `level` says what index is: the
-  // element's, or the row's. Does not recurse: a launch may hold any number of nodes in a row.
+  // Returns the instruction that computes value `id` at element map(index). `level` tells whether
+  // the index is that of the element or of the row. Does not recurse, since a launch may contain
+  // long chains of nodes.
   int value(ValueId id, const IndexMap& map, Level level);
-  // A new instruction: a pointwise op on earlier ones.
+  // Appends a pointwise op on previous instructions.
   int op(const OpDef& def, std::vector<int> operands, DType dtype);
 
  private:
   using Key = std::tuple<ValueId, Level, std::string>;
 
-  // A value that is read: of `id`, at map(index).
+  // A read of value `id` at map(index).
   struct Read {
     ValueId id = kNoValue;
     IndexMap map;
     Level level = Level::kElement;
   };
-  // A value that waits for what it reads.
+  // A value whose operands are being computed.
   struct Pending {
     Key key;
     Read wanted;
@@ -80,7 +81,7 @@ class ProgramBuilder {
   int integer(std::int64_t value);
   int push(Instr instr);
   [[nodiscard]] bool is_stored(ValueId id) const;
-  // Needs no other value: a leaf, a generator, a product, or what lies in memory.
+  // True if the value needs no other: a leaf, a generator, the accumulated node, or a stored value.
   [[nodiscard]] bool is_source(ValueId id) const;
 
   LaunchContext& ctx_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// List scheduling. Small work that others do not wait for (weight gradients, bias gradients) is put
-// off until it can run beside work that takes as long, or until there is much of it: what waits
-// keeps its operands in memory.
+// List scheduling. Small work off the critical path (weight gradients, bias gradients) is delayed
+// until it can be concurrent with work of similar duration, or until much of it is ready. Delayed
+// work keeps its operands in memory.
 #include "plan/stages.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Work this much longer than what a stage is there for may join it.
+// Work that takes up to this many times as long as the lead of a step may join it.
 constexpr double kLonger = 1.25;
 constexpr std::size_t kMostBeside = 20;
 
@@ -56,7 +56,8 @@ class Scheduler {
     }
   }
 
-  // left_[g]: the time from g's start to the end of all that needs it. False for a circle.
+  // Computes left_[g], the time from the start of g to the end of everything that depends on it.
+  // Returns false if there is a cycle.
   bool measure() {
     left_.assign(groups_.size(), 0);
     std::vector<std::size_t> users(groups_.size());
@@ -81,7 +82,7 @@ class Scheduler {
     return at == ready_.end() ? 0 : at->second;
   }
 
-  // The group that the next stage is there for.
+  // Returns the lead of the next step.
   [[nodiscard]] int pick() const {
     int urgent = -1;
     visit(1 + static_cast<std::int64_t>(small_.size()));
@@ -93,7 +94,7 @@ class Scheduler {
     if (alone_.empty()) return urgent;
     const int other = *alone_.begin();
     if (max_bindings_ == 0) return std::min(urgent, other);
-    // What is put off goes on waiting while large work runs, which would not have room beside it.
+    // Delayed work keeps waiting while large work runs, since that leaves no room for it.
     return other < urgent || left_[index(other)] > left_[index(urgent)] ? other : urgent;
   }
 
@@ -121,7 +122,7 @@ class Scheduler {
       buffers = std::move(all);
       stage.push_back(g);
     }
-    // The longest first: what starts last should not end last.
+    // Longest first, so that the last to start is not the last to finish.
     std::stable_sort(stage.begin(), stage.end(),
                      [&](int a, int b) { return work(a).microseconds > work(b).microseconds; });
     return stage;
@@ -132,8 +133,8 @@ class Scheduler {
   std::vector<std::size_t> waiting_;
   std::vector<std::vector<int>> feeds_;
   std::vector<double> left_;
-  std::set<int> alone_, small_;       // that may run now
-  std::map<int, std::size_t> ready_;  // how many of small_ are of each kind
+  std::set<int> alone_, small_;       // ready to run
+  std::map<int, std::size_t> ready_;  // number of groups of small_ per class
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The order in which groups run, and which of them run beside each other.
+// Schedules groups into steps; the groups of a step are concurrent.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,25 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-inline constexpr double kLaunchMicroseconds = 2.2;  // that a launch costs beside its work (H100)
+inline constexpr double kLaunchMicroseconds = 2.2;  // overhead of a launch (H100)
 
-// Classes of small work: their workgroups have different numbers of threads.
+// Classes of small work. Their workgroups differ in size.
 inline constexpr int kSmallByRows = 1, kSmallAttention = 2;
 
-// What the order of a group depends on.
+// Dependencies and cost of a group.
 struct GroupWork {
-  std::set<int> before;  // groups that must have run
-  // Work too small to fill a GPU may run beside other such work, of the same class; 0: alone.
+  std::set<int> before;  // groups that it depends on
+  // Class of work that is too small to fill a GPU and may be concurrent with work of the same
+  // class; 0: not concurrent.
   int beside = 0;
-  double microseconds = 0;  // of a large GPU, without what the launch itself costs
-  // Of the joined launch: what it binds (equal numbers are one buffer), and how much it moves.
+  double microseconds = 0;  // on a large GPU, without the launch overhead
+  // Buffers that the launch binds; equal numbers are the same buffer.
   std::set<std::int64_t> buffers;
 };
 
-// Stages, one after the other; the groups of each run beside each other. Without small work, or
-// where `max_bindings` is 0, every stage is one group, in the order of their numbers as far as
-// `before` allows. Empty where groups wait for each other in a circle.
+// Returns the steps of the schedule, each a list of concurrent groups. If there is no small work or
+// `max_bindings` is 0, each step is one group, in numerical order as far as dependencies allow.
+// Returns an empty list if the dependencies have a cycle.
 std::vector<std::vector<int>> order_stages(const std::vector<GroupWork>& groups, int max_bindings);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
