@@ -67,7 +67,8 @@ class Bisection {
     return results_from(graph, run_on_device(graph, leaves_, device, {.skip = skip}));
   }
 
-  // What `a` gives, with the bound on what `b` may give. Two devices may be off on either side.
+  // Returns the results of `a`, with the error bounds for `b`. Either of two devices may be off, so
+  // the bounds are doubled.
   [[nodiscard]] std::vector<Bounded> wanted(const Graph& graph, std::vector<Bounded> values) const {
     if (!options_.a) return values;
     const Results given = on_device(graph, options_.a, unfused_);
@@ -87,12 +88,12 @@ class Bisection {
 
   void passed(const std::string& pass) { report_.checked.push_back(pass + ": the same"); }
 
-  // The reference on the graph before all passes, and on this one.
+  // Compares the reference on the graph before all passes with the reference on this graph.
   bool changed(const Graph& graph, const std::string& pass, std::vector<Bounded> before,
                const std::vector<Bounded>& after) {
     const std::vector<ResultInfo> infos = results_of(graph);
     for (std::size_t r = 0; r < infos.size(); ++r) {
-      before[r].error.resize(before[r].value.data.size());  // it has none where all is exact
+      before[r].error.resize(before[r].value.data.size());  // it is empty if all elements are exact
       for (std::size_t i = 0; i < before[r].error.size(); ++i) {
         before[r].error[i] += after[r].error_at(i);
       }
@@ -109,7 +110,7 @@ class Bisection {
     return false;
   }
 
-  // Both on this graph, unfused.
+  // Compares both sides on this graph, unfused.
   bool differs(const Graph& graph, const std::string& pass, const std::vector<Bounded>& values) {
     const std::vector<Bounded> want = wanted(graph, values);
     const Results got = on_device(graph, options_.b, unfused_);
@@ -139,8 +140,9 @@ class Bisection {
 
   [[nodiscard]] std::string name_of_b() const { return options_.b->info().backend; }
 
-  // Every node of the graph on `b`, each against the reference from the inputs that `b` had. The
-  // first that differs is the one to name; the result is named where none does by itself.
+  // Runs every node of the graph on `b` and compares it with the reference, evaluated from the
+  // inputs that `b` had. Reports the first node that differs. If none does, the report keeps naming
+  // the result.
   void find_node(const Graph& graph) {
     Graph all = graph;
     all.outputs.clear();
@@ -193,7 +195,7 @@ class Bisection {
   const LeafWords& leaves_;
   const BisectOptions& options_;
   std::vector<GraphPass> passes_;
-  // What is left out so that every node is a launch of its own and nothing is rewritten.
+  // Passes to skip so that every node is a separate launch and nothing is rewritten.
   std::vector<std::string> unfused_ = pass_names();
   BisectReport report_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds the first pass after which two devices, or a graph before and after, disagree.
+// Finds the first pass after which two devices, or the graph before and after it, disagree.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,18 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct BisectOptions {
-  std::shared_ptr<Device> a;  // null: the reference
+  std::shared_ptr<Device> a;  // null: the reference interpreter
   std::shared_ptr<Device> b;
-  std::span<const GraphPass> passes = graph_passes();  // then late_passes() for `b`
+  std::span<const GraphPass> passes = graph_passes();  // followed by late_passes() for `b`
   double tolerance = kOpTolerance;
 };
 
 struct BisectReport {
-  std::vector<std::string> checked;  // a line for each stage that was looked at, in order
-  // Where the two disagree; empty where they do not.
-  std::string pass;  // "simplify"; "as given" where the graph itself is computed differently
-  std::string what;  // the value, the element, what each side gives
+  std::vector<std::string> checked;  // one line per pass checked, in order
+  // The first disagreement; empty if there is none.
+  std::string pass;  // e.g. "simplify"; "as given" if the graph is computed differently before any
+                     // pass
+  std::string what;  // the value, the element, and both results
   SourceLocation location;
 };
 

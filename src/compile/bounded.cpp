@@ -17,9 +17,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLargest = std::numeric_limits<float>::max();
-constexpr double kTiny = 0x1p-125;    // devices may take less for zero
-constexpr double kNormal = 0x1p-126;  // the least normal number
-constexpr double kSlopeCap = 100;     // a step of a function (floor) is not rounding
+constexpr double kTiny = 0x1p-125;    // devices may flush smaller numbers to zero
+constexpr double kNormal = 0x1p-126;  // the smallest normal number
+constexpr double kSlopeCap = 100;     // a discontinuity (floor) is not rounding
 
 using Inputs = std::vector<const Bounded*>;
 
@@ -28,7 +28,7 @@ bool exact(const Inputs& inputs) {
                      [](const Bounded* x) { return x->error.empty(); });
 }
 
-// The op's own meaning on other data than the inputs' values.
+// Evaluates the op on other data than the values of the inputs.
 RefTensor apply(const OpDef& op, const Node& node, const std::vector<const RefTensor*>& inputs) {
   RefTensor out{node.type, {}};
   op.eval({node, inputs}, out);
@@ -47,7 +47,8 @@ double distance(double a, double b) {
   return std::isnan(d) ? kInfinity : d;
 }
 
-// One operand of a pointwise node moved by `sign` times its error, or by a share of itself.
+// Returns an operand of a pointwise node, shifted by `sign` times its error or by a share of
+// itself.
 RefTensor moved(const Bounded& x, double sign, double share) {
   RefTensor out = x.value;
   for (std::size_t i = 0; i < out.data.size(); ++i) {
@@ -63,8 +64,8 @@ RefTensor moved(const Bounded& x, double sign, double share) {
   return out;
 }
 
-// The operands' errors as far as they come through the op, and what a small change of an operand
-// does (which is what the op's own rounding of its argument does).
+// Adds the errors of the operands, propagated through the op, and the effect of a small change of
+// an operand, which models how the op rounds its argument.
 void pointwise_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   const bool real = node.type.dtype == DType::kF32;
   std::vector<const RefTensor*> values = values_of(inputs);
@@ -82,7 +83,7 @@ void pointwise_error(const Node& node, const Inputs& inputs, double tolerance, B
       const std::vector<double> down = with(moved(*inputs[k], -1, 0));
       for (std::size_t i = 0; i < error.size(); ++i) {
         const double a = distance(up[i], value[i]), b = distance(down[i], value[i]);
-        // One side alone may lie outside of the function's domain, if not all that there is.
+        // If the error is finite, one of the two sides may be outside the function's domain.
         const bool inside = std::isfinite(inputs[k]->error_at(i));
         const bool both = (std::isfinite(a) && std::isfinite(b)) || !inside;
         error[i] += both ? std::max(a, b) : std::min(a, b);
@@ -103,7 +104,7 @@ bool is_comparison(const OpDef& op) {
          &op == &ops::gt || &op == &ops::ge;
 }
 
-// Neither side alone need reach the other.
+// The sides together may cross even if neither error is large enough to do it.
 void comparison_error(const Bounded& a, const Bounded& b, Bounded& out) {
   for (std::size_t i = 0; i < out.error.size(); ++i) {
     const double errors = a.error_at(i) + b.error_at(i);
@@ -120,7 +121,7 @@ RefTensor as_tensor(const Bounded& x, const std::function<double(double, double)
 double error_only(double, double error) { return error; }
 double magnitude(double value, double) { return std::abs(value); }
 
-// argmax, argmin: where two elements are too close to call, any answer will do.
+// For argmax and argmin: if several elements may be the extreme, any index is allowed.
 void extreme_index_error(const Node& node, const Bounded& x, Bounded& out) {
   const AxisSplit split = split_at(x.value.type.shape, node.attrs.list("axes")[0]);
   const double sign = node.op == &ops::argmax ? 1 : -1;
@@ -156,7 +157,8 @@ void reduce_error(const Node& node, const Bounded& x, double tolerance, Bounded&
   out.error = apply(sum ? ops::reduce_sum : ops::reduce_max, node, {&parts}).data;
 }
 
-// arg_cummax, arg_cummin: where two elements so far are too close to call, any answer will do.
+// For arg_cummax and arg_cummin: if several elements so far may be the extreme, any index is
+// allowed.
 void running_index_error(const Node& node, const Bounded& x, Bounded& out) {
   const double sign = node.op == &ops::arg_cummax ? 1 : -1;
   const AxisSplit split = split_at(x.value.type.shape, node.attrs.integer("axis"));
@@ -178,7 +180,8 @@ void running_index_error(const Node& node, const Bounded& x, Bounded& out) {
   }
 }
 
-// The error of h = a h' + b is itself such a recurrence: e = |a| e' + (what a and b bring in).
+// The error of h = a h' + b follows a recurrence of the same kind: e = |a| e' + (errors from a and
+// b)
 void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   if (node.op == &ops::arg_cummax || node.op == &ops::arg_cummin) {
     if (!exact(inputs)) running_index_error(node, *inputs[0], out);
@@ -207,7 +210,7 @@ void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounde
   }
 }
 
-// argsort: where a neighbour in the order is too close to call, any answer will do.
+// For argsort: if adjacent elements of the order are too close, any index is allowed.
 void order_error(const Node& node, const Bounded& x, Bounded& out) {
   const AxisSplit split = split_at(node.type.shape, node.attrs.integer("axis"));
   for (std::int64_t line = 0; line < split.pre * split.post; ++line) {
@@ -235,7 +238,7 @@ void contraction_error(const Node& node, const Inputs& inputs, double tolerance,
   for (std::size_t i = 0; i < out.error.size(); ++i) out.error[i] += more.data[i];
 }
 
-// Ops that move elements, or add some up. Where an index is too close to call, so is everything.
+// Ops that move or add up elements. If any index is uncertain, so are all results.
 void moving_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   const bool indexed = node.op->kind == OpKind::kGather || node.op->kind == OpKind::kScatter;
   if (indexed && std::any_of(inputs[1]->error.begin(), inputs[1]->error.end(),
@@ -257,8 +260,8 @@ void moving_error(const Node& node, const Inputs& inputs, double tolerance, Boun
   out.error = apply(*node.op, node, pointers).data;
 }
 
-// That of the ops that it stands for. Where these give no number, a kernel need not give the one
-// that the op itself has: a weight of zero times infinity may be left out or not.
+// Returns the error of the op's decomposition. Elements whose value there is not finite are
+// unbounded: a kernel may skip a product of a zero weight and infinity, or not.
 std::vector<double> macro_error(const Node& node, const Inputs& inputs, double tolerance) {
   Graph written;
   Node macro = node;
@@ -288,7 +291,8 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
   return std::move(y.error);
 }
 
-// How many results a device may take for zero, one after another, on the way to an element.
+// Returns the number of successive intermediate results of an element that a device may flush to
+// zero.
 double steps_of(const Node& node, const Inputs& inputs) {
   const Shape& shape = inputs[0]->value.type.shape;
   switch (node.op->kind) {
@@ -341,7 +345,7 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     case OpKind::kContraction: contraction_error(node, inputs, tolerance, out); break;
     case OpKind::kScan: scan_error(node, inputs, tolerance, out); break;
     case OpKind::kSort: order_error(node, *inputs[0], out); break;
-    // How a user's function changes what rounding has changed is not known.
+    // It is unknown how a user's function propagates errors.
     case OpKind::kCustom:
       if (!exact(inputs)) out.error.assign(out.error.size(), kInfinity);
       break;

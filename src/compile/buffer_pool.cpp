@@ -8,7 +8,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// The program's slots, the largest first.
+// Returns the program's slots, largest first.
 std::vector<std::size_t> slots_of(const Program& program) {
   std::vector<std::size_t> slots;
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
@@ -35,7 +35,7 @@ BufferPool pool_buffers(std::span<const Program* const> programs,
                         const std::set<std::string>& own) {
   BufferPool pool;
   std::map<std::pair<std::string, std::int64_t>, std::size_t> common;
-  std::vector<std::size_t> slots;  // places in the pool
+  std::vector<std::size_t> slots;  // indices in the pool
   const auto add = [&](const BufferDecl& decl) {
     pool.buffers.push_back({decl.name, decl.bytes});
     return pool.buffers.size() - 1;

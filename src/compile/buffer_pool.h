@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which buffers several programs on one device have in common that never run at the same time.
-// Pure, without a device.
+// Buffer sharing among programs on one device that never run at the same time. Pure functions that
+// need no device.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,14 @@ struct PooledBuffer {
 
 struct BufferPool {
   std::vector<PooledBuffer> buffers;
-  std::vector<std::vector<std::size_t>> places;  // of each program, of each of its buffers
+  std::vector<std::vector<std::size_t>> places;  // per program: the pool index of each of its
+                                                 // buffers
   [[nodiscard]] std::int64_t bytes() const;
 };
 
-// Parameters, states and data of one name and size are one buffer, but for those named `own`. Slots
-// hold nothing between runs: the largest of each program are one, the next ones too, and so on. All
-// else is each program's own.
+// Shares buffers among the programs. Parameters, states and data of equal name and size are shared,
+// except those named in `own`. Slots hold nothing between runs, so the largest slots of all
+// programs are shared, then the second largest, and so on. All other buffers belong to one program.
 BufferPool pool_buffers(std::span<const Program* const> programs, const std::set<std::string>& own);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

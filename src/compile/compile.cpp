@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The passes in order, with a dump, a check and the time after each.
+// Runs the passes in order, each followed by a check, a dump and timing.
 #include "compile/compile.h"
 
 #include <algorithm>
@@ -30,14 +30,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Elements of a value that stays in a GPU's cache: 4 MiB.
+// Values of up to this many elements stay in the cache of a GPU: 4 MiB.
 constexpr std::int64_t kCachedOnGpu = 1 << 20;
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Of TENSORGRAD_SKIP.
+// Returns the passes named by TENSORGRAD_SKIP.
 std::vector<std::string> skipped_passes() {
   std::vector<std::string> names = split_list(env("TENSORGRAD_SKIP"));
   const std::vector<std::string> known = skippable_names();
@@ -50,7 +50,7 @@ std::vector<std::string> skipped_passes() {
   return names;
 }
 
-// Runs passes one by one and keeps what people want to see of them.
+// Runs passes one by one and records times, costs, dumps and progress.
 class PassRunner {
  public:
   explicit PassRunner(const CompileRequest& request)
@@ -83,7 +83,7 @@ class PassRunner {
     if (folder) folder->graph(pass, graph);
   }
 
-  // `body` returns how many nodes, or launches, it leaves.
+  // `body` returns the number of nodes or launches after the pass.
   void timed(const std::string& pass, const std::function<std::size_t()>& body) {
     const double begin = milliseconds();
     const std::int64_t before = Visits::count();
@@ -118,7 +118,7 @@ class PassRunner {
 
  public:
   std::vector<PassProfile> times;
-  std::vector<PassCost> costs;  // of each
+  std::vector<PassCost> costs;  // of each pass
   std::shared_ptr<DumpFolder> folder;
 };
 
@@ -168,17 +168,17 @@ std::vector<ValueId> gradients(Graph& graph, ValueId loss, std::span<const Value
 
 std::span<const GraphPass> graph_passes() {
   static const std::vector<GraphPass> passes = {
-      // Gradients have been taken by the macros' own rules; nothing below knows of them.
+      // Decomposes ops that have their own gradients. The passes below do not support them.
       {"expand", expand, true},
-      // Unused nodes first: the others then have less to look at.
+      // Unused nodes first, so that the following passes have less to process.
       {"dce", dce},
-      // Simplify makes foldable nodes (it moves arithmetic to scalars), folding makes simplifiable
-      // ones (a product with a literal 1): twice is enough for what gradients leave behind.
+      // Simplifying creates foldable nodes (it moves arithmetic to scalars), and folding creates
+      // simplifiable ones (a product with a literal 1). Two rounds are enough for gradients.
       {"simplify", simplify},
       {"fold", fold},
       {"simplify", simplify},
       {"fold", fold},
-      // After the algebra, so that equal results of different ways are found equal.
+      // After simplification, so that equal results of different expressions are merged.
       {"cse", cse},
       {"dce", dce},
   };
@@ -219,7 +219,7 @@ std::vector<std::string> pass_names() {
 std::vector<std::string> skippable_names() {
   std::vector<std::string> names;
   for (const std::string& name : pass_names()) {
-    // The needed ones (autodiff, expand, plan) make what the rest needs.
+    // Passes that others rely on (expand) cannot be skipped.
     const auto needed = [&](const GraphPass& pass) { return pass.needed && pass.name == name; };
     if (std::any_of(graph_passes().begin(), graph_passes().end(), needed)) continue;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -259,7 +259,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.plan.any_size = !device.computes && device.limits.max_buffer_bytes == kAnySize;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
   request.plan.stores_f16 = device.stores_f16;
-  // Kernels of whole rows, and chains of them, synchronize all the time.
+  // Row epilogues and fused sequences need many barriers.
   const bool rows = device.joins_launches && !device.slow_barriers &&
                     device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
   request.fusing.row_epilogue_columns = rows ? kMostRowColumns : 0;
@@ -270,7 +270,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
 
 namespace {
 
-// Attention with more weights than this stays one launch.
+// Attention with more weights than this is not decomposed.
 constexpr std::int64_t kMostAttentionWeights = 1 << 24;
 
 Graph store_attention(const Graph& graph) {
@@ -320,13 +320,14 @@ Compiled compile_graph(CompileRequest request) {
     graph = limit_views(graph);
     return graph.nodes.size();
   });
-  // What people are told of, and the reference computes, is what they wrote: these cut it up.
+  // result.graph, which is reported and interpreted, stays as the user wrote it. These passes split
+  // it.
   for (const GraphPass& pass : late_passes(request.plan.max_binding_bytes, request.split_rows,
                                            request.rematerializing, request.split_all)) {
     run(pass);
   }
-  // Last: it looks at who reads what, which the passes above change. It also makes the copies that
-  // the plan relies on, so when skipped it still runs, without grouping.
+  // Last, because it depends on who reads what, which the passes above change. If skipped, it still
+  // runs, without grouping, because planning relies on the copies it adds.
   const std::int64_t most_bytes = request.plan.max_binding_bytes;
   const std::int64_t arena_bytes =
       request.plan.params_elements * static_cast<std::int64_t>(kWordBytes);

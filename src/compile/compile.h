@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a traced graph to a program: the one place that knows the passes and their order.
+// Compiles a traced graph to a program. The passes and their order are defined here.
 #pragma once
 
 #include <functional>
@@ -22,72 +22,74 @@ class DumpFolder;
 
 struct CompileRequest {
   std::string name;  // of the program, for dumps: "train", "forward"
-  Graph graph;       // as traced; outputs are set
-  // Training: gradients of `loss` with respect to `wrt` are appended, and given to `extend`, which
-  // appends the optimizer.
-  ValueId loss = kNoValue, loss_scale = kNoValue;  // the latter: autodiff()'s `scale`
+  Graph graph;       // as traced, with outputs
+  // For training: the gradients of `loss` with respect to `wrt` are appended and passed to
+  // `extend`, which appends the optimizer.
+  ValueId loss = kNoValue, loss_scale = kNoValue;  // loss_scale: `scale` of autodiff()
   std::vector<ValueId> wrt;
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
-  FuseOptions fusing;             // what the device decides; the rest is set by compile_graph()
-  bool split_rows = true;         // for a device that shares a row among few of its threads
-  bool stores_attention = false;  // attention by products, with its weights in memory
-  bool split_all = false;  // and cut products, scatters and reductions whatever it costs: for tests
+  FuseOptions fusing;             // set by compile_for(), except for what compile_graph() sets
+  bool split_rows = true;         // split long rows: the device does not divide them itself
+  bool stores_attention = false;  // decompose attention and store its weights
+  bool split_all = false;  // also split products, scatters and reductions whatever it costs; for
+                           // tests
   RematerializeOptions rematerializing;
   PlanOptions plan;
-  std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP
+  std::vector<std::string> skip;  // passes to skip, in addition to TENSORGRAD_SKIP
   CompileWatcher progress;
 };
 
-// Sets what the device decides: its limits, and who shares long rows.
+// Sets the options that depend on the device: limits, splitting of rows, fusion.
 void compile_for(const DeviceInfo& device, CompileRequest& request);
 
-// What a pass looked at, and what it left: nodes, or launches of the plan.
+// The work of a pass and the number of nodes, or launches of the plan, after it.
 struct PassCost {
   std::int64_t visits = 0;
   std::size_t left = 0;
 };
 
 struct Compiled {
-  Graph graph;  // simplified, before fusion: what the reference interprets
+  Graph graph;  // simplified, before fusion; the reference interprets it
   Graph fused;
   Program program;
   std::vector<PassProfile> passes;
-  std::vector<PassCost> costs;  // of each of the passes
+  std::vector<PassCost> costs;  // parallel to `passes`
   std::vector<FuseNote> notes;
   double milliseconds = 0;
-  std::shared_ptr<DumpFolder> dump;  // null where TENSORGRAD_DUMP is not set
+  std::shared_ptr<DumpFolder> dump;  // null if TENSORGRAD_DUMP is not set
 };
 
-// Environment switches (TENSORGRAD_SKIP, _DEBUG, _DUMP) apply.
+// Compiles a graph. Honors TENSORGRAD_SKIP, TENSORGRAD_DEBUG and TENSORGRAD_DUMP.
 Compiled compile_graph(CompileRequest request);
 
-// What that begins with: the graph as traced, with the gradients that the request wants.
+// Returns the traced graph with the gradients of the request: the first step of compile_graph().
 Graph differentiated(CompileRequest request);
 
-// The passes between differentiation and fusing, in the order in which compile_graph() runs them.
+// Returns the passes between differentiation and fusion, in the order of compile_graph().
 struct GraphPass {
   std::string name;
   std::function<Graph(const Graph&)> run;
-  bool needed = false;  // what comes after relies on it: it cannot be skipped
+  bool needed = false;  // later passes rely on it, so it cannot be skipped
 };
 std::span<const GraphPass> graph_passes();
 
-// The passes after those. They cut up what is too large for a device: where a binding holds at most
-// `max_binding_bytes` (0: anything), and where it does not itself share rows among its threads.
-// Then some values are computed again rather than kept. `split_all`: all is cut, whatever its size.
+// Returns the passes after graph_passes(). They split what exceeds `max_binding_bytes` (0: no
+// limit), with `split_rows` also long rows, and finally rematerialize values. `split_all` splits
+// everything, whatever its size.
 std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_rows,
                                    const RematerializeOptions& rematerializing = {},
                                    bool split_all = false);
 
-// The names of all of these and "fuse", in order; a pass that runs twice is there twice.
+// Returns the names of all these passes and "fuse", in order. A pass that runs twice is listed
+// twice.
 std::vector<std::string> pass_names();
 
-// What TENSORGRAD_SKIP may name: of those, once each, what nothing relies on; "row_epilogue", a
-// part of fuse; "chain", a part of the plan.
+// Returns the names that TENSORGRAD_SKIP accepts: each of these passes once, except those that
+// others rely on; "row_epilogue", a part of fusion; and "chain", a part of planning.
 std::vector<std::string> skippable_names();
 
-// The pass of that name (those above, and "fuse" for launches of at most `max_bindings` buffers);
-// throws UserError, with the names there are.
+// Returns the pass of that name: one of the above, or "fuse" for launches of at most `max_bindings`
+// buffers. Throws UserError with the available names if there is none.
 GraphPass find_pass(const std::string& name, int max_bindings,
                     std::int64_t max_binding_bytes = DeviceLimits{}.max_binding_bytes);
 

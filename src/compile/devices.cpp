@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which device: the list for people, and the choice.
+// Device selection, and the list of available devices.
 #include <charconv>
 #include <chrono>
 #include <mutex>
@@ -24,7 +24,7 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
   return out;
 }
 
-// As the options or the environment say; 0: one per core.
+// Returns the number of threads set by the options or the environment; 0: one per core.
 int thread_count(const DeviceOptions& options) {
   if (options.threads < 0 || options.threads > kMostCpuThreads) {
     throw UserError("device: expected 1 to " + std::to_string(kMostCpuThreads) +
@@ -42,7 +42,7 @@ int thread_count(const DeviceOptions& options) {
   return threads;
 }
 
-// The adapter that `auto` takes, or -1.
+// Returns the adapter that `auto` selects, or -1.
 int best_adapter(const std::vector<AdapterInfo>& adapters) {
   int best = -1;
   for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
@@ -79,7 +79,7 @@ std::shared_ptr<Device> open_auto(const DeviceOptions& options, std::string& why
   return open_webgpu(webgpu);
 }
 
-// May programs that were compiled for one run on the other, with the same results?
+// True if programs compiled for one device run on the other with the same results.
 bool alike(const DeviceInfo& a, const DeviceInfo& b) {
   return a.backend == b.backend && a.name == b.name && a.driver == b.driver &&
          a.features == b.features && a.stores_f16 == b.stores_f16 && a.limits == b.limits;
@@ -101,14 +101,14 @@ DeviceDescription describe(const DeviceInfo& info, const std::string& type) {
   return out;
 }
 
-// With the matrix units.
+// Returns the features of the opened device, which include subgroup matrices.
 std::vector<std::string> features_when_open(const DeviceOptions& options, int number,
                                             const AdapterInfo& adapter) {
   WebGpuOptions webgpu = webgpu_options(options);
   webgpu.adapter = number;
   try {
     return make_webgpu_device(webgpu)->info().features;
-  } catch (const DeviceError&) {  // it is listed all the same
+  } catch (const DeviceError&) {  // the adapter is listed anyway
     return adapter.device.features;
   }
 }
@@ -122,7 +122,7 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
   }
   std::shared_ptr<Device> device;
   why = options.kind + ": requested";
-  thread_count(options);  // refused whatever the kind
+  thread_count(options);  // validated for every kind of device
   if (!(options.submit_milliseconds >= 0)) {
     throw UserError("device: expected submit_milliseconds of at least 0, got " +
                     number_text(options.submit_milliseconds));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The dump folder, and its file for dot.
+// The dump folder and graph.dot.
 #include "compile/dump.h"
 
 #include <algorithm>
@@ -30,15 +30,14 @@ std::string padded(std::size_t number, std::size_t digits) {
   return text.insert(0, digits - std::min(digits, text.size()), '0');
 }
 
-// Origins are the user's words; a file's name takes letters, digits and '_' of them.
+// Replaces all characters but letters, digits and '_', since origins are chosen by the user.
 std::string file_word(std::string name) {
   const auto is_plain = [](unsigned char c) { return c == '_' || (c < 128 && std::isalnum(c)); };
   std::replace_if(name.begin(), name.end(), std::not_fn(is_plain), '_');
   return name;
 }
 
-// One more than the largest number that an entry of the folder begins with, so that no dump is
-// written into an older one.
+// Returns a number above those of all entries of the folder, so that no older dump is overwritten.
 unsigned next_number(const fs::path& folder) {
   unsigned next = 0;
   std::error_code ignored;
@@ -80,7 +79,7 @@ std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
   if (memory) return std::shared_ptr<DumpFolder>(new DumpFolder(memory));
   const std::string folder = env("TENSORGRAD_DUMP");
   if (folder.empty()) return nullptr;
-  static std::mutex mutex;  // threads that compile at once get numbers of their own
+  static std::mutex mutex;  // concurrent compilations get different numbers
   const std::lock_guard lock(mutex);
   std::error_code error;
   fs::create_directories(folder, error);
@@ -88,7 +87,7 @@ std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
   bool made = false;
   for (unsigned number = next_number(folder); !error && !made; ++number) {
     path = fs::path(folder) / (std::to_string(number) + "_" + name);
-    made = fs::create_directory(path, error);  // false: another process was faster
+    made = fs::create_directory(path, error);  // false: another process created it first
   }
   if (made) fs::create_directory(path / "kernels", error);
   if (made && !error) fs::create_directory(path / "programs", error);

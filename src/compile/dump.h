@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// TENSORGRAD_DUMP: a folder per compile with the graph after each pass, the plan, pictures and
-// kernels. All but timeline.json depends on the model alone.
+// TENSORGRAD_DUMP: a folder per compilation with the graph after each pass, the plan, pictures and
+// kernels. All files except timeline.json depend only on the model.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +17,11 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct MemoryMap;
 
-// Files by their paths in the folder, for example "kernels/003_gelu.wgsl".
+// File contents by path in the folder, e.g. "kernels/003_gelu.wgsl".
 using DumpedFiles = std::map<std::string, std::string>;
 
-// While this lives, what its thread compiles is dumped into memory, whether TENSORGRAD_DUMP is set
-// or not. Pages do it, which have no folders.
+// RAII guard: compilations of this thread are dumped into memory, whether or not TENSORGRAD_DUMP is
+// set. Used by web pages, which have no folders.
 class DumpToMemory {
  public:
   DumpToMemory();
@@ -36,15 +36,15 @@ class DumpToMemory {
 
 class DumpFolder {
  public:
-  // A new folder, called by the next free number and the program's name; null where TENSORGRAD_DUMP
-  // is not set. Throws IoError where it cannot be made.
+  // Creates a folder, named by the next free number and the program's name. Returns null if
+  // TENSORGRAD_DUMP is not set. Throws IoError if the folder cannot be created.
   static std::shared_ptr<DumpFolder> open(const std::string& name);
 
-  // The next numbered file: 00_trace.ir, 01_autodiff.ir ...
+  // Writes the next numbered file: 00_trace.ir, 01_autodiff.ir ...
   void graph(const std::string& pass, const Graph& graph);
   void program(const Graph& fused, const PlanOptions& options, const Program& program,
                const std::vector<PassProfile>& passes);
-  // Writes timeline.json anew.
+  // Overwrites timeline.json.
   void timings(const Profile& profile);
 
  private:
@@ -53,21 +53,21 @@ class DumpFolder {
   void write(const std::string& file, const std::string& text) const;
 
   std::filesystem::path folder_;
-  std::shared_ptr<DumpedFiles> memory_;  // instead of the folder
+  std::shared_ptr<DumpedFiles> memory_;  // used instead of the folder, if set
   int graphs_ = 0;
 };
 
-// The files' texts.
-// Groups as boxes, nodes and leaves in them; for `dot -Tsvg`.
+// Returns the graph for `dot -Tsvg`, with groups as boxes around their nodes and leaves.
 std::string graph_dot(const Graph& fused);
-// The launches in order, to click on; no other file and no network is needed.
+// Returns a page with the launches in order. It needs no other file and no network.
 std::string graph_html(const Program& program, const std::vector<std::string>& kernels);
-// Buffers over launches: each value as a box from the launch that makes it to its last reader.
+// Returns a picture of buffers over launches. Each value is a box from the launch that computes it
+// to its last reader.
 std::string memory_svg(const Graph& fused, const MemoryMap& map, const Program& program);
 
-// `text` fit for element content and attributes.
+// Escapes `text` for element content and attributes.
 std::string xml_text(std::string_view text);
-// "512 B", "12.0 KiB", "3.5 MiB"
+//   "512 B", "12.0 KiB", "3.5 MiB"
 std::string bytes_text(std::int64_t bytes);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// graph.html: a page of launches. A launch lights up those that it shares a buffer with.
+// graph.html: a page of launches. A launch highlights those that share a buffer with it.
 #include <algorithm>
 
 #include "compile/dump.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// memory.svg. Above, a line for each buffer that the host or the next step needs; below, the slots,
-// to scale, with the values that share them. What is too small for a label has a tooltip only.
+// memory.svg. At the top, one line per buffer that the host or the next step needs. Below, the
+// slots to scale, with the values that share them. Values too small for a label only have a
+// tooltip.
 #include <algorithm>
 
 #include "base/numbers.h"
@@ -11,12 +12,13 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr double kLeft = 240, kTop = 44, kLine = 15, kSlots = 420, kGap = 30;
-constexpr double kTitleWidth = 480;     // the least for the picture's title
+constexpr double kTitleWidth = 480;     // minimum, for the title of the picture
 constexpr double kLabelHeight = 12;     // of a line of text
 constexpr double kCharacterWidth = 7;   // about the widest
 constexpr std::size_t kNameBytes = 26;  // of a buffer's name
 
-// From launch to launch; -1: before the first, the number of launches: after the last.
+// Lifetime of a value, from launch to launch. -1: before the first launch; the number of launches:
+// after the last.
 struct Life {
   int born = -1, dies = -1;
 };
@@ -54,7 +56,7 @@ const char* color_of(BufferKind kind) {
   return "#000000";
 }
 
-// The first characters of a name, whole ones.
+// Truncates a name at a UTF-8 character boundary.
 std::string shortened(std::string name) {
   if (name.size() <= kNameBytes) return name;
   name.resize(kNameBytes - 3);
@@ -122,7 +124,7 @@ class Picture {
       const double scale = height / static_cast<double>(decl.bytes);
       const auto offset = place.offset * each;
       const bool slot = decl.kind == BufferKind::kSlot;
-      // What outlives the step is there to its end.
+      // Values that outlive the step live until its end.
       const int last = slot ? life.dies : static_cast<int>(program_.launches.size()) - 1;
       const double left = x_of(life.born), top = y + static_cast<double>(offset) * scale;
       const double wide = std::max(1, last - life.born + 1) * step_ - 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Differentiation as tracing needs it; the pass itself is passes/autodiff.h.
+// Differentiation for tracing. The pass is in passes/autodiff.h.
 #pragma once
 
 #include <span>

@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::int64_t kFreeIntegers = 8;  // integers that index nothing are below this
+constexpr std::int64_t kFreeIntegers = 8;  // integers that are not indices are below this
 constexpr double kScalarValue = 0.5;
 
 bool in_arena(const Node& node) { return node.op == &ops::parameter || node.op == &ops::arena; }
@@ -27,25 +27,26 @@ std::size_t offset_of(const Node& leaf) {
 
 std::size_t count_of(const Node& node) { return static_cast<std::size_t>(numel(node.type.shape)); }
 
-// A stream of random numbers for each leaf, so that what one holds does not depend on the others.
+// Returns the random stream of a leaf. Each leaf has its own, so that its values do not depend on
+// the others.
 std::uint32_t stream_of(const std::string& name) {
   std::uint32_t state = 2166136261U;
   for (const char c : name) state = (state ^ static_cast<unsigned char>(c)) * 16777619U;
   return state;
 }
 
-// Where a value goes that is given by name: into a leaf, from one of its elements on.
+// The destination of a value given by name: a leaf, from one of its elements on.
 struct Target {
   const Node* leaf = nullptr;
   std::size_t offset = 0;
   Type type;  // of the value
 };
 
-// Every name that a value may be given by.
+// Returns the destinations of all names by which a value may be given.
 std::map<std::string, Target> targets_of(const Graph& graph) {
   std::map<std::string, Target> targets;
   std::vector<const Node*> parameters, states;
-  std::size_t trained = 0;  // where the part of the arena begins that the states are laid out like
+  std::size_t trained = 0;  // start of the trained part of the arena, whose layout the states share
   for (const Node& node : graph.nodes) {
     if (!is_stored(node)) continue;
     targets.emplace(node.attrs.text("name"), Target{&node, 0, node.type});
@@ -82,7 +83,7 @@ class Filler {
         arena = std::max(arena, offset_of(node) + count_of(node));
     }
     leaves_.params = uniform("params", arena, 1);
-    // Whole arenas first: what is given for a parameter replaces a part of them.
+    // Whole arenas first: the values of a parameter replace part of its arena.
     for (const bool parameters : {false, true}) {
       for (const Node& node : graph_.nodes) {
         if (is_stored(node) && (node.op == &ops::parameter) == parameters) fill(node);
@@ -202,7 +203,7 @@ std::string buffer_of(const Node& leaf) {
   return leaf.op == &ops::data ? data_buffer(name) : input_buffer(name);
 }
 
-// Writes the leaves, and gives the run-time scalars.
+// Uploads the leaves and returns the run-time scalars.
 HyperValues upload_leaves(Instance& instance, const Graph& graph, const LeafWords& leaves,
                           const PlanOptions& plan) {
   HyperValues hypers;

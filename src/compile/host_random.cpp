@@ -41,12 +41,12 @@ double normal_of(std::uint32_t word, std::uint32_t other) {
 void put_random_order(std::uint32_t seed, std::uint32_t epoch, std::span<std::int32_t> order) {
   const std::size_t n = order.size();
   std::iota(order.begin(), order.end(), 0);
-  std::array<std::uint32_t, 64> words;  // of the numbers around i, from a multiple of 64 on
+  std::array<std::uint32_t, 64> words;  // the block of 64 words that contains word i
   for (auto i = static_cast<std::uint32_t>(n); i-- > 1;) {
     const std::uint32_t at = i % words.size();
     if (at + 1 == words.size() || i + 1 == static_cast<std::uint32_t>(n))
       random_words(i - at, kOrderStream, seed, epoch, words);
-    // 64-bit scaling: the bias is below 2^-32 * n, far under what any use of it could see
+    // 64-bit scaling: the bias is below 2^-32 * n, which is negligible.
     const std::uint64_t word = words[at];
     const auto j = static_cast<std::size_t>((word * (i + 1ULL)) >> 32);
     std::swap(order[i], order[j]);

@@ -14,14 +14,14 @@ namespace {
 
 using Bounds = std::map<std::string, std::vector<IndexBound>>;
 
-// Of the draw of a batch the data leaf, else kNoValue.
+// Returns the data leaf from which the node selects a batch, or kNoValue.
 ValueId drawn_from(const Graph& graph, const Node& node) {
   if (node.op->kind != OpKind::kGather) return kNoValue;
   const ValueId from = through_views(graph, node.inputs[0]).value;
   return graph[from].op == &ops::data ? from : kNoValue;
 }
 
-// Of several for the same elements the tightest is enough.
+// Adds a bound. Of several bounds for the same elements, only the tightest is kept.
 void add(const Node& leaf, const IndexBound& bound, Bounds& bounds) {
   std::vector<IndexBound>& known = bounds[leaf.attrs.text("name")];
   for (IndexBound& each : known) {
@@ -32,7 +32,7 @@ void add(const Node& leaf, const IndexBound& bound, Bounds& bounds) {
   known.push_back(bound);
 }
 
-// The number that a value is everywhere, if it is one.
+// Returns the number that all elements of a value equal, if there is one.
 std::optional<double> number_of(const Graph& graph, ValueId id) {
   const Source source = through_views(graph, id);
   const Node& node = graph[source.value];
@@ -40,7 +40,7 @@ std::optional<double> number_of(const Graph& graph, ValueId id) {
   return node.attrs.number("value");
 }
 
-// Of where(x != number, x, 0) the number.
+// Returns the number in where(x != number, x, 0).
 std::optional<double> replaced_number(const Graph& graph, const Node& node) {
   if (node.op != &ops::where || graph[node.inputs[0]].op != &ops::ne) return std::nullopt;
   const Node& test = graph[node.inputs[0]];
@@ -49,7 +49,8 @@ std::optional<double> replaced_number(const Graph& graph, const Node& node) {
   return number_of(graph, test.inputs[1]);
 }
 
-// A slice uses some of what it is taken from; views of the slice are taken to use all of it.
+// Adds a bound for the elements that a slice reads. Views of the slice are assumed to use all of
+// it.
 void add_slice(const Graph& graph, ValueId slice, IndexBound bound, Bounds& bounds) {
   const Source source = through_views(graph, slice);
   const ValueId drawn = drawn_from(graph, graph[source.value]);

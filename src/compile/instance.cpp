@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kInfBits = 0x7f800000U;
 constexpr std::uint32_t kNanBits = 0x7fc00000U;
 constexpr int kTableLevel = 2;  // of TENSORGRAD_DEBUG
-constexpr int kTimedRun = 3;    // by then caches are warm
+constexpr int kTimedRun = 3;    // caches are warm by then
 
 bool may_share(BufferKind kind, Share share) {
   if (kind == BufferKind::kParams || kind == BufferKind::kState) return true;
@@ -42,7 +42,7 @@ Instance::Instance(std::shared_ptr<Device> device, Program program, SharedMemory
   prepare_time_ = std::chrono::steady_clock::now() - start;
 }
 
-Instance::~Instance() {  // before the buffers that they use
+Instance::~Instance() {  // must precede the buffers that they use
   shadow_.reset();
   executable_.reset();
 }
@@ -117,7 +117,7 @@ Ticket Instance::run(std::span<const HyperValues> rows) {
 
 std::size_t Instance::run_some(const HyperValues& row, std::size_t first,
                                std::chrono::duration<double> budget) {
-  if (shadow_ || runs_until_timed_ > 0) {  // which look at whole runs
+  if (shadow_ || runs_until_timed_ > 0) {  // these need whole runs
     wait(run({&row, 1}));
     return 0;
   }
@@ -163,7 +163,7 @@ void Instance::shadow(const Compiled& compiled, const PlanOptions& options) {
   shadow_ = std::make_unique<Shadow>(*device_, program_, buffers_, compiled.fused, options);
 }
 
-// One by one, until the run has been timed.
+// Runs the rows one by one, until a run has been timed.
 Ticket Instance::run_inspected(const std::vector<HyperRow>& rows) {
   Ticket last = 0;
   for (const HyperRow& row : rows) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A program with its buffers on a device, and the choice of the device.
+// A program with its buffers on a device, and device selection.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,20 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Opens the device that the options ask for; `why` says what was chosen and why. Throws DeviceError
-// where it is not to be had, UserError for an unknown kind.
+// Opens the device described by the options. Sets `why` to the choice and its reason. Throws
+// DeviceError if the device is not available, and UserError if the kind is unknown.
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why);
 
-// Opens the lost device again, for all who had it: the first one to ask opens it. Throws
-// DeviceLostError if that is impossible, or if no equal device is found within `wait_seconds`.
+// Reopens a lost device for all its users; the first caller opens it. Throws DeviceLostError if
+// that is impossible, or if no equal device is found within `wait_seconds`.
 std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double wait_seconds);
 
 // The values of the run-time scalars, by name, as 32-bit patterns.
 using HyperValues = std::map<std::string, std::uint32_t>;
-// The row of a program; missing names are 0.
+// Returns the row of scalars of a program. Missing names are 0.
 HyperRow row_of(const Program& program, const HyperValues& values);
 
-// Names of the buffers that the host fills and reads.
+// Names of the buffers that the host writes and reads.
 inline std::string input_buffer(const std::string& name) {
   return buffer_name(BufferKind::kInput, name);
 }
@@ -44,7 +44,7 @@ inline std::string output_buffer(const std::string& name) {
 
 class Shadow;
 
-// A buffer on a device, zero-filled at first or the application's, for all who hold it.
+// A device buffer with shared ownership: zero-initialized, or provided by the application.
 class Memory {
  public:
   Memory(std::shared_ptr<Device> device, std::int64_t bytes, const std::string& label)
@@ -62,19 +62,19 @@ class Memory {
   std::shared_ptr<Device> device_;
   BufferHandle handle_;
 };
-// One for each buffer of a program; those that are null are the program's own.
+// One entry per buffer of a program; null: the program allocates its own.
 using SharedMemory = std::vector<std::shared_ptr<Memory>>;
 
-// Which buffers of another's an instance uses, where names and sizes are the same.
+// Which buffers of another instance are shared, if names and sizes are equal.
 enum class Share {
   kModel,    // parameters and states
-  kProgram,  // all but slots and constants: it is the same program with other outputs
+  kProgram,  // all but slots and constants, for the same program with other outputs
 };
 
 class Instance {
  public:
-  // Allocates the program's buffers, but for those in `shared`, which are at least as large; fills
-  // constants, and makes the kernels.
+  // Allocates the program's buffers, except those in `shared`, which must be at least as large.
+  // Uploads constants and compiles the kernels.
   Instance(std::shared_ptr<Device> device, Program program, SharedMemory shared = {});
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -84,37 +84,37 @@ class Instance {
   [[nodiscard]] std::shared_ptr<Device> shared_device() const { return device_; }
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] bool has_buffer(const std::string& name) const;
-  [[nodiscard]] bool shares(const std::string& buffer) const;  // it is not its own
+  [[nodiscard]] bool shares(const std::string& buffer) const;  // true if it is not its own
   [[nodiscard]] std::int64_t buffer_bytes(const std::string& name) const;
 
-  // What `program` may use of this one's buffers, added to what `shared` holds already.
+  // Adds to `shared` the buffers of this instance that `program` may use. Keeps existing entries.
   void share_with(const Program& program, Share share, SharedMemory& shared) const;
 
   [[nodiscard]] const std::shared_ptr<Memory>& memory(const std::string& buffer) const;
-  // Uses this in the place of a buffer from now on; it is as large.
+  // Replaces a buffer by `memory`, which must have the same size.
   void bind(const std::string& buffer, std::shared_ptr<Memory> memory);
 
-  // By the buffer's name; offsets and sizes in bytes.
+  // Accesses a buffer by name; offset in bytes.
   void upload(const std::string& buffer, std::int64_t offset, std::span<const std::byte> data);
-  // Waits for the data.
+  // Blocks until the data has arrived.
   void download(const std::string& buffer, std::int64_t offset, std::span<std::byte> out);
-  // Runs once for each row; missing names are 0.
+  // Runs once per row. Missing names are 0.
   Ticket run(std::span<const HyperValues> rows);
   void wait(Ticket ticket) { device_->wait(ticket); }
-  // Launches of one run, see Device::run_some().
+  // Runs some launches of one run; see Device::run_some().
   std::size_t run_some(const HyperValues& row, std::size_t first,
                        std::chrono::duration<double> budget);
-  // The first launch that changes parameters or states.
+  // Returns the first launch that changes parameters or states.
   [[nodiscard]] std::size_t first_lasting_launch() const;
   std::vector<LaunchTiming> profile(const HyperValues& row);
-  // The medians of such runs, with the passes that inspect() was told of, and the time that making
-  // the kernels took.
+  // Returns the medians of such runs, with the compile passes known from inspect() and the time to
+  // compile the kernels.
   [[nodiscard]] Profile profile_of_runs(const std::vector<std::vector<LaunchTiming>>& runs) const;
 
-  // What TENSORGRAD_SHADOW, _DEBUG and _DUMP ask to be shown of the runs of this program, which was
-  // compiled with these options.
+  // Enables what TENSORGRAD_SHADOW, TENSORGRAD_DEBUG and TENSORGRAD_DUMP request for runs of this
+  // program, which was compiled with these options.
   void inspect(const Compiled& compiled, const PlanOptions& options);
-  // Checks every launch of all further runs against the reference; see compile/shadow.h.
+  // Checks every launch of all later runs against the reference; see compile/shadow.h.
   void shadow(const Compiled& compiled, const PlanOptions& options);
 
  private:
@@ -124,7 +124,7 @@ class Instance {
   std::shared_ptr<Device> device_;
   Program program_;
   SharedMemory memory_;
-  std::vector<BufferHandle> buffers_;  // those of memory_
+  std::vector<BufferHandle> buffers_;  // handles of memory_
   std::vector<bool> owned_;
   std::map<std::string, std::size_t> by_name_;
   std::unique_ptr<Executable> executable_;
@@ -133,7 +133,7 @@ class Instance {
   std::vector<PassProfile> passes_;
   std::chrono::duration<double, std::milli> prepare_time_{};
   int runs_until_timed_ = 0;    // 0: no run is timed
-  std::vector<HyperRow> rows_;  // of the last run: the next one allocates nothing
+  std::vector<HyperRow> rows_;  // of the last run; kept to avoid allocations
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

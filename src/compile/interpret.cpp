@@ -16,7 +16,7 @@ NonFinite first_non_finite(const Graph& graph,
   options.round_to_float = true;
   options.visit = [&](ValueId id, const RefTensor& value) {
     const Node& node = graph[id];
-    // A literal infinity (a mask) is meant; an infinity that an op makes is not.
+    // A literal infinity (a mask) is intended, an infinity computed by an op is not.
     if (node.type.dtype != DType::kF32 || node.op->kind == OpKind::kView || node.attrs.has("value"))
       return true;
     for (std::size_t i = 0; i < value.data.size(); ++i) {
@@ -26,7 +26,8 @@ NonFinite first_non_finite(const Graph& graph,
           node.attrs.has("name") ? " '" + node.attrs.text("name") + "'" : std::string();
       found = {node.op->name + name + origin, to_string(node.type), static_cast<std::int64_t>(i),
                value.data[i],
-               node.op == &ops::input ? SourceLocation() : node.location};  // else of the call
+               node.op == &ops::input ? SourceLocation()
+                                      : node.location};  // unknown for inputs: the call's is used
       return false;
     }
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference interpreter, for the questions that a trainer asks of it.
+// Reference interpreter checks used by trainers.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// The first node that gives NaN or infinity from finite inputs; `op` is empty where none does.
+// The first node whose result is NaN or infinite although its inputs are finite. `op` is empty if
+// there is none.
 struct NonFinite {
   std::string op, type;
   std::int64_t element = 0;

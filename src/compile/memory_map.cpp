@@ -14,7 +14,7 @@ class Readers {
   Readers(const Graph& graph, const MemoryMap& map, int group)
       : graph_(graph), map_(map), group_(group) {}
 
-  // What must be in memory for this value: itself, or what it is computed from.
+  // Adds the stored values that this value is computed from, or the value itself if it is stored.
   void need(ValueId value) {
     std::vector<ValueId> open{value};
     while (!open.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the launches of a step cost, as numbers, as a table, and as trace events.
+// The cost of the launches of a step, as numbers, as a table and as trace events.
 #include "compile/profile.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-// 1e9 units per second.
+// Returns the rate in units of 1e9 per second.
 std::string rate_text(std::int64_t count, double microseconds) {
   if (count == 0 || microseconds <= 0) return "-";
   return format_text("%.2f", static_cast<double>(count) / microseconds / 1000);
@@ -31,7 +31,7 @@ std::string percent_text(double share) {
   return format_text("%.*f%%", share < 0.0995 ? 1 : 0, 100 * share);
 }
 
-// "mlp.cpp:41" without folders, and how many more lines there are.
+// Returns the first location without folders ("mlp.cpp:41"), and the number of further ones.
 std::string first_line(const std::vector<SourceLocation>& locations) {
   if (locations.empty()) return "";
   std::string text = to_string(locations.front());
@@ -68,7 +68,7 @@ double seconds_of_flops(const DeviceRates& rates, const LaunchProfile& launch) {
   return static_cast<double>(launch.flops) / rates.flops_per_second;
 }
 
-// `other` ran in the same kernel.
+// Merges `other`, which ran in the same kernel, into `launch`.
 void take_in(LaunchProfile& launch, LaunchProfile other) {
   launch.name += " | " + other.name;
   const std::string kinds = " | " + launch.kind + " | ";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a program and the times of its launches to what people read of them:
-// tensorgrad/train/profile.h.
+// Turns a program and the times of its launches into tensorgrad/train/profile.h.
 #pragma once
 
 #include <functional>
@@ -13,21 +12,21 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// `runs` are the timings of several runs of the program, one for each launch.
+// `runs` has, for each run of the program, the timing of each launch.
 Profile profile_of(const DeviceInfo& device, const Program& program,
                    const std::vector<PassProfile>& passes,
                    const std::vector<std::vector<LaunchTiming>>& runs);
 
-// The table's head, a line for each launch whose name `wanted` takes (all if it is none), the sum.
-// With `ops`, a second line for each says what is fused, and where it comes from.
+// Returns a table with a header, a line per launch whose name `wanted` accepts (default: all), and
+// the total. With `ops`, a second line per launch lists its ops and location.
 std::string launch_table(const Profile& profile, bool ops,
                          const std::function<bool(const std::string& name)>& wanted = {});
 
-// Measures a copy and products of matrices, larger ones until they take long enough. Nothing of the
-// null device. Throws DeviceError where there is no room.
+// Measures a copy and matrix products, of increasing sizes until they take long enough. Returns
+// zeros for the null device. Throws DeviceError if there is not enough memory.
 DeviceRates measure_rates(const std::shared_ptr<Device>& device);
 
-// "12.3" operations per byte moved; empty where the plan counts none.
+// Returns operations per byte moved ("12.3"), or an empty string if either is 0.
 std::string intensity_text(std::int64_t flops, std::int64_t bytes);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

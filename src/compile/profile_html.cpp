@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A profile as one page: the launches in time, the roofline, tables that sort, the passes in time.
+// A profile as one page: timeline of launches, roofline, sortable tables, timeline of passes.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@ i { display: inline-block; height: .7em; background: #1971c2 } i.roof { backgrou
 </style></head><body>
 )";
 
-// A click on a head sorts by that column, the largest first; names from a to z.
+// Clicking a header sorts by that column: numbers in descending order, names alphabetically.
 constexpr const char* kSort = R"(<script>
 for (const head of document.querySelectorAll("th")) head.addEventListener("click", () => {
   const at = head.cellIndex, body = head.closest("table").tBodies[0];
@@ -53,7 +53,7 @@ std::string tip(const Profile& profile, std::size_t i) {
   return "<title>" + text + "</title>";
 }
 
-// 1, 2 or 5 times a power of ten: the least that is not below.
+// Returns the smallest number >= `least` that is 1, 2 or 5 times a power of ten.
 double round_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -62,7 +62,7 @@ double round_step(double least) {
   return 10 * power;
 }
 
-// Something that took its time; `tip` is its <title>.
+// A bar of a timeline; `tip` is its <title>.
 struct TimeBar {
   std::string kind, name, tip;
   double begin = 0, length = 0;
@@ -85,8 +85,8 @@ std::string time_axis(double all, const char* unit, double width, double bottom)
   return text;
 }
 
-// The bars in their order on an axis from 0 to `all`, as wide as their times. One too thin to be
-// seen is a line, longer than the bars are high: its end shows below what is drawn over it.
+// Draws the bars in order on an axis from 0 to `all`, with widths proportional to their times. A
+// bar that is too thin becomes a line taller than the bars, whose end is visible below them.
 std::string time_bars(const std::vector<TimeBar>& bars, double all, const char* unit) {
   constexpr double kWidth = 1000, kAbove = 18, kHeight = 46, kBelow = 8, kCharacter = 6.2;
   constexpr double kThin = 1;
@@ -126,7 +126,7 @@ std::string launch_timeline(const Profile& profile) {
   return head + time_bars(bars, all, "us");
 }
 
-// From where the compile began to the end of the last pass.
+// Returns the timeline from the start of the compilation to the end of the last pass.
 std::string pass_timeline(const std::vector<PassProfile>& passes) {
   std::vector<TimeBar> bars;
   double end = 0;
@@ -140,7 +140,7 @@ std::string pass_timeline(const std::vector<PassProfile>& passes) {
   return end > 0 ? time_bars(bars, end, "ms") : "";
 }
 
-// Operations per byte against operations per second, both as powers of ten.
+// Operations per byte against operations per second, both on logarithmic axes.
 class Roofline {
  public:
   explicit Roofline(const Profile& profile) : profile_(profile) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The roofline of a device: what our own copy and our own matrix product reach on it.
+// Measures the roofline of a device with the library's own copy and matrix product.
 #include <algorithm>
 #include <cstdio>
 
@@ -11,9 +11,9 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr int kTimes = 5;  // the best of so many counts, after one that warms up
+constexpr int kTimes = 5;  // the best of this many runs counts, after one warm-up
 
-// f32 between -1 and 1: a GPU takes less power, and so runs faster, on zeros.
+// Returns f32 values in [-1, 1). On zeros, a GPU takes less power and so runs faster.
 std::vector<float> noise(std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count));
   std::uint32_t bits = 1;
@@ -24,8 +24,8 @@ std::vector<float> noise(std::int64_t count) {
   return values;
 }
 
-// Least microseconds of all launches of the graph, in the text form, whose inputs are x and maybe
-// w.
+// Returns the minimum time in microseconds of all launches of a graph in text form with the inputs
+// x and, optionally, w.
 double least_microseconds(const std::shared_ptr<Device>& device, const std::string& text) {
   CompileRequest request;
   request.name = "roofline";
@@ -71,7 +71,7 @@ DeviceRates measure_rates(const std::shared_ptr<Device>& device) {
   DeviceRates rates;
   if (!device->info().computes) return rates;
   constexpr double kCopyLongEnough = 500, kProductLongEnough = 20'000;  // microseconds
-  // Larger than caches; a binding and a buffer may set a limit.
+  // Larger than caches. Limits of bindings and buffers apply.
   constexpr std::int64_t kFirstBytes = 64LL << 20, kMostBytes = 256LL << 20, kMostSize = 4096;
   const DeviceLimits& limits = device->info().limits;
   const std::int64_t most =

@@ -46,7 +46,7 @@ Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHan
       map_(memory_map(fused, options, program)) {
   alone_.resize(program.launches.size());
   std::vector<BufferDecl> decls = program.buffers;
-  for (BufferDecl& decl : decls) decl.data.clear();  // the buffers hold it already
+  for (BufferDecl& decl : decls) decl.data.clear();  // the buffers already hold it
   for (std::size_t i = 0; i < alone_.size(); ++i) {
     Program& one = alone_[i].program;
     one.buffers = decls;
@@ -85,7 +85,8 @@ std::vector<std::uint32_t> Shadow::words_at(const Place& place, const Type& type
   return from_stored(bytes, count, stored);
 }
 
-// What a launch reads must be as it was when it was made (or, a leaf, first read).
+// Reads an operand of a launch. Checks that it has not changed since it was computed or, for a
+// leaf, since it was first read.
 void Shadow::read(std::size_t launch, ValueId id) {
   const Type& type = graph_[id].type;
   std::vector<std::uint32_t> words = words_at(map_.places.at(id), type);
@@ -128,7 +129,7 @@ const Bounded& Shadow::evaluate(ValueId id, const HyperRow& row) {
   return values_[id] = std::move(result);
 }
 
-// A scalar output that is kept in a ring lies where the row says.
+// Returns where a value is stored. For a scalar output with a ring, that depends on the row.
 Place Shadow::stored_at(ValueId id, const HyperRow& row) const {
   Place place = map_.places.at(id);
   for (const GraphOutput& output : graph_.outputs) {

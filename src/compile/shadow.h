@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// TENSORGRAD_SHADOW=1: runs a program launch by launch, each on the reference too, from what the
-// device's memory holds before it.
+// TENSORGRAD_SHADOW=1: runs a program launch by launch and evaluates each on the reference too,
+// from the contents of device memory before it.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Shadow {
  public:
-  // `program` was planned from `fused` with these options; its buffers[i] is buffers[i]. Device and
-  // program outlive the shadow.
+  // `program` was planned from `fused` with these options; `buffers` are those of the program.
+  // Device and program must outlive the Shadow.
   Shadow(Device& device, const Program& program, std::span<const BufferHandle> buffers,
          const Graph& fused, const PlanOptions& options);
 
-  // One run. Throws InternalError, with the user's line, at the first launch that stores a value
-  // which the reference does not give, or that reads a value which another launch has overwritten.
+  // Runs once. Throws InternalError with the location at the first launch that stores a value
+  // different from the reference, or that reads a value which another launch has overwritten.
   void run(const HyperRow& row);
-  // Buffer number `changed` is another from now on.
+  // Replaces the buffer of number `changed`.
   void rebind(std::span<const BufferHandle> buffers, int changed);
 
  private:
@@ -46,7 +46,7 @@ class Shadow {
   PlanOptions options_;
   MemoryMap map_;
   std::vector<Alone> alone_;
-  std::map<ValueId, std::vector<std::uint32_t>> seen_;  // of this run: as made, or first read
+  std::map<ValueId, std::vector<std::uint32_t>> seen_;  // of this run: as computed or first read
   std::map<ValueId, Bounded> values_;                   // of this launch
 };
 
