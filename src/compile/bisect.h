@@ -21,8 +21,7 @@ struct BisectOptions {
 struct BisectReport {
   std::vector<std::string> checked;  // one line per pass checked, in order
   // The first disagreement; empty if there is none.
-  std::string pass;  // e.g. "simplify"; "as given" if the graph is computed differently before any
-                     // pass
+  std::string pass;  // e.g. "simplify", or "as given" for the graph before all passes
   std::string what;  // the value, the element, and both results
   SourceLocation location;
 };

@@ -39,7 +39,7 @@ struct Difference {
 // Returns the first element of `got` outside the bound. NaN equals NaN.
 std::optional<Difference> first_difference(const Bounded& want, const std::vector<double>& got);
 
-//   "element 5 [0,5] is 1.25, expected 3.5 (rounding explains 1e-05)"
+// Returns "element 5 [0,5] is 1.25, expected 3.5 (rounding explains 1e-05)".
 std::string to_string(const Difference& difference, const Shape& shape);
 
 struct BoundedOptions {

@@ -20,8 +20,7 @@ struct PooledBuffer {
 
 struct BufferPool {
   std::vector<PooledBuffer> buffers;
-  std::vector<std::vector<std::size_t>> places;  // per program: the pool index of each of its
-                                                 // buffers
+  std::vector<std::vector<std::size_t>> places;  // [program][buffer]: index in `buffers`
   [[nodiscard]] std::int64_t bytes() const;
 };
 

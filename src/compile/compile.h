@@ -31,8 +31,7 @@ struct CompileRequest {
   FuseOptions fusing;             // set by compile_for(), except for what compile_graph() sets
   bool split_rows = true;         // split long rows: the device does not divide them itself
   bool stores_attention = false;  // decompose attention and store its weights
-  bool split_all = false;  // also split products, scatters and reductions whatever it costs; for
-                           // tests
+  bool split_all = false;         // splits everything that can be split; for tests
   RematerializeOptions rematerializing;
   PlanOptions plan;
   std::vector<std::string> skip;  // passes to skip, in addition to TENSORGRAD_SKIP

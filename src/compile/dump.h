@@ -67,7 +67,7 @@ std::string memory_svg(const Graph& fused, const MemoryMap& map, const Program& 
 
 // Escapes `text` for element content and attributes.
 std::string xml_text(std::string_view text);
-//   "512 B", "12.0 KiB", "3.5 MiB"
+// Returns "512 B", "12.0 KiB" or "3.5 MiB".
 std::string bytes_text(std::int64_t bytes);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernels of ops that users define. Nodes and launches name them by a number.
+// Kernels of user-defined ops. Nodes and launches refer to them by number.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// One op on inputs of certain types.
+// A user-defined op for inputs of certain types.
 struct CustomKernel {
   std::string name;
   std::vector<Type> inputs;
   Type result;
-  // Writes elements [first, last) of the result; empty: there is none.
+  // Writes elements [first, last) of the result. Empty if there is no CPU implementation.
   std::function<void(std::span<const void* const> inputs, void* result, std::int64_t first,
                      std::int64_t last)>
       cpu;
-  std::string wgsl;  // functions, `element` among them; empty: there is none
+  std::string wgsl;  // functions, including `element`; empty if there is none
 };
 
-// The number of a kernel, from now on until the process ends.
+// Registers a kernel and returns its number, which is valid until the process ends.
 std::int64_t add_custom(std::shared_ptr<const CustomKernel> kernel);
-// Null where no kernel has that number.
+// Returns the kernel with this number, or null.
 std::shared_ptr<const CustomKernel> find_custom(std::int64_t number);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs: checked appending, rewriting, verifying, hashing.
+// Graphs: checked appending, rewriting, verification and hashing.
 #include "ir/graph.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 thread_local std::int64_t max_elements = kMaxTensorElements;
 
-// The type that the op's own rule gives, with a name and the site on what it throws.
+// Returns the result type by the op's own rule. Adds the name and the location to errors.
 Type infer_type(const OpDef& op, const std::vector<Type>& inputs, const Attrs& attrs,
                 const SourceLocation& location, std::string_view name) {
   const auto named = [&](const UserError& error) {

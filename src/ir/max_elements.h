@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many elements a tensor may have.
+// The maximum number of elements of a tensor.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Elements that a device can index.
+// Maximum number of elements that a device can index.
 inline constexpr std::int64_t kMaxTensorElements = 0x7fffffff;
 
-// While it lives, this thread's graphs may have larger tensors. For graphs that no device runs
+// RAII guard that allows larger tensors in this thread's graphs. For graphs that no device runs
 // (trace()), in which an optimizer sees all parameters as one tensor.
 class MaxElements {
  public:
@@ -19,7 +19,7 @@ class MaxElements {
   MaxElements(const MaxElements&) = delete;
   MaxElements& operator=(const MaxElements&) = delete;
   ~MaxElements();
-  // What holds now.
+  // Returns the current limit.
   [[nodiscard]] static std::int64_t now();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looking through views, and reductions as rows and columns.
+// Looks through views, and views reductions as matrices.
 #include "ir/sources.h"
 
 #include <algorithm>

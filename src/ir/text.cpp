@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
-// IR text. A line is one node: `%3 = add(%1, %2) {axis=1} : f32[4,8] @ "mlp.cpp":41 "gelu"`; then
-// `output loss = %9` (the name in quotes where it is no word) and `update %0 = %8`. Attributes are
-// integers, lists [1,2], hexadecimal floats and quoted text; what stands behind // is a comment.
+// IR text. A graph has one line per node, followed by its outputs and updates:
+//
+//   %3 = add(%1, %2) {axis=1} : f32[4,8] @ "mlp.cpp":41 "gelu"
+//   output loss = %9
+//   update %0 = %8
+//
+// Attributes are integers, lists [1,2], hexadecimal floats (f:) and quoted text. An output name
+// that is not a word is quoted, too. A comment starts with `//`.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -63,7 +68,7 @@ std::string print(const Node& node) {
 
 namespace {
 
-// File names of parsed locations live as long as the process.
+// Returns a copy of the name that lives until the process ends.
 const char* intern(const std::string& text) {
   static std::mutex mutex;
   static std::set<std::string> names;
@@ -99,7 +104,7 @@ class Parser {
     throw IoError(name_ + ":" + std::to_string(line) + ": " + text);
   }
 
-  // Blanks, line ends and comments.
+  // Skips whitespace and comments.
   void skip() {
     for (; at_ < text_.size(); ++at_) {
       if (text_[at_] == '\n') {
@@ -247,12 +252,12 @@ class Parser {
       throw;
     } catch (const UserError& error) {
       refuse(error.message(), line);
-    } catch (const Error& error) {  // a missing attribute: the library's own nodes have them all
+    } catch (const Error& error) {  // a missing attribute; nodes of the library have all of them
       refuse(std::string(node.op->name) + ": " + error.message(), line);
     }
   }
 
-  // What is read and written by name must be one thing.
+  // Rejects duplicate names, since leaves are read and written by name.
   void check_name(ValueId id, int line) const {
     const Node& node = graph_[id];
     if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) return;  // constants have none

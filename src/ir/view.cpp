@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Views: simplification, composition and re-cutting.
+// Views: simplification, composition and recutting.
 #include "ir/view.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// One axis of a view, mask included.
+// One axis of a view, including its mask.
 struct Axis {
   std::int64_t size = 1, stride = 0, lo = 0, hi = 1;
   [[nodiscard]] bool full() const { return lo <= 0 && hi >= size; }
@@ -50,16 +50,15 @@ View view_of(const std::vector<Axis>& axes, std::int64_t offset) {
   return view;
 }
 
-// Row-major strides of a shape.
+// Returns the row-major strides of a shape.
 std::vector<std::int64_t> row_major(const Shape& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
   return strides;
 }
 
-// Splits the axes of `outer` so that none steps over an axis boundary of
-// `inner_shape` where that can be done: an axis (n, s) whose values run
-// past the inner axis below them becomes (n/q, s*q), (q, s).
+// Splits the axes of `outer` so that none crosses an axis boundary of `inner_shape`, if possible.
+// An axis (n, s) that extends past the inner axis below it becomes (n/q, s*q), (q, s).
 std::vector<Axis> split_at_boundaries(const std::vector<Axis>& outer, const Shape& inner_shape) {
   const std::vector<std::int64_t> pitch = row_major(inner_shape);
   std::vector<Axis> result;
@@ -81,7 +80,7 @@ std::vector<Axis> split_at_boundaries(const std::vector<Axis>& outer, const Shap
   return result;
 }
 
-// The digits of a linear step over row-major `pitch`: step = sum(digits[d] * pitch[d]).
+// Returns the digits of a linear step over row-major `pitch`: step = sum(digits[d] * pitch[d]).
 std::vector<std::int64_t> digits_of(std::int64_t step, const Shape& shape,
                                     const std::vector<std::int64_t>& pitch) {
   std::vector<std::int64_t> digits(shape.size(), 0);
@@ -94,12 +93,12 @@ std::vector<std::int64_t> digits_of(std::int64_t step, const Shape& shape,
   return digits;
 }
 
-// outer (one view) then inner, as one view; empty where that cannot be said with one.
+// Returns `outer` followed by `inner` as a single view, or nullopt if that is impossible.
 std::optional<View> merge(const View& outer, const View& inner) {
   const std::size_t rank = inner.shape.size();
   const std::vector<std::int64_t> pitch = row_major(inner.shape);
   std::vector<Axis> axes = split_at_boundaries(axes_of(outer.simplified()), inner.shape);
-  // The start of the valid region stands in for the offset: a padded outer starts outside.
+  // Starts at the first valid element: the offset of a padded `outer` may be out of bounds.
   std::int64_t start = outer.offset;
   for (const Axis& axis : axes) {
     if (axis.hi <= axis.lo) return std::nullopt;  // valid nowhere
@@ -122,7 +121,7 @@ std::optional<View> merge(const View& outer, const View& inner) {
     }
   }
   for (std::size_t d = 0; d < rank; ++d) {
-    if (low[d] < 0 || high[d] >= inner.shape[d]) return std::nullopt;  // a carry would happen
+    if (low[d] < 0 || high[d] >= inner.shape[d]) return std::nullopt;  // it would carry
   }
   std::vector<Axis> merged = axes;
   std::int64_t offset = inner.offset;
@@ -140,7 +139,7 @@ std::optional<View> merge(const View& outer, const View& inner) {
       const std::int64_t step = steps[a][d];
       if (step == 0 || axes[a].size == 1) continue;
       if (step != 1 && step != -1) return std::nullopt;
-      // digit = origin + step * (i - first), which must lie in [lo, hi)
+      // digit = origin + step * (i - first), which must be in [lo, hi)
       const std::int64_t first = std::max<std::int64_t>(axes[a].lo, 0);
       const std::int64_t from =
           step > 0 ? inner.lo[d] - origin[d] + first : origin[d] - (inner.hi[d] - 1) + first;
@@ -188,7 +187,7 @@ IndexMap compose(const IndexMap& outer, const View& inner) {
   IndexMap result = outer;
   View& last = result.views.back();
   if (inner.is_identity()) return result;
-  // (A slice off the front is an identity too, over fewer elements.)
+  // A slice of the leading elements is also an identity, but has fewer elements.
   const bool same_size = numel(last.shape) == numel(inner.shape);
   if (last.is_identity() && same_size && result.views.size() == 1) {
     last = inner.simplified();
@@ -246,7 +245,7 @@ bool recut(const View& view, const Shape& cut, View& out) {
 }
 
 bool common_cut(const std::vector<const View*>& views, Shape& out) {
-  std::vector<std::int64_t> cuts;  // sizes of the suffixes at which some view has a boundary
+  std::vector<std::int64_t> cuts;  // sizes of the suffixes at which a view has a boundary
   std::int64_t total = 1;
   for (const View* view : views) {
     const View flat = view->simplified();
@@ -291,14 +290,14 @@ std::int64_t offset_at(const IndexMap& map, std::int64_t linear) {
 
 namespace {
 
-// The offsets that linear indices low to high give.
+// Returns the offsets of the linear indices from low to high.
 OffsetSpan span_of(const View& view, OffsetSpan linear) {
   OffsetSpan span{view.offset, view.offset};
   std::int64_t pitch = numel(view.shape);
   for (std::size_t d = 0; d < view.shape.size(); ++d) {
     pitch /= view.shape[d];
     std::int64_t from = linear.low / pitch, to = linear.high / pitch;
-    // Below the first axis that moves, all indices come up.
+    // Below the first axis whose index varies, all indices occur.
     linear =
         from == to ? OffsetSpan{linear.low % pitch, linear.high % pitch} : OffsetSpan{0, pitch - 1};
     if (view.masked()) {
@@ -317,7 +316,7 @@ OffsetSpan span_of(const View& view, OffsetSpan linear) {
 OffsetSpan offset_span(const IndexMap& map, std::int64_t first, std::int64_t count) {
   OffsetSpan span{first, first + count - 1};
   for (const View& view : map.views) {
-    // What lies outside is masked by the view before; its ends may be over-estimated.
+    // Indices outside are masked by the previous view, whose span may be overestimated.
     span = {std::max<std::int64_t>(span.low, 0), std::min(span.high, numel(view.shape) - 1)};
     if (span.low > span.high) return {};
     span = span_of(view, span);

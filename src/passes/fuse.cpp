@@ -60,8 +60,7 @@ class Fuser {
   }
 
   Graph run() {
-    mark_attended();  // also without fusion: a mask and random numbers together would exceed the
-                      // bindings
+    mark_attended();  // even without fusion: mask and random numbers need bindings
     if (options_.enabled) mark_generated();
     if (options_.enabled) mark_masks();
     if (options_.enabled) mark_widened();
@@ -552,8 +551,7 @@ class Fuser {
       if (shape.size() != 2 || shape[0] != rows.rows || shape[1] != rows.cols) return false;
       if (graph_[node.inputs[0]].type.shape[1] > kMostEpilogueDepth) return false;
     }
-    std::set<ValueId> made(to.members.begin(), to.members.end());  // values that depend on the
-                                                                   // product
+    std::set<ValueId> made(to.members.begin(), to.members.end());  // depend on the product
     for (const ValueId member : rows.members) {
       const Node& node = graph_[member];
       if (node.op->kind == OpKind::kConcat || node.op->kind == OpKind::kGather) return false;

@@ -65,8 +65,7 @@ class OneWindow {
 }  // namespace
 
 Graph place_in_memory(const Graph& graph) {
-  std::set<ValueId> placed;  // values of the new graph that are stored as an output, update or pack
-                             // input
+  std::set<ValueId> placed;  // values that are already stored as an output, update or pack input
   const auto in_memory = [&](Graph& out, ValueId id, bool own_place) {
     const Source source = through_views(out, id);
     const Node& node = out[source.value];

@@ -98,9 +98,7 @@ class Sinker {
       case GroupKind::kRow:
       case GroupKind::kColumn: break;
       case GroupKind::kContraction:
-        if (kind == OpKind::kReduce && g != parts_.group_of(id))
-          return false;  // the sum of an
-                         // operand
+        if (kind == OpKind::kReduce && g != parts_.group_of(id)) return false;  // of an operand
         break;
       default: return false;
     }

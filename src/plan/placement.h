@@ -20,11 +20,10 @@ struct Place {
 
 struct Placement {
   std::vector<BufferDecl> buffers;
-  std::map<ValueId, Place> places;            // leaves with storage, and all stored values
-  std::vector<std::vector<ValueId>> members;  // of each group, in order
-  std::vector<int> order;                     // groups in execution order
-  std::set<int> beside, chained;  // groups that are concurrent with, or continue the sequence of,
-                                  // the previous one
+  std::map<ValueId, Place> places;                // leaves with storage, and all stored values
+  std::vector<std::vector<ValueId>> members;      // of each group, in order
+  std::vector<int> order;                         // groups in execution order
+  std::set<int> beside, chained;                  // joined to the previous group, and how
   std::map<int, std::int64_t> blocks;             // of groups in fused sequences
   std::vector<std::pair<ValueId, Place>> copies;  // values to copy into leaves, after all launches
   std::vector<Port> inputs, outputs;

@@ -320,7 +320,7 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
   return node.type.dtype == DType::kI32 ? linear : op(ops::cast, {linear}, node.type.dtype);
 }
 
-//   out[p, i, q] = x[p, index[p, i, q], q]
+// out[p, i, q] = x[p, index[p, i, q], q]
 int ProgramBuilder::make_gather(const Pending& pending) {
   const auto& [id, map, level] = pending.wanted;
   const Node& node = ctx_.graph[id];
