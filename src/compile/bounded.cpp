@@ -180,8 +180,8 @@ void running_index_error(const Node& node, const Bounded& x, Bounded& out) {
   }
 }
 
-// The error of h = a h' + b follows a recurrence of the same kind: e = |a| e' + (errors from a and
-// b)
+// The error of h = a h' + b follows a recurrence of the same kind:
+//   e = |a| e' + (errors from a and b)
 void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   if (node.op == &ops::arg_cummax || node.op == &ops::arg_cummin) {
     if (!exact(inputs)) running_index_error(node, *inputs[0], out);
@@ -225,7 +225,7 @@ void order_error(const Node& node, const Bounded& x, Bounded& out) {
   }
 }
 
-// |a| (tolerance |b| + error of b) + error of a |b|
+// Sets the error to |a| (tolerance |b| + error of b) + (error of a) |b|.
 void contraction_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   const RefTensor a = as_tensor(*inputs[0], magnitude);
   const RefTensor from_b = as_tensor(
@@ -238,7 +238,8 @@ void contraction_error(const Node& node, const Inputs& inputs, double tolerance,
   for (std::size_t i = 0; i < out.error.size(); ++i) out.error[i] += more.data[i];
 }
 
-// Ops that move or add up elements. If any index is uncertain, so are all results.
+// Propagates errors through ops that move or add up elements. If any index is uncertain, so are all
+// results.
 void moving_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   const bool indexed = node.op->kind == OpKind::kGather || node.op->kind == OpKind::kScatter;
   if (indexed && std::any_of(inputs[1]->error.begin(), inputs[1]->error.end(),

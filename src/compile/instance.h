@@ -104,7 +104,8 @@ class Instance {
   // Runs some launches of one run; see Device::run_some().
   std::size_t run_some(const HyperValues& row, std::size_t first,
                        std::chrono::duration<double> budget);
-  // Returns the first launch that changes parameters or states.
+  // Returns the index of the first launch that changes parameters or states, or the number of
+  // launches if none does.
   [[nodiscard]] std::size_t first_lasting_launch() const;
   std::vector<LaunchTiming> profile(const HyperValues& row);
   // Returns the medians of such runs, with the compile passes known from inspect() and the time to

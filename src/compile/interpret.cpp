@@ -26,7 +26,7 @@ NonFinite first_non_finite(const Graph& graph,
           node.attrs.has("name") ? " '" + node.attrs.text("name") + "'" : std::string();
       found = {node.op->name + name + origin, to_string(node.type), static_cast<std::int64_t>(i),
                value.data[i],
-               node.op == &ops::input ? SourceLocation() : node.location};  // of inputs: the call
+               node.op == &ops::input ? SourceLocation() : node.location};  // inputs: the call's
       return false;
     }
     return true;

@@ -8,10 +8,10 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Replaces every decomposable op (conv2d, max_pool ...) by the nodes of `OpDef::expand`. The new
-// nodes keep its location and origin; if it has no origin, its name becomes the origin. Drops
-// unused nodes first. Must run after differentiation, which has rules for the decomposable ops, and
-// before all other passes, which do not support them.
+// Replaces every decomposable op (conv2d, max_pool ...) by its decomposition (OpDef::expand). The
+// new nodes keep its location and origin; if it has no origin, its name becomes the origin. Drops
+// unused nodes first. Must run after differentiation, which has rules for these ops, and before all
+// other passes, which do not support them.
 Graph expand(const Graph& graph);
 // Decomposes all ops that have a decomposition, including those with kernels of their own
 // (attention). Used to bound rounding errors.

@@ -86,8 +86,8 @@ class Partition {
   // True if one of the sources outside g depends on g.
   [[nodiscard]] bool leads_back(const std::vector<Source>& sources, int g) const;
 
-  // True if a member of group `in`, at the given level, can read the source without storing it in
-  // memory. The source must be a member of the same group.
+  // True if a member of group `in`, at the given level, can read `source`, another member, without
+  // storing it in memory.
   [[nodiscard]] bool readable(const Source& source, const Group& in, bool row_level_reader) const;
 
   // Returns the number of storage buffers that g would bind if `id` joined it (kNoValue: as it is).

@@ -13,11 +13,12 @@ struct RematerializeOptions {
   std::int64_t much_else = 8;
 };
 
-// Finds values that are a few additions and multiplications of operands that are in memory anyway
-// at that time: leaves, small values, one large value. Such a value is kept from its readers in the
-// forward pass to those in the backward pass. If much else is computed in between, the late readers
-// get a copy. It is computed just before them, behind a barrier so that the fuser does not merge it
-// with the original. (Griewank and Walther 2000; "rematerialization" in compilers.)
+// Handles values that are a few additions and multiplications of operands that are in memory anyway
+// at that time: leaves, small values, one large value. Normally such a value is kept from its
+// readers in the forward pass to those in the backward pass. If much else is computed in between,
+// the late readers get a copy instead. It is computed just before them, behind a barrier so that
+// the fuser does not merge it with the original. (Griewank and Walther 2000; "rematerialization" in
+// compilers.)
 //
 // Example: a layer norm keeps its normalized rows, which its own gradient reads. It does not keep
 // what its weight and bias turn them into for the following products.

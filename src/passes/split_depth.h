@@ -16,8 +16,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 // `always`: splits every product in two, whatever it costs.
 //
-// Must run before split_reduce, which does not split sums that are fused with unsplit products.
-// Sums over the rows of a product that is split here are not fused with it.
+// Must run before split_reduce, which does not split sums of operands that are fused with a
+// product. They are not fused with a split product.
 Graph split_depth(const Graph& graph, bool always = false);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

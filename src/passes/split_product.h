@@ -11,7 +11,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // Several launches can share the rows of a product, but each needs all of b and its part of a. If
 // one of these exceeds `most_bytes`, the binding limit, but fits for a range of k (the weight
 // gradient of a large batch), this pass replaces the product by a sum of products over ranges of k.
-// Each adds to the previous one.
+// Each adds to the previous sum.
 //
 // `always`: splits every product in two, whatever its size.
 //

@@ -18,7 +18,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// A free slot of more than this many times the bytes is kept for a larger value.
+// A free slot of more than this many times the required bytes is kept for a larger value.
 constexpr std::int64_t kMostWaste = 16;
 // Smaller work does not fill a large GPU, or takes less time than a launch.
 constexpr std::int64_t kSmallBytes = 4 << 20;

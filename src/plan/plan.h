@@ -37,7 +37,7 @@ constexpr DType dtype_in_memory(DType dtype, bool stores_f16) {
 // largest tensors with their locations), or if a buffer or binding exceeds the device's limits.
 Program plan(const Graph& graph, const PlanOptions& options);
 
-// Name of the run-time scalar with the position in their rings for this step's outputs.
+// Name of the run-time scalar that holds the position of this step's outputs in their rings.
 inline constexpr const char* kRingScalar = "_ring";
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
