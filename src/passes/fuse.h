@@ -46,8 +46,8 @@ struct FuseNote {
 
 // Assigns a group to every node that needs a launch. Groups are numbered such that each reads only
 // results of lower groups or its own. Views, leaves and generators have no group. Neither do
-// pointwise nodes that are cheap enough for each reader to recompute. Runs place_in_memory() first.
-// The nodes of `graph` must not have groups.
+// pointwise nodes that are cheap enough for each reader to recompute. Runs limit_concat() and
+// place_in_memory() first. The nodes of `graph` must not have groups.
 //
 // A group is one of:
 // - a map: pointwise nodes over the same elements
