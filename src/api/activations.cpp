@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Activations and dropout, composed of other ops. A branch that is not taken is given an argument
-// at which its gradient is finite: 0 times infinity would be NaN.
+// Activations and dropout, composed of other ops. where() evaluates both branches, so the argument
+// of the branch not taken is replaced by one with a finite gradient: 0 * infinity would be NaN.
 #include <cmath>
 #include <functional>
 #include <numbers>
@@ -17,9 +17,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace {
 
-// y(x), whose gradient is dy * slope(x, y). The slope is one value, and the forward pass can
-// compute it from what it has at hand; the chain rule, from dy on, reads several of these again. It
-// is kept as `narrowed` says, as y is.
+// Returns y(x) with the gradient dy * slope(x, y). The forward pass can compute the slope while x
+// and y are at hand, and only this value is saved; the chain rule would read several intermediate
+// values again. The slope is saved as f16 if `narrowed` makes the result f16.
 Tensor with_slope(Tensor x, Tensor y, const std::function<Tensor(Tensor x, Tensor y)>& slope,
                   const Narrowing& narrowed, Loc loc) {
   return custom_gradient(
@@ -33,7 +33,8 @@ Tensor with_slope(Tensor x, Tensor y, const std::function<Tensor(Tensor x, Tenso
 }
 
 Tensor exact_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
-  const auto probability = [](Tensor v) {  // that a normal number is below v
+  // Probability that a standard normal variable is less than v.
+  const auto probability = [](Tensor v) {
     return 0.5 * (1.0 + erf(v * (1.0 / std::numbers::sqrt2)));
   };
   return with_slope(
@@ -51,7 +52,7 @@ Tensor tanh_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
   return with_slope(
       x, x * half(x),
       [&](Tensor v, Tensor) {
-        const Tensor h = half(v);  // (1 - tanh^2) / 2 is 2 h (1 - h)
+        const Tensor h = half(v);  // (1 - tanh^2) / 2 = 2 h (1 - h)
         return h + v * (2.0 * h * (1.0 - h)) * (c * (1.0 + 3.0 * cubic * v * v));
       },
       narrowed, loc);
@@ -103,7 +104,7 @@ Tensor prelu(Tensor x, Tensor weight, Loc loc) {
 
 namespace {
 
-// alpha (e^(x / alpha') - 1) below 0
+// Returns alpha (e^(x / alpha') - 1) for x <= 0, otherwise x. `inner` is 1 / alpha'.
 Tensor exponential_below(Tensor x, double alpha, double inner) {
   const Tensor positive = gt(x, 0.0);
   return where(positive, x, alpha * expm1(where(positive, 0.0, x) * inner));
@@ -141,7 +142,7 @@ Tensor hardtanh(Tensor x, double lo, double hi, Loc loc) {
                         number_text(hi),
                     loc);
   }
-  const Tensor number = !isnan(x);  // GPUs may take a NaN to be above or below
+  const Tensor number = !isnan(x);  // comparisons with NaN may be true on GPUs
   return where(number && le(x, lo), lo, where(number && ge(x, hi), hi, x));
 }
 
@@ -221,7 +222,7 @@ TrainingMode::~TrainingMode() { trace_->training = before_; }
 
 namespace {
 
-// Which elements of `shape` stay; none where all do: in use, or with p = 0.
+// Returns the mask of elements to keep. Null if all are kept: in eval mode or with p = 0.
 std::optional<Tensor> kept(const std::string& op, const Shape& shape, double p, Loc loc) {
   if (!(p >= 0 && p <= 1)) {
     throw UserError(op + ": the probability must be in [0, 1], got " + number_text(p), loc);
@@ -261,7 +262,7 @@ Tensor dropout1d(Tensor x, double p, Loc loc) { return drop_channels("dropout1d"
 
 Tensor dropout2d(Tensor x, double p, Loc loc) { return drop_channels("dropout2d", x, 4, p, loc); }
 
-// What is dropped becomes selu(-infinity); then a x + b has the old mean and variance.
+// Sets dropped elements to selu(-infinity). The affine map a x + b then restores mean and variance.
 Tensor alpha_dropout(Tensor x, double p, Loc loc) {
   const Composite composite("alpha_dropout", loc);
   const std::optional<Tensor> keep = kept("alpha_dropout", x.shape(), p, loc);

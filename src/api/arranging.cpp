@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Making, viewing, placing and picking, composed of the ops of shaping.h.
+// Ops that create, view, place and index tensors, composed of the ops in shape_api.cpp.
 #include "tensorgrad/ops/creation.h"
 #include "tensorgrad/ops/indexing.h"
 #include "tensorgrad/ops/manipulation.h"
@@ -36,7 +36,7 @@ void check_vector(const char* op, Tensor x, Loc loc) {
 
 }  // namespace
 
-// ---- making ------------------------------------------------------------------------------------
+// ---- creation ----------------------------------------------------------------------------------
 
 Tensor full_like(Tensor x, double value, Loc loc) {
   const Composite composite("full_like", loc);
@@ -59,7 +59,7 @@ Tensor eye(std::int64_t rows, std::int64_t columns, DType dtype, Loc loc) {
   return cast(eq(iota(shape, 0, i32, loc), iota(shape, 1, i32, loc)), dtype);
 }
 
-// From both ends, so that each is exact.
+// Computes elements from both ends, so that first and last are exact.
 Tensor linspace(double first, double last, std::int64_t n, Loc loc) {
   const Composite composite("linspace", loc);
   const Tensor i = arange(n, f32, loc);
@@ -95,7 +95,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, Loc loc) {
   return grids;
 }
 
-// ---- viewing -----------------------------------------------------------------------------------
+// ---- views -------------------------------------------------------------------------------------
 
 Tensor swapaxes(Tensor x, int a, int b, Loc loc) {
   const Composite composite("swapaxes", loc);
@@ -181,7 +181,7 @@ std::vector<Tensor> unbind(Tensor x, int axis, Loc loc) {
   return parts;
 }
 
-// Of [.., n, n] read as rows of n + 1 the first column is the diagonal.
+// In [.., n, n] read as rows of n + 1 elements, the diagonal is the first column.
 Tensor diagonal(Tensor x, std::int64_t offset, int axis1, int axis2, Loc loc) {
   const Composite composite("diagonal", loc);
   const int rows = axis_of("diagonal", axis1, x, loc), columns = axis_of("diagonal", axis2, x, loc);
@@ -204,11 +204,11 @@ Tensor diagonal(Tensor x, std::int64_t offset, int axis1, int axis2, Loc loc) {
   return squeeze(narrow(reshape(padded, sheared, loc), -1, 0, 1, loc), -1, loc);
 }
 
-// ---- placing -----------------------------------------------------------------------------------
+// ---- placement ---------------------------------------------------------------------------------
 
 namespace {
 
-// Column minus row, of the last two axes.
+// Returns the column index minus the row index, for the last two axes.
 Tensor distance_from_diagonal(const char* op, Tensor x, Loc loc) {
   if (x.rank() < 2) {
     throw ShapeError(std::string(op) + ": expected at least two axes, got " + to_string(x.shape()),
@@ -235,7 +235,7 @@ Tensor diag(Tensor x, std::int64_t k, Loc loc) {
   if (x.rank() == 2) return diagonal(x, k, 0, 1, loc);
   check_vector("diag", x, loc);
   const std::int64_t away = std::abs(k), n = x.size(0) + away;
-  // Row i has element i, or the one it is shifted by.
+  // Row i has element i, or element i - |k| if k < 0.
   const Tensor rows = k >= 0 ? pad(x, {0, away}, 0, loc) : pad(x, {away, 0}, 0, loc);
   const Tensor all = broadcast_to(unsqueeze(rows, 1, loc), {n, n}, loc);
   return where(eq(distance_from_diagonal("diag", all, loc), k), all, 0);
@@ -261,7 +261,7 @@ Tensor roll(Tensor x, const std::vector<std::int64_t>& shifts, const std::vector
 
 namespace {
 
-// `counts` has an entry for each axis at least.
+// `counts` must have at least one entry for each axis.
 Tensor tiled(const char* op, Tensor x, std::vector<std::int64_t> counts, Loc loc) {
   Shape own = x.shape();
   own.insert(own.begin(), counts.size() - own.size(), 1);
@@ -308,7 +308,7 @@ Tensor repeat_interleave(Tensor x, std::int64_t count, int axis, Loc loc) {
 
 namespace {
 
-// The `count` elements that go before (or behind) those of an axis.
+// Returns the `count` padding elements before (or after) the elements of an axis.
 Tensor margin(Tensor x, int axis, std::int64_t count, bool before, PadMode mode, Loc loc) {
   const std::int64_t size = x.size(axis);
   const std::int64_t available = mode == PadMode::kReflect    ? size - 1
@@ -359,11 +359,11 @@ Tensor masked_fill(Tensor x, Tensor mask, Operand value, Loc loc) {
   return where(mask, value, x);
 }
 
-// ---- picking -----------------------------------------------------------------------------------
+// ---- indexing ----------------------------------------------------------------------------------
 
 namespace {
 
-// A vector along an axis, repeated over the other axes of `shape`.
+// Broadcasts a vector along an axis to the other axes of `shape`.
 Tensor along_axis(const char* op, Tensor index, Shape shape, int axis, Loc loc) {
   check_vector(op, index, loc);
   Shape own(shape.size(), 1);
@@ -399,7 +399,7 @@ Tensor take_along_dim(Tensor x, Tensor index, int axis, Loc loc) {
 
 namespace {
 
-// Returns the axis.
+// Checks the operands and returns the axis from the front.
 int check_scatter(const char* op, const Tensor& x, int axis, const Tensor& index,
                   const Tensor& source, Loc loc) {
   const int d = axis_of(op, axis, x, loc);
@@ -417,11 +417,11 @@ int check_scatter(const char* op, const Tensor& x, int axis, const Tensor& index
                    loc);
 }
 
-// Lines are compared place by place where one side has no more elements; else they are sorted.
+// Up to this size of the axis or of the index, all pairs are compared; beyond, the index is sorted.
 constexpr std::int64_t kFewPlaces = 64;
 
-// For each of `size` places along axis d, the last position of `index` that holds it, plus 1; 0
-// where none does. By all pairs of a place and a position.
+// For each of `size` positions along axis d, returns 1 plus the last position of `index` that holds
+// it, or 0 if none does. Compares all pairs.
 Tensor last_of_pairs(Tensor index, int d, std::int64_t size, Loc loc) {
   Shape pairs = index.shape();  // [.., place, position, ..]
   pairs.insert(pairs.begin() + d, size);
@@ -429,15 +429,15 @@ Tensor last_of_pairs(Tensor index, int d, std::int64_t size, Loc loc) {
   return max(where(hits, iota(pairs, d + 1, i32, loc) + 1, 0), d + 1, false, loc);
 }
 
-// The same by a stable sort, in which each place looks for the last position that holds no later
-// place, by halves.
+// Like last_of_pairs(), but with a stable sort. For each position, a binary search finds the last
+// sorted entry that is not larger.
 Tensor last_of_sorted(Tensor index, int d, std::int64_t size, Loc loc) {
   const std::int64_t count = index.size(d);
   const Tensor order = argsort(index, d, false, loc), sorted = gather(index, d, order, loc);
   Shape places = index.shape();
   places[static_cast<size_t>(d)] = size;
   const Tensor place = iota(places, d, index.dtype(), loc);
-  Tensor found = full(places, 0, i32, loc);  // positions that hold no later place
+  Tensor found = full(places, 0, i32, loc);  // number of entries that are not larger
   std::int64_t step = 1;
   while (step * 2 <= count) step *= 2;
   for (; step > 0; step /= 2) {
@@ -463,8 +463,8 @@ Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
 
 namespace {
 
-// Of elements with the same target scatter() takes the last, which is the largest if they are
-// sorted.
+// Among elements with the same target, scatter() takes the last one. After sorting, this is the
+// largest (or smallest).
 Tensor scatter_largest(Tensor x, int d, Tensor index, Tensor source, bool largest, Loc loc) {
   const Tensor order = argsort(source, d, !largest, loc);
   const Tensor best =
@@ -484,7 +484,8 @@ Tensor scatter_extreme(const char* op, Tensor x, int axis, Tensor index, Tensor 
                          std::string(to_string(source.dtype())),
                      loc);
   }
-  // NaN, the largest of a sort, is also the least.
+  // argsort() orders NaN as the largest, so a maximum returns it. A minimum does too if it is
+  // computed by negation.
   const bool negated = !largest && dtype == f32;
   return narrowed(negated ? -scatter_largest(-x, d, index, -source, true, loc)
                           : scatter_largest(x, d, index, source, largest, loc));

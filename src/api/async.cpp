@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Executors and the waiting of futures.
+// Executors, and waiting for futures.
 #include "tensorgrad/train/async.h"
 
 #include <deque>
@@ -14,7 +14,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct ThreadExecutor::Impl {
-  // Of the executor whose thread this is.
+  // The executor that owns this thread.
   inline static thread_local Impl* current = nullptr;
 
   std::mutex mutex;
@@ -23,7 +23,7 @@ struct ThreadExecutor::Impl {
   bool leaving = false;
   std::vector<std::thread> threads;
 
-  // Returns when all threads have ended, except for the caller's.
+  // Returns when all threads except the caller's have ended.
   void leave() {
     {
       const std::lock_guard lock(mutex);
@@ -39,14 +39,14 @@ struct ThreadExecutor::Impl {
     }
   }
 
-  // Runs the first function, if there is one, without the lock.
+  // Runs the first function, if there is one, without holding the lock.
   bool run_first(std::unique_lock<std::mutex>& lock) {
     if (queue.empty()) return false;
     std::function<void()> next = std::move(queue.front());
     queue.pop_front();
     lock.unlock();
     next();
-    next = nullptr;  // before the lock: what it holds may call
+    next = nullptr;  // before locking: the destructor may call back
     lock.lock();
     return true;
   }
@@ -101,7 +101,7 @@ class EventLoop : public Executor {
 #endif
 
 Executor& default_executor() {
-  // Never destroyed: calls may still be running when static objects go.
+  // Never destroyed: calls may still be running during static destruction.
 #ifdef __EMSCRIPTEN__
   static Executor& executor = *new EventLoop;
 #else
@@ -118,7 +118,7 @@ bool FutureBase::ready() const {
 }
 
 void FutureBase::wait() {
-  // A coroutine's future does not know who completes it.
+  // The future of a coroutine does not know which executor completes it.
   Executor* executor = executor_.get();
   if (executor == nullptr && !kHasThreads) executor = &default_executor();
   std::unique_lock lock(mutex_);

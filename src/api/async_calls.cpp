@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The asynchronous calls of the public face.
+// Public asynchronous calls.
 #include "api/async_calls.h"
 
 #include "api/trainer.h"

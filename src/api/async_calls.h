@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the asynchronous calls of trainers and functions have in common.
+// Helpers for the asynchronous calls of trainers and functions.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
-// The handle that users get of an implementation. With its last copy, calls that have not begun are
-// cancelled, and the one that runs is waited for.
+// Returns the handle of an implementation that users get. When its last copy is destroyed, it
+// cancels calls that have not begun and waits for the running one.
 template <class Impl>
 std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
   struct Owner {
@@ -31,7 +31,7 @@ std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
   return {std::make_shared<Owner>(std::move(impl)), raw};
 }
 
-// Queues a call that was made at `location`; `run` sets the future's result.
+// Queues a call made at `location`. `run` sets the result of the future.
 template <class Impl>
 void queue_call_of(Impl& impl, std::shared_ptr<FutureBase> state, std::function<void()> run,
                    Executor* executor, const SourceLocation& location) {
@@ -43,7 +43,7 @@ void queue_call_of(Impl& impl, std::shared_ptr<FutureBase> state, std::function<
   turns->calls().push({std::move(state), std::move(queued), turns.get()}, executor);
 }
 
-// Queues `call(impl)`. Its errors get the line.
+// Queues `call(impl)` and returns its future. Errors get `location`.
 template <class Impl, class Call>
 auto queued(const Handle<Impl>& handle, Executor* executor, const SourceLocation& location,
             Call call) {
@@ -51,7 +51,7 @@ auto queued(const Handle<Impl>& handle, Executor* executor, const SourceLocation
   auto prepared = prepare_call<Result>(
       [weak = handle->weak_from_this(), location, call = std::move(call)]() mutable {
         return at_line(location, [&] {
-          // The handle may be gone, but then the call is aborted, except for one that is suspended.
+          // If the handle is gone, the call is aborted, unless it is already running and suspended.
           const std::shared_ptr<Impl> impl = weak.lock();
           if (impl == nullptr) throw_aborted();
           return call(*impl);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Errors of calls that are not ops: they get the line of the call.
+// Adds the caller's source location to errors of calls that are not ops.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// What `call` gives. An Error that knows no line of the user's gets this one.
+// Returns the result of `call`. Sets the location of an Error that has none.
 template <class Call>
 decltype(auto) at_line(const SourceLocation& location, Call&& call) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rotary positions and attention, composed of other ops.
+// Rotary position embeddings and attention, composed of other ops.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ Tensor causal_mask(std::int64_t rows, std::int64_t columns, Loc loc) {
 
 namespace {
 
-// t * base^(-2 i / D), [T, D/2]
+// Returns t * base^(-2 i / D), [T, D/2].
 Tensor rope_angles(const RopeOptions& options, std::int64_t length, std::int64_t pairs, Loc loc) {
   const Shape shape = {length, pairs};
   Tensor position = iota(shape, 0, f32, loc) + options.offset;
@@ -41,7 +41,7 @@ Tensor rope_angles(const RopeOptions& options, std::int64_t length, std::int64_t
 
 }  // namespace
 
-// (a, b) -> (a cos - b sin, b cos + a sin)
+// Maps each pair (a, b) to (a cos - b sin, b cos + a sin).
 Tensor rope(Tensor x, const RopeOptions& options, Loc loc) {
   const Composite composite("rope", loc);
   if (x.rank() < 2 || x.size(-1) % 2 != 0) {
@@ -90,7 +90,7 @@ void check_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& optio
                    loc);
 }
 
-// A tensor's axes but the last two.
+// Returns all axes except the last two.
 Shape leading(const Tensor& x) {
   Shape shape = x.shape();
   shape.resize(shape.size() - 2);
@@ -103,8 +103,8 @@ Tensor spread(Tensor x, Shape lead, Loc loc) {
   return x.shape() == lead ? x : broadcast_to(x, lead, loc);
 }
 
-// Query heads in groups: the heads of q as [heads of k, queries of each], those of k and v as
-// [heads, 1]. Then a group's keys are a broadcast, which is stored nowhere.
+// Splits the head axis of q into [heads of k, query heads per head of k], and that of k and v into
+// [heads, 1]. The keys of a group are then a broadcast, which is not materialized.
 Tensor by_group(Tensor x, std::int64_t heads, std::int64_t each, Loc loc) {
   Shape shape = x.shape();
   const auto at = shape.end() - 3;
@@ -113,11 +113,11 @@ Tensor by_group(Tensor x, std::int64_t heads, std::int64_t each, Loc loc) {
   return reshape(x, shape, loc);
 }
 
-// With the weights in memory, for heads that are too wide for tiles.
+// Attention with materialized weights, for heads that are too wide for the tiled kernel.
 Tensor stored_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
                         std::optional<Tensor> keep, bool causal, double scale, Loc loc) {
   Tensor scores = matmul(q * scale, transpose(k, -2, -1, loc), loc);
-  Tensor allowed = full({1}, 1, boolean, loc);  // rows of -inf alone give 0 too
+  Tensor allowed = full({1}, 1, boolean, loc);  // also makes rows of only -inf zero
   if (causal) allowed = causal_mask(q.size(-2), k.size(-2), loc);
   if (mask && mask->dtype() == DType::kF32) {
     scores = scores + *mask;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Mixed precision: which values of a traced function are f16. It is decided where ops are called,
-// not by a pass: the function then sees the types that its tensors have, and autodiff gives
-// gradients of these types.
+// Mixed precision: decides which values of a traced function are f16. This happens when ops are
+// called and not in a pass. The function thus sees the actual types of its tensors, and autodiff
+// returns gradients of these types.
 #include "tensorgrad/ops/autocast.h"
 
 #include "api/compose.h"
@@ -21,7 +21,7 @@ bool is_parameter(const Tensor& x) {
 
 Tensor there_and_back(const Tensor& x) { return cast(cast(x, DType::kF16), DType::kF32); }
 
-// The gradient of a parameter is kept and added up in f32: to round it would only lose digits.
+// Rounds x to f16 precision. The gradient of a parameter is accumulated in f32 and is not rounded.
 Tensor rounded(const Tensor& x) {
   if (!is_parameter(x)) return there_and_back(x);
   return custom_gradient(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients inside of a traced function. Checkpoints and custom gradients are noted as identities
-// that autodiff reads (ops/marks.cpp).
+// Gradients inside a traced function. Checkpoints and custom gradients are recorded as identity ops
+// that autodiff interprets (ops/marks.cpp).
 #include "tensorgrad/ops/autograd.h"
 
 #include <set>
@@ -14,7 +14,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// The values made before node `start` that the nodes from there on read, and leaves made since.
+// Returns the values created before node `start` that later nodes read, and the leaves created
+// since.
 std::vector<Ex> read_by_region(OpContext& ctx, ValueId start) {
   const Graph& graph = ctx.trace.graph;
   std::set<ValueId> found;
@@ -30,7 +31,7 @@ std::vector<Ex> read_by_region(OpContext& ctx, ValueId start) {
   return values;
 }
 
-// A value of that type which stands for one that is not there yet; autodiff puts it in.
+// Returns a placeholder of that type, which autodiff replaces.
 Ex stand_in(OpContext& ctx, const Type& type) { return op::detach(op::full(ctx.builder, 0, type)); }
 
 void check_gradients(const OpContext& ctx, const std::vector<Ex>& inputs,

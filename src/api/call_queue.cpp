@@ -42,7 +42,7 @@ void CallQueue::run_first() {
     thread_ = std::this_thread::get_id();
   }
   call.run();
-  call.run = nullptr;  // what it holds goes first
+  call.run = nullptr;  // destroys captures before the next call starts
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ void CallQueue::run_first() {
     more = !entries_.empty();
   }
   changed_.notify_all();
-  // The next one does not wait for what a coroutine does with this result.
+  // Post the next call first: completing the future may run a coroutine for long.
   if (more) post_first();
   call.future->complete();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Asynchronous calls: one after another in the order in which they were made, each on an executor.
+// A queue of asynchronous calls. They run one after another, in the order in which they are made,
+// each on its executor.
 #pragma once
 
 #include <condition_variable>
@@ -13,20 +14,21 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
-// Of a trainer with its objectives and attached functions, or of a function. Only the first call
-// is posted to its executor, which then posts the next. No lock is held while a call runs, or an
-// executor or a future is called: mutex_ guards the members and nothing else.
+// The queue of a trainer with its objectives and attached functions, or of a function. Only the
+// first call is posted to its executor, which then posts the next. mutex_ only guards the members:
+// no lock is held while a call runs or an executor or a future is called.
 class CallQueue : public std::enable_shared_from_this<CallQueue> {
  public:
   struct Call {
     std::shared_ptr<FutureBase> future;
-    std::function<void()> run;  // sets the future's result; does not throw
+    std::function<void()> run;  // sets the result of the future; does not throw
     const void* owner;
   };
-  // On a thread of the queue's own if there is no executor. Throws UserError if that cannot start.
+  // Appends a call. Without an executor, it runs on a thread of the queue. Throws UserError if that
+  // thread cannot start.
   void push(Call call, Executor* executor);
-  // Waits for the running call of this owner. Does not if this thread makes that call, or if there
-  // are no threads: then it is suspended below the caller.
+  // Waits for the running call of this owner. Returns at once if this thread makes that call, or on
+  // platforms without threads, where that call is suspended below the caller.
   void wait_for(const void* owner);
 
  private:
@@ -39,10 +41,10 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Entry> entries_;  // the first is posted or running
+  std::deque<Entry> entries_;  // the first one is posted or running
   std::shared_ptr<Executor> own_;
-  const void* running_ = nullptr;  // the owner of the call that runs
-  std::thread::id thread_;         // which makes it
+  const void* running_ = nullptr;  // the owner of the running call
+  std::thread::id thread_;         // the thread that runs it
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

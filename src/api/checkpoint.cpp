@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kStatePrefix = "state/";
 constexpr std::string_view kFieldPrefix = "tensorgrad.";
 
-// A bool is a word on the device, and so it is in the file.
+// A bool takes a 32-bit word on the device, and is saved as such.
 DType stored_as(DType dtype) { return dtype == DType::kBool ? DType::kU32 : dtype; }
 
 StoredTensor stored(HostTensor&& tensor) {
@@ -66,7 +66,7 @@ void take_averages(Checkpoint& checkpoint, const std::string& path) {
     const std::string prefix = TrainedPart{.objective = objective}.state(kEmaName) + "/";
     for (auto& [name, tensor] : checkpoint.params) {
       const auto average = checkpoint.states.find(prefix + name);
-      if (average == checkpoint.states.end()) continue;  // that parameter has none
+      if (average == checkpoint.states.end()) continue;  // this parameter has no average
       tensor = average->second;
       found = true;
     }
@@ -96,7 +96,7 @@ void write_weights(const FileSink& sink, std::map<std::string, HostTensor> tenso
     to.shape = std::move(tensor.shape);
     to.data = std::move(tensor.bytes);
     if (tensor.dtype != DType::kBool) continue;
-    // A word each in memory, and a byte each in the file.
+    // A bool has 4 bytes in memory and 1 byte in the file.
     for (std::size_t i = 0; i < to.data.size() / kWordBytes; ++i)
       to.data[i] = to.data[i * kWordBytes];
     to.data.resize(to.data.size() / kWordBytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Composites: written with other ops, unknown to every
-// other room, differentiated and fused for free. Reductions and what is made of them.
+// Composites: ops written with other ops. Passes and backends do not know them; autodiff and fusion
+// apply to the ops inside. This file has reductions and ops made of them.
 #include <limits>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Elements that each element of the result is made of. Within a composite.
+// Returns the number of elements that are reduced to one. Must be called within a composite.
 std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes) {
   const OpContext ctx({}, {});
   std::int64_t count = 1;
@@ -77,26 +77,26 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
                      loc);
   }
   const Tensor centred = x - mean(x, axes, true, loc);
-  // What rounding has left of the mean is no part of the deviations.
+  // Correct for the rounding error of the mean.
   const Tensor rest = square(detach(sum(centred, axes, keepdim, loc)));
   const Tensor squares = sum(square(centred), std::move(axes), keepdim, loc);
   return narrowed((squares - rest * (1.0 / static_cast<double>(count))) *
                   (1.0 / static_cast<double>(count - correction)));
 }
 
-// log sum exp(x) = m + log sum exp(x - m), m the largest element
+// log sum exp(x) = m + log sum exp(x - m), where m is the maximum.
 Tensor logsumexp(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("logsumexp", loc);
   const Narrowing narrowed(x);
   const Tensor shift = shift_of(x, axes, loc);
   const Tensor powers = sum(exp(x - shift), axes, true, loc), nothing = eq(powers, 0.0);
-  // The logarithm has no gradient in a row of -inf: it is taken of 1 there.
+  // In a row of -inf, take the logarithm of 1: log(0) has no finite gradient.
   const Tensor total = where(nothing, -std::numeric_limits<double>::infinity(),
                              log(where(nothing, 1.0, powers)) + shift);
   return narrowed(keepdim ? total : sum(total, std::move(axes), false, loc));
 }
 
-// The largest is subtracted first: beside it the logarithm would lose its digits.
+// Subtracts the maximum first; the logarithm would lose digits if it were added to it.
 Tensor log_softmax(Tensor x, int axis, Loc loc) {
   const Composite composite("log_softmax", loc);
   const Narrowing narrowed(x);
@@ -104,7 +104,7 @@ Tensor log_softmax(Tensor x, int axis, Loc loc) {
   return narrowed(below - log(sum(exp(below), axis, true, loc)));
 }
 
-// A row of zeros has 1 to be divided by.
+// Divides by 1 if all elements are masked, so that such a row is 0.
 Tensor masked_softmax(Tensor x, Tensor mask, int axis, Loc loc) {
   const Composite composite("masked_softmax", loc);
   const Narrowing narrowed(x);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What several composites are made of.
+// Helpers for composites, which are ops made of other ops.
 #pragma once
 
 #include <initializer_list>
@@ -11,13 +11,13 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Composites compute in f32: makes f32 of those that are f16.
+// Casts f16 tensors to f32, in which composites compute.
 void widen(const std::vector<Tensor*>& tensors);
-// Throws ShapeError where an op's operand of that name has another shape.
+// Throws ShapeError if the operand `name` of an op does not have the expected shape.
 void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
                   const SourceLocation& location);
-// Makes the tensors that are f16 f32, and what a composite makes of them f16 again, unless one was
-// f32. So a composite rounds once, whatever it is made of.
+// Casts f16 tensors to f32, and the result of a composite back to f16 unless one of the tensors was
+// f32. A composite thus rounds once, however many ops it consists of.
 class Narrowing {
  public:
   explicit Narrowing(Tensor& x) : Narrowing(std::vector<Tensor*>{&x}) {}
@@ -28,27 +28,27 @@ class Narrowing {
   bool half_;
 };
 
-// Is what is traced now in mixed precision?
+// True if the current trace is in mixed precision.
 bool autocasts();
-// A product in mixed precision, written with ops of f32: makes the operands f32, in mixed precision
-// after rounding them to f16; the result f16 there, or where `half` says so. While it lives, what
-// is traced is not in mixed precision.
+// Computes a product in mixed precision with f32 ops. Casts the operands to f32; in mixed
+// precision, rounds them to f16 first. The result is f16 in mixed precision or if `half` is set.
+// Disables mixed precision for ops traced during its lifetime.
 class MixedProduct {
  public:
   MixedProduct(std::initializer_list<Tensor*> operands, bool half);
   Tensor operator()(Tensor result) const;
-  [[nodiscard]] bool half() const { return half_; }  // is the result f16?
+  [[nodiscard]] bool half() const { return half_; }  // true if the result is f16
 
  private:
   bool half_, rounds_;
   Autocast within_;
 };
-// In mixed precision, where a tensor of one of f16 and f32 is expected and the other is given: the
-// cast, at `site`. Else `x`.
+// In mixed precision, casts `x` between f16 and f32 to `dtype`, at `location`. Otherwise returns
+// `x`.
 Tensor of_type(Tensor x, DType dtype, const SourceLocation& location);
 
-// The largest element, as a number to subtract before exp: not differentiated, and finite. Keeps
-// the axes.
+// Returns the maximum over `axes` as a number to subtract before exp. It is detached from the
+// gradient and is 0 if the maximum is not finite. Keeps the axes with size 1.
 Tensor shift_of(Tensor x, Axes axes, Loc loc);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Convolutions: the macros of ops/conv with a bias added. One axis is two of which the first has
-// size 1.
+// Convolutions: the macro ops of ops/conv, plus a bias. A 1-D convolution is a 2-D one of height 1.
 #include <algorithm>
 
 #include "api/compose.h"
@@ -33,7 +32,7 @@ Ex without_height(Ex x) {
   return op::reshape(x, shape);
 }
 
-// y [B, C, ..] plus bias [C].
+// Returns y [B, C, ..] plus bias [C].
 Tensor plus_bias(OpContext& ctx, Ex y, const std::optional<Tensor>& bias) {
   if (!bias) return ctx.out(y);
   const Ex b = ctx.in(*bias);
@@ -62,7 +61,7 @@ Conv2dOptions in_two(const Conv1dOptions& o) {
           .groups = o.groups};
 }
 
-// The size that an axis gets.
+// Returns the output size along an axis.
 std::int64_t transposed_size(const OpContext& ctx, std::int64_t length, std::int64_t kernel,
                              std::int64_t stride, std::int64_t padding, std::int64_t dilation,
                              std::int64_t output_padding) {
@@ -79,8 +78,9 @@ std::int64_t transposed_size(const OpContext& ctx, std::int64_t length, std::int
   return size;
 }
 
-// A convolution with a stride larger than output_padding gives x. Of a larger output_padding each
-// whole stride is a window more, of which x has zeros.
+// The convolution of the result has as many windows as x has elements only if output_padding is
+// less than the stride. Each whole stride in output_padding adds a window, for which x is padded
+// with zeros.
 Ex with_windows_of_zeros(Ex x, const ConvTranspose2dOptions& o) {
   const std::int64_t below = o.output_padding.h / o.stride.h,
                      right = o.output_padding.w / o.stride.w;

@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// A launch has one binding for each, and one for its result.
+// A launch uses one binding for each input and one for its result.
 constexpr std::size_t kMostInputs = 7;
 
 std::vector<TensorType> public_types(const std::vector<Type>& types) {
@@ -80,7 +80,7 @@ struct CustomOp::State {
   std::mutex mutex;
   std::vector<std::pair<std::vector<Type>, std::int64_t>> kernels;  // by types of inputs
 
-  // The kernel for inputs of these types, made on first use.
+  // Returns the kernel for inputs of these types. Creates it on first use.
   std::int64_t kernel_for(const std::vector<Type>& inputs);
 };
 
@@ -105,7 +105,7 @@ std::int64_t CustomOp::State::kernel_for(const std::vector<Type>& inputs) {
   }
   if (definition.wgsl) kernel->wgsl = definition.wgsl(public_types(inputs));
   if (definition.cpu) {
-    // The kernel outlives the call, and so the reference.
+    // The kernel outlives the call, so the pointer stays valid.
     kernel->cpu = [body = definition.cpu, self = kernel.get()](
                       std::span<const void* const> data, void* to, std::int64_t first,
                       std::int64_t last) { body(CustomCall(*self, data, to, first, last)); };

@@ -38,7 +38,7 @@ std::string type_text(const HostTensor& tensor) {
   return std::string(to_string(tensor.dtype)) + to_string(tensor.shape);
 }
 
-// Appends a sample to a batch that is to have `batch.samples`.
+// Appends a sample to a batch of `batch.samples` samples.
 void append(Batch& batch, const NamedTensors& sample, std::int64_t index, bool first) {
   const std::string which = "data loader: sample " + std::to_string(index);
   for (const auto& [name, field] : sample) {
@@ -175,7 +175,7 @@ Batch LoaderImpl::next() {
     while (threads_.size() < static_cast<std::size_t>(options_.workers))
       threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
-    // No more threads to be had: those there are do the work, or this one.
+    // No more threads are available. Continue with those that exist, or on this thread.
   }
   if (threads_.empty()) produce(lock);
   finished_.wait(lock, [&] { return !jobs_.empty() && jobs_.front()->done; });
@@ -190,7 +190,7 @@ Batch LoaderImpl::next() {
   return std::move(job->batch);
 }
 
-// Jobs that are being made are left to themselves.
+// Discards the queue. Jobs in progress finish, but their results are not used.
 void LoaderImpl::restart(const LoaderState& from) {
   jobs_.clear();
   given_ = begun_ = from;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machinery behind DataLoader: a queue of batches in order, filled by threads.
+// Implementation of DataLoader: an ordered queue of batches, filled by worker threads.
 #pragma once
 
 #include <atomic>
@@ -30,17 +30,17 @@ class LoaderImpl {
   void load_state(const LoaderState& state);
   void reset() { load_state({0, 0, options_.seed}); }
 
-  // The place and what it depends on, for a checkpoint.
+  // Returns the position and everything it depends on, as text for a checkpoint.
   [[nodiscard]] std::string text() const;
-  // What text() of such a loader wrote. Throws UserError where it is another's or none.
+  // Parses the result of text(). Throws UserError if it is malformed or from a different loader.
   [[nodiscard]] LoaderState parse(const std::string& text) const;
 
  private:
   using Order = std::shared_ptr<const std::vector<std::int32_t>>;
-  // A batch that is made or being made. Only `done` is read while it is being made.
+  // A batch that is ready or being made. While it is being made, other threads read only `done`.
   struct Job {
     LoaderState place;
-    Order order;  // of its epoch; none: as they are counted
+    Order order;  // of the epoch's samples; null: sequential
     Batch batch;
     std::exception_ptr error;
     bool done = false;
@@ -50,7 +50,7 @@ class LoaderImpl {
   [[nodiscard]] LoaderState after(LoaderState place) const;
   void check(const LoaderState& state) const;
   void work();
-  // Makes the batch after those in the queue, at the queue's end. Unlocks while it does.
+  // Appends a job to the queue and makes its batch. Unlocks the mutex meanwhile.
   void produce(Lock& lock);
   void set_order(Job& job);
   void make(Job& job) const;
@@ -62,13 +62,13 @@ class LoaderImpl {
   const LoaderOptions options_;
   const std::int64_t batches_;
 
-  mutable std::mutex mutex_;          // of all below
-  std::condition_variable room_;      // the queue is shorter, or the end has come
-  std::condition_variable finished_;  // a job is done
-  LoaderState given_;                 // what next() gives next
-  LoaderState begun_;                 // what the next job is
+  mutable std::mutex mutex_;          // guards all members below
+  std::condition_variable room_;      // signaled when the queue gets shorter or the loader stops
+  std::condition_variable finished_;  // signaled when a job is done
+  LoaderState given_;                 // position of the batch that next() returns
+  LoaderState begun_;                 // position of the next job
   std::deque<std::shared_ptr<Job>> jobs_;
-  Order order_;  // of the epoch and seed below
+  Order order_;  // order for the epoch and seed in order_of_
   LoaderState order_of_;
   std::atomic<bool> stopping_ = false;
   std::vector<std::thread> threads_;

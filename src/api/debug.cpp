@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kReference = "reference";
 
-// Traced graphs have casts where an op does not take f16: op::apply() adds them.
+// Throws DtypeError if an op that does not support f16 has an f16 operand. In traced graphs,
+// op::apply() inserts casts.
 void check_f16_operands(const Graph& graph, const std::string& file) {
   for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
     const Node& node = graph.nodes[id];
@@ -33,8 +34,8 @@ void check_f16_operands(const Graph& graph, const std::string& file) {
   }
 }
 
-// Throws UserError if the leaves and results need more memory than allowed; on the reference, which
-// keeps all values as doubles, if those do.
+// Throws UserError if leaves and results need more memory than allowed. For the reference
+// interpreter, which keeps all values as doubles, counts all values.
 void check_memory(const Graph& graph, const std::string& file, std::uint64_t max_bytes,
                   bool reference) {
   double total = 0;
@@ -83,7 +84,7 @@ LeafWords leaf_words(const Graph& graph, const ir::LeafOptions& options) {
   return fill_leaves(graph, given, options.seed);
 }
 
-// Null for the reference.
+// Opens a device. Returns null for the reference interpreter.
 std::shared_ptr<Device> opened(const DeviceOptions& options, std::string& text) {
   text = kReference;
   if (options.kind == kReference) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// DeviceTensor: a result that stays on the device.
+// DeviceTensor: a result in device memory.
 #include "api/device_value.h"
 
 #include "api/at_line.h"

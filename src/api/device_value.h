@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a DeviceTensor stands for, and how stored elements become the host's.
+// The value behind a DeviceTensor, and conversion of stored elements to host tensors.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,15 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Elements of `type` that lie as `stored` (an f16 as f32 where the device has no f16).
+// Converts stored elements of `type` to a host tensor. `stored` is their type in memory: f32 for
+// f16 if the device has no f16.
 HostTensor host_tensor(const Type& type, DType stored, std::vector<std::byte> bytes);
 // Returns what `std::cout << tensor` writes.
 std::string text_of(const HostTensor& tensor);
 
 namespace detail {
 
-// While this lives, no program writes to the memory.
+// A tensor in device memory. No program writes to the memory during its lifetime.
 struct DeviceValue {
   Type type;
   DType stored;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Einstein sums and what is made of them: each step multiplies two operands as one batched matmul.
-// An axis is known by its label: a letter, or -1, -2 .. for the axes of "...", from the last one
-// on.
+// einsum() and ops based on it. Each step multiplies two operands as one batched matmul. An axis is
+// identified by its label: a letter, or -1, -2, .. for the axes of "...", from last to first.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -68,7 +67,8 @@ class Parser {
     throw ShapeError("einsum: the formula '" + std::string(text_) + "' " + what, loc_);
   }
 
-  // Of one term; rank -1 is the result's, in which "..." stands for all that operands have.
+  // Returns the labels of one term. Rank -1 denotes the result, in which "..." stands for the axes
+  // of all operands.
   Labels labels(const std::string& term, int rank) {
     Labels found;
     const std::size_t dots = term.find("...");
@@ -99,7 +99,7 @@ class Parser {
     for (const auto& [label, count] : times) {
       if (label < 0 || count == 1) result.push_back(label);
     }
-    return result;  // -n .. -1, then letters in the alphabet's order
+    return result;  // -n .. -1, then letters in alphabetical order
   }
 
   std::string_view text_;
@@ -108,7 +108,7 @@ class Parser {
   int widest_ = 0;
 };
 
-// A label that is there twice takes the diagonal.
+// Replaces axes with a repeated label by their diagonal.
 Labelled without_repeats(Labelled x, Loc loc) {
   for (std::size_t i = 0; i < x.labels.size(); ++i) {
     const auto twin = std::find(x.labels.begin() + static_cast<std::ptrdiff_t>(i) + 1,
@@ -132,7 +132,7 @@ Labelled without_repeats(Labelled x, Loc loc) {
 
 using Sizes = std::map<int, std::int64_t>;
 
-// The size of each label; an axis of size 1 goes with any other.
+// Returns the size of each label. An axis of size 1 matches any size.
 Sizes sizes_of(const std::vector<Labelled>& operands, Loc loc) {
   Sizes sizes;
   for (const Labelled& x : operands) {
@@ -164,11 +164,11 @@ Labelled summed(Labelled x, const Labels& wanted, Loc loc) {
     }
   }
   if (axes.list.empty()) return x;
-  widen({&x.tensor});  // a product of this sum is rounded, not the sum
+  widen({&x.tensor});  // round a product of this sum, not the sum
   return {sum(x.tensor, axes, false, loc), left};
 }
 
-// x with its axes in this order, those it lacks of size 1.
+// Returns x with its axes in this order. Missing axes get size 1.
 Tensor ordered(const Labelled& x, const Labels& order, Loc loc) {
   std::vector<int> axes;
   Shape shape;
@@ -191,7 +191,7 @@ Labels joined(Labels a, const Labels& b) {
   return a;
 }
 
-// a times b, summed over what both have and `wanted` has not. Sizes agree.
+// Returns a times b, summed over their common labels that are not in `wanted`. Sizes must match.
 Labelled multiplied(Labelled a, Labelled b, const Labels& wanted, const Sizes& sizes, Loc loc) {
   a = summed(a, joined(wanted, b.labels), loc);
   b = summed(b, joined(wanted, a.labels), loc);
@@ -217,7 +217,7 @@ Labelled multiplied(Labelled a, Labelled b, const Labels& wanted, const Sizes& s
   return {reshape(product, shape_of(labels, sizes), loc), labels};
 }
 
-// All axes at their full size.
+// Broadcasts all axes to their full size.
 Labelled widened(const Labelled& x, const Sizes& sizes, Loc loc) {
   return {broadcast_to(x.tensor, shape_of(x.labels, sizes), loc), x.labels};
 }
@@ -236,7 +236,7 @@ Tensor einsum(std::string_view formula, const std::vector<Tensor>& operands, Loc
   terms.reserve(operands.size());
   for (std::size_t i = 0; i < operands.size(); ++i)
     terms.push_back(without_repeats({operands[i], parsed.operands[i]}, loc));
-  // The products in between are rounded no more than the last.
+  // Intermediate products are not rounded to f16.
   if (terms.size() > 2) {
     for (Labelled& term : terms) widen({&term.tensor});
   }

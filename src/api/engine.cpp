@@ -27,7 +27,7 @@ std::vector<StateEntry> states_of(const Graph& graph) {
   return states;
 }
 
-// No launch writes to it.
+// True for inputs and dataset entries, which no launch writes.
 bool is_input(const std::string& buffer) {
   return buffer.starts_with(input_buffer("")) || buffer.starts_with(data_buffer(""));
 }
@@ -167,7 +167,7 @@ void Engine::upload(const std::string& buffer, DType dtype, const HostView& valu
   }
   std::vector<std::uint32_t> words = words_of(value);
   if (dtype == DType::kBool) {
-    for (std::uint32_t& word : words) word = word != 0 ? 1 : 0;  // kernels rely on it
+    for (std::uint32_t& word : words) word = word != 0 ? 1 : 0;  // kernels rely on 0 and 1
   }
   if (value.dtype != dtype) {
     for (std::uint32_t& word : words) word = to_word(from_word(word, value.dtype), dtype);
@@ -222,7 +222,7 @@ void Engine::upload_data(const std::string& name, const HostView& value) {
   for (const InputSpec& spec : dataset_) {
     if (spec.name == name) return upload(data_buffer(name), spec.dtype, value);
   }
-  upload(data_buffer(name), value.dtype, value);  // one of ours: the order of the rows
+  upload(data_buffer(name), value.dtype, value);  // internal: the order of the rows
 }
 
 std::vector<std::uint32_t> Engine::download_data(const std::string& name, const Type& type) const {
@@ -278,7 +278,7 @@ const Port& Engine::output(const std::string& name) const {
 void Engine::print(const std::vector<std::string>& captures) const {
   for (const std::string& name : captures) {
     const std::string line = name + " = " + text_of(download_output(capture_output(name))) + "\n";
-    std::fputs(line.c_str(), stderr);  // at once
+    std::fputs(line.c_str(), stderr);  // written immediately
   }
 }
 

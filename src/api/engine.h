@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a Trainer and a Forward have in common: a compiled program on a device, its run-time
-// scalars, states and inputs.
+// A compiled program on a device with its run-time scalars, states and inputs. Used by Trainer and
+// CompiledFunction.
 #pragma once
 
 #include <functional>
@@ -23,47 +23,47 @@ struct StateEntry {
   std::string name;
   Type type;
   double initial = 0;
-  std::shared_ptr<const HostTensor> values = {};  // instead of `initial`, if it is not null
+  std::shared_ptr<const HostTensor> values = {};  // replaces `initial` if not null
 };
 
-// A traced function, ready to be compiled.
+// A traced function, ready to compile.
 struct TracedFunction {
   Trace trace;
   std::map<std::string, Tensor> outputs;
 };
 
-// How a function is traced.
+// Options for tracing a function.
 struct TraceMode {
-  bool training = false;  // what is_training() says
+  bool training = false;  // result of is_training()
   bool autocast = false;  // Trace::autocast
   bool exported = false;  // Trace::exported
   bool any_size = false;  // Trace::any_size
-  bool captures = false;  // what it has given names to is an output too, named capture_output()
+  bool captures = false;  // captures are outputs too, named capture_output()
   WeightSource weights = WeightSource::kTrained;
-  std::uint32_t first_stream = 0;  // of its random ops
+  std::uint32_t first_stream = 0;  // stream of its first random op
 };
-// Runs `function` in a fresh trace of the model, with its inputs declared.
+// Runs `function` in a new trace of the model with its inputs declared.
 std::unique_ptr<TracedFunction> trace_function(
     const ParameterTable& parameters, const std::vector<InputSpec>& inputs,
     const std::vector<InputSpec>& dataset, std::int64_t batch,
     const detail::TraceFunction& function, const TraceMode& mode, const SourceLocation& location);
 std::string capture_output(const std::string& name);
-// Throws UserError where `name` is none of the known ones: "there is no input 'x'; there is a, b".
+// Throws UserError if `name` is not one of the known names: "unknown input 'x'; available: a, b".
 void check_known(const std::string& unknown, const std::string& name,
                  const std::vector<std::string>& known);
 void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known);
 
 class Engine {
  public:
-  // Compiles. Before anything else, allocate() must be called.
+  // Compiles. Call allocate() before any other member.
   Engine(CompileRequest request, std::map<std::string, double> scalars,
          std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
          std::shared_ptr<Device> device, std::string why, bool check_indices);
-  // Its own states get their initial values.
+  // Allocates the buffers and sets the states that are not shared to their initial values.
   void allocate(SharedMemory shared = {});
-  // Of the same kind, in the place of one that was lost; allocate() comes next.
+  // Replaces a lost device by one of the same kind. Call allocate() next.
   void use(std::shared_ptr<Device> device) { device_ = std::move(device); }
-  // Does a run change states?
+  // True if a run changes states.
   [[nodiscard]] bool changes_states() const { return !compiled_.graph.updates.empty(); }
 
   [[nodiscard]] const Compiled& compiled() const { return compiled_; }
@@ -72,33 +72,34 @@ class Engine {
   [[nodiscard]] const std::vector<StateEntry>& states() const { return states_; }
   [[nodiscard]] std::map<std::string, double>& scalars() { return scalars_; }
 
-  // The application's buffer, to stand for one of this program's; where that is null a fresh one,
-  // or nothing if none is bound. `what` is what errors call it.
+  // Wraps the application's buffer `native` for a buffer of this program. If `native` is null,
+  // returns new memory if the buffer is bound, otherwise null. `what` is the name in error
+  // messages.
   [[nodiscard]] std::shared_ptr<Memory> memory_for(const std::string& buffer,
                                                    WGPUBufferImpl* native,
                                                    const std::string& what) const;
-  // Takes it for this buffer, in which the host puts nothing any more where it is `native`'s.
-  // Without one all stays.
+  // Binds a buffer to `memory`. If `native` is not null, the host no longer uploads to the buffer.
+  // Does nothing if `memory` is null.
   void bind(const std::string& buffer, std::shared_ptr<Memory> memory,
             const WGPUBufferImpl* native);
-  // Steps on the inputs that lie on the device, timed launch by launch. `next` gives the scalars of
-  // each. Throws UserError for fewer than one step.
+  // Runs steps on the current inputs and times each launch. `next` returns the scalars of a step.
+  // Throws UserError for fewer than one step.
   Profile profile(const ProfileOptions& options, const std::function<HyperValues()>& next);
   [[nodiscard]] bool bound(const std::string& buffer) const { return bound_.contains(buffer); }
   [[nodiscard]] bool all_inputs_bound() const;
 
-  // Throws before anything is changed.
+  // Throws if the inputs are wrong, before anything is changed.
   void check(const FeedView& feed) const;
-  // The part that is about tensors on devices.
+  // Checks only that tensors on devices are on this device.
   void check_devices(const FeedView& feed) const;
-  // What lies on the device is read where it is, until the input is given anew.
+  // Uploads host values. Device tensors are read in place until the input is set again.
   void upload_inputs(const FeedView& feed);
-  // Its own memory again, for all inputs.
+  // Restores the program's own memory for all inputs.
   void take_back_inputs();
-  // Of a dataset entry, or of an input.
+  // Downloads a dataset entry or an input.
   [[nodiscard]] std::vector<std::uint32_t> download_data(const std::string& name,
                                                          const Type& type) const;
-  // False where there is no dataset entry of that name; throws where the value does not fit it.
+  // Returns false if there is no dataset entry of that name. Throws if the value does not fit it.
   [[nodiscard]] bool check_data(const std::string& name, const HostView& value) const;
   void upload_data(const std::string& name, const HostView& value);
   void mark_given(const std::string& name, bool given) { data_given_[name] = given; }
@@ -108,24 +109,24 @@ class Engine {
   [[nodiscard]] std::vector<float> download_floats(const std::string& buffer) const;
   [[nodiscard]] std::vector<std::uint32_t> download_state(const StateEntry& state) const;
   [[nodiscard]] std::vector<std::uint32_t> download_words(const std::string& buffer) const;
-  // Writes captures of the last run to the standard error stream.
+  // Prints captures of the last run to stderr.
   void print(const std::vector<std::string>& captures) const;
-  // An output of the last run. Of the name in the traced function, or capture_output().
+  // Downloads an output of the last run, by its name in the traced function or capture_output().
   [[nodiscard]] HostTensor download_output(const std::string& name) const;
-  // The same, in the memory where it lies.
+  // Returns an output of the last run in device memory.
   [[nodiscard]] std::shared_ptr<const detail::DeviceValue> output_value(
       const std::string& name) const;
   void upload_state(const std::string& name, const std::vector<float>& values);
   void upload_state(const std::string& name, const HostTensor& tensor);
-  // Throws UserError, `what` in front, where one of them has another type than the state of its
-  // name: f32 serves for f16. What there is no state for is left out.
+  // Throws UserError, beginning with `what`, if the type of a tensor differs from that of the state
+  // of the same name. f32 is accepted for f16. Tensors without a state are ignored.
   void check_states(const std::string& what,
                     const std::map<std::string, HostTensor>& tensors) const;
   void reset_state(const StateEntry& state);
-  // Sets the initial values of states that are buffers of a model, by the names that these have.
+  // Sets the initial values of states that are buffers of a model. `buffers` has their names.
   void set_initial(const std::map<const Buffer*, std::string>& buffers);
 
-  // Values of the run-time scalars for one run.
+  // Sets the run-time scalars of one run.
   void put_hypers(HyperValues& values) const;
 
   [[nodiscard]] CompileReport report() const;
@@ -137,7 +138,7 @@ class Engine {
  private:
   template <class T>
   std::vector<T> download(const std::string& buffer) const;
-  // What the host has, in the way in which the device keeps the type; and back.
+  // Convert between host values and the element type that the device stores.
   void upload(const std::string& buffer, DType dtype, const HostView& value);
   [[nodiscard]] std::vector<std::byte> download_stored(const std::string& buffer,
                                                        std::int64_t offset, const Type& type) const;
@@ -152,7 +153,8 @@ class Engine {
   std::vector<StateEntry> states_;
   std::map<std::string, bool> data_given_;
   std::map<std::string, const WGPUBufferImpl*> bound_;
-  std::map<std::string, std::shared_ptr<Memory>> own_inputs_;  // inputs' own, while others serve
+  // The own memory of inputs that are bound to device tensors.
+  std::map<std::string, std::shared_ptr<Memory>> own_inputs_;
   std::shared_ptr<Device> device_;
   std::string why_;
   PlanOptions plan_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Forward::export_onnx: traces the function anew, for several sizes where its inputs have an open
-// one, and hands the graphs to the room onnx with the elements of their leaves.
+// CompiledFunction::export_onnx(): traces the function again, for several sizes if an input has a
+// dynamic size, and passes the graphs with the values of their leaves to the onnx module.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -17,8 +17,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr std::size_t kLeastSizes = 3;
-// Small ones, and remainders of all kinds. Few are sizes of layers, which an open size must not
-// look like: what is done with equal sizes may differ.
+// Small sizes with various remainders. Few of them are common layer sizes: the function may treat a
+// dynamic size that equals a layer size differently.
 constexpr std::int64_t kUsualSizes[] = {3, 7, 10, 23, 41, 54, 88};
 
 void check_sizes(const OnnxOptions& options) {
@@ -34,7 +34,8 @@ void check_sizes(const OnnxOptions& options) {
                   to_string(options.sizes));
 }
 
-// What computes, in order: no views, which a size of 1 needs fewer of, and no numbers.
+// Returns the nodes that compute, in order. Views are left out because a size of 1 needs fewer of
+// them; leaves and generators are left out too.
 std::vector<const Node*> work_of(const TracedFunction& traced) {
   std::vector<const Node*> work;
   for (const Node& node : traced.trace.graph.nodes) {
@@ -45,7 +46,8 @@ std::vector<const Node*> work_of(const TracedFunction& traced) {
   return work;
 }
 
-// A size of 1 is often given, and often treated apart.
+// Throws if the function traces to other ops for a size of 1. This size is common, and often
+// handled separately.
 void refuse_other_work(const TracedFunction& of_one, const TracedFunction& usual) {
   const std::vector<const Node*> few = work_of(of_one), work = work_of(usual);
   for (std::size_t i = 0; i < std::max(few.size(), work.size()); ++i) {
@@ -59,8 +61,8 @@ void refuse_other_work(const TracedFunction& of_one, const TracedFunction& usual
 
 }  // namespace
 
-// It reads the trained parameters: averages, where they are asked for, are what these names stand
-// for.
+// Reads the trained parameters. If averages are exported, their values are stored under the names
+// of the parameters.
 std::unique_ptr<TracedFunction> CompiledFunctionImpl::traced_for_export(std::int64_t size) const {
   return trace_function(table_, closed(options_.inputs, size), {}, 0, function_,
                         {.training = options_.training,
@@ -76,12 +78,12 @@ void CompiledFunctionImpl::check_size_of_one(const TracedFunction& usual) const 
   try {
     of_one = traced_for_export(1);
   } catch (const UserError&) {
-    return;  // the function does not take it
+    return;  // the function does not accept size 1
   }
   refuse_other_work(*of_one, usual);
 }
 
-// Sizes that nobody asked for may be none that the function takes.
+// The default sizes may include some that the function does not accept; these are skipped.
 std::map<std::int64_t, std::unique_ptr<TracedFunction>> CompiledFunctionImpl::traced_for_sizes(
     const std::vector<std::int64_t>& sizes) const {
   std::map<std::int64_t, std::unique_ptr<TracedFunction>> traced;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CompiledFunction::web_files: compiles the function anew, for a portable device and each size,
-// and hands the programs to the room web with what the buffers hold.
+// CompiledFunction::web_files(): compiles the function again, for a portable device and each size,
+// and passes the programs with the contents of their buffers to the web module.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -32,7 +32,8 @@ std::vector<std::int64_t> sizes_to_export(const WebOptions& options, bool open,
 }  // namespace
 
 web::SizedProgram CompiledFunctionImpl::compiled_for_web(std::int64_t size, bool f16) const {
-  // The trained parameters: averages, if asked for, take their place in the file.
+  // Reads the trained parameters. If averages are exported, their values take the place of the
+  // parameters.
   const auto traced = trace_function(table_, closed(options_.inputs, size), {}, 0, function_,
                                      {.training = options_.training,
                                       .autocast = options_.mixed_precision,

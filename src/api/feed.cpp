@@ -32,7 +32,7 @@ bool opened(const InputSpec& spec) {
   return std::find(spec.shape.begin(), spec.shape.end(), kDynamic) != spec.shape.end();
 }
 
-// Rows order[cursor .. cursor + batch) of a data leaf.
+// Returns the rows order[cursor .. cursor + batch) of a dataset entry.
 Tensor batch_of(Trace& trace, const InputSpec& spec, const Tensor& rows, std::int64_t batch,
                 const SourceLocation& location) {
   Tensor whole = trace.tensor(
@@ -75,7 +75,7 @@ void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::i
     tensors[spec.name] = batch_of(trace, spec, rows, batch, location);
 }
 
-// What a negative index may have meant.
+// Returns a hint on what a negative index may mean.
 std::string hint_for(const IndexBound& bound, std::int64_t index) {
   if (index >= 0 || bound.except) return "";
   if (bound.op == "embedding") return "; for padding, use an index in the table as padding_idx";
@@ -85,8 +85,8 @@ std::string hint_for(const IndexBound& bound, std::int64_t index) {
 template <class T>
 void check_range(const InputSpec& spec, const HostView& value, const IndexBound& bound) {
   const T* data = static_cast<const T*>(value.data);
-  // All are looked at in every step, and nearly always there is nothing to say. As unsigned ones
-  // negative numbers are larger than any size.
+  // Every element is checked at each step, so this loop must be fast. Converted to unsigned, a
+  // negative index is larger than any size.
   const auto size = static_cast<std::uint64_t>(bound.size);
   const auto check = [&](std::size_t i) {
     const auto index = static_cast<std::int64_t>(data[i]);
@@ -111,7 +111,7 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
   }
 }
 
-// "[?,3]"
+// Returns a shape such as "[?,3]".
 std::string open_text(const InputSpec& spec) {
   std::string text;
   for (const std::int64_t size : spec.shape)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host gives a program: declared inputs as leaves of a trace, and their run-time check.
+// Declares inputs as leaves of a trace, and checks the values passed for them.
 #pragma once
 
 #include <map>
@@ -12,32 +12,32 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Adds the inputs (and, for a dataset, the data with the gathering of a batch) to a trace.
+// Adds the inputs to a trace. For a dataset, adds the data and gathers a batch of it.
 Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
                       const std::vector<InputSpec>& dataset, std::int64_t batch,
                       const SourceLocation& location);
 
-// The leaf with the order in which a dataset's rows are drawn, and the scalar with the place in it.
+// The leaf with the shuffled order of the dataset's rows, and the scalar with the position in it.
 inline constexpr const char* kOrderName = "_order";
 inline constexpr const char* kCursorName = "_cursor";
 
-// Throws UserError where an input has several open sizes; gives whether one has any.
+// Returns true if an input has a dynamic size. Throws ShapeError if an input has several.
 bool check_open(const std::vector<InputSpec>& specs, const SourceLocation& location);
-// The number that open sizes are in a call: `otherwise` where none of these inputs is given. Throws
-// ShapeError where it is no whole number, or not the same for two inputs.
+// Infers the dynamic size from the inputs of a call. Returns `otherwise` if none of them is
+// present. Throws ShapeError if the size is not an integer or differs between two inputs.
 std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const FeedView& feed,
                           std::int64_t otherwise);
-// With their open sizes given.
+// Replaces dynamic sizes by `size`.
 std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size);
 
-// The elements as words (compile/words.h).
+// Returns the elements as 32-bit words (compile/words.h).
 std::vector<std::uint32_t> words_of(const HostView& value);
 
-// Throws UserError, DtypeError or ShapeError where a value does not fit its declaration (an input
-// of f16 takes f32 too), or holds an index out of the range that the program uses it for.
+// Throws UserError, DtypeError or ShapeError if a value does not fit its declaration, or contains
+// an index out of the range in which the program uses it. An f16 input also accepts f32.
 void check_value(const InputSpec& spec, const HostView& value,
                  const std::map<std::string, std::vector<IndexBound>>& bounds);
-// The same for all inputs of a call: none missing, none unknown.
+// Checks all inputs of a call. Also throws if one is missing or unknown.
 void check_feed(const std::vector<InputSpec>& specs, const FeedView& feed,
                 const std::map<std::string, std::vector<IndexBound>>& bounds);
 

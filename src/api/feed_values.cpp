@@ -9,7 +9,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// With elements of its own. Null data is left for the call to report.
+// Copies the elements of a host value. Keeps null data, which the call reports.
 FeedValue owned(const FeedValue& value) {
   if (value.on_device || value.owner || value.data == nullptr) return value;
   auto copy = std::make_shared<HostTensor>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Forward: a compiled function without training.
+// CompiledFunction: a compiled function without training.
 #include "api/forward.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 namespace {
 
-// Of the memory of an output that is known, to be used again when nobody has it.
+// Number of memories of an output to keep, to be reused when the user has released them.
 constexpr std::size_t kMostGivenAway = 4;
 
 }  // namespace
@@ -225,7 +225,7 @@ Profile CompiledFunctionImpl::profile(const FeedView& inputs, const ProfileOptio
   Profile profile = guarded([&] {
     runs_ = run;
     Engine& engine = *sizes_.of_inputs(inputs, builder()).engine;
-    turn.check();  // compiling may have taken long
+    turn.check();  // compilation may have taken long
     engine.upload_inputs(inputs);
     return engine.profile(options, [&] { return hypers_of(engine, runs_++); });
   });
@@ -238,7 +238,7 @@ CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const FeedView& inputs,
                                                         const Turn& turn) {
   SizedEngine& sized = sizes_.of_inputs(inputs, builder());
   Engine& engine = captures_are_read(options) ? capturing(sized, options.captures) : *sized.engine;
-  turn.check();  // compiling may have taken long
+  turn.check();  // compilation may have taken long
   engine.upload_inputs(inputs);
   const HyperValues hypers = hypers_of(*sized.engine, runs_++);
   engine.instance().run({&hypers, 1});
@@ -274,7 +274,7 @@ DeviceTensor CompiledFunctionImpl::give_away(const Ran& ran, const std::string& 
   const std::string buffer = output_buffer(output);
   auto value = ran.engine.output_value(output);
   auto& others = ran.sized.given_away[buffer];
-  // One that nobody has any more.
+  // Memory that the user has released.
   const auto unused = std::find_if(others.begin(), others.end(),
                                    [](const auto& each) { return each.use_count() == 1; });
   std::shared_ptr<Memory> next;
@@ -338,7 +338,7 @@ void CompiledFunctionImpl::load(const FileSource& source, WeightSource weights) 
   if (weights == WeightSource::kEma) take_averages(checkpoint, path);
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, const HostTensor*> states;
-  if (!checkpoint.states.empty()) {  // else parameters alone
+  if (!checkpoint.states.empty()) {  // otherwise the file has only parameters
     for (const StateEntry& state : first().states())
       states[state.name] = &find_state(checkpoint, state.name, state.type, path);
   }

@@ -16,25 +16,26 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctionImpl> {
  public:
-  // With `owners` it shares their parameters and states, its turns are beside theirs, and its calls
-  // are guarded by the trainer's recoverer.
+  // With `owners`, shares their parameters and states. Its calls are then serialized with the
+  // trainer's, and the trainer's recoverer guards them.
   CompiledFunctionImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
                        const FunctionOptions& options, std::shared_ptr<Device> device,
                        std::string why, std::shared_ptr<Turns> turns,
                        const std::vector<const Instance*>& owners, const SourceLocation& location,
                        std::shared_ptr<Recoverer> recoverer = nullptr);
 
-  // For the trainer, after a loss: on its device, with its parameters and states.
+  // For the recoverer, after a device was lost: moves to `device`, with the owners' parameters and
+  // states.
   void use(const std::shared_ptr<Device>& device, const std::vector<const Instance*>& owners);
   void repeat(const FeedView& inputs, bool captures, std::uint32_t run);
-  // The program that has the parameters and states.
+  // Returns the program that owns the parameters and states.
   [[nodiscard]] Engine& first() const { return *sizes_.first().engine; }
 
   NamedTensors run(const FeedView& inputs, const StepOptions& options);
   HostTensor call(const FeedView& inputs);
   NamedDeviceTensors run_on_device(const FeedView& inputs, const StepOptions& options);
   Profile profile(const FeedView& inputs, const ProfileOptions& options);
-  // The same function with the same parameters and states, and turns of its own.
+  // Returns the same function with shared parameters and states, which can run concurrently.
   [[nodiscard]] std::shared_ptr<CompiledFunctionImpl> replica(const SourceLocation& location) const;
   void abort() { turns_->abort(); }
   [[nodiscard]] const std::shared_ptr<Turns>& turns() const { return turns_; }
@@ -51,22 +52,23 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
 
  private:
-  // The programs that a call has run, with the names of their outputs that are the call's.
+  // The program that a call has run, and the names of its outputs.
   struct Ran {
     SizedEngine& sized;
     Engine& engine;
-    std::vector<std::pair<std::string, std::string>> outputs;  // for the caller, in the program
+    // Names for the caller, and names in the program.
+    std::vector<std::pair<std::string, std::string>> outputs;
   };
-  // Makes a call as the recoverer does, if there is one.
+  // Makes a call through the recoverer, if there is one.
   template <class Call>
   decltype(auto) guarded(Call&& call) const {
     return recoverer_ ? recoverer_->guarded(std::forward<Call>(call)) : std::forward<Call>(call)();
   }
-  // Weights that replicas share: calls read them at the same time, and set them one at a time.
+  // Lock of the weights that replicas share: many readers or one writer.
   class Weights {
    public:
     [[nodiscard]] std::shared_lock<std::shared_mutex> to_read() {
-      const std::lock_guard lock(next_);  // so that readers let waiting writers go first
+      const std::lock_guard lock(next_);  // lets waiting writers go first
       return std::shared_lock(mutex_);
     }
     [[nodiscard]] std::unique_lock<std::shared_mutex> to_write() {
@@ -78,21 +80,22 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
     std::mutex next_;
     std::shared_mutex mutex_;
   };
-  // A run and what `read` makes of it, which is repeated after a loss.
+  // Runs the function and returns `read(ran)`. Repeats both after a device was lost.
   template <class Read>
   auto run_guarded(const FeedView& inputs, const StepOptions& options, Read&& read);
-  // What is to be done after a call that set parameters or states.
+  // Must be called after a call that sets parameters or states.
   void changed() const {
     if (recoverer_) recoverer_->take();
   }
-  // The program for the size, which shares parameters and states with the first.
+  // Returns a function that compiles for a size. The program shares parameters and states with
+  // first().
   [[nodiscard]] SizedEngines::Build builder();
-  // Throws UserError if the function traces differently by now; see Retrace.
+  // Throws UserError if the function now traces differently; see Retrace.
   void check_retrace() const;
-  // The scalars of run number `run`.
+  // Returns the scalars of run number `run`.
   [[nodiscard]] HyperValues hypers_of(const Engine& engine, std::uint32_t run) const;
   Ran execute(const FeedView& inputs, const StepOptions& options, const Turn& turn);
-  // The output is the caller's, and the next run writes elsewhere.
+  // Hands the memory of an output to the caller. The next run writes to other memory.
   static DeviceTensor give_away(const Ran& ran, const std::string& output);
   [[nodiscard]] bool captures_are_read(const StepOptions& options) const {
     return !options.captures.empty() || !printed_.empty();
@@ -103,9 +106,9 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
                                 bool captures, const std::vector<const Instance*>& owners,
                                 const SourceLocation& location);
   Engine& capturing(SizedEngine& sized, const std::vector<std::string>& names);
-  // For a browser.
+  // Compiles for a browser.
   [[nodiscard]] web::SizedProgram compiled_for_web(std::int64_t size, bool f16) const;
-  // To be exported; `size` is the open size, if there is one.
+  // Traces for export; `size` is the dynamic size, if there is one.
   [[nodiscard]] std::unique_ptr<TracedFunction> traced_for_export(std::int64_t size) const;
   [[nodiscard]] std::map<std::int64_t, std::unique_ptr<TracedFunction>> traced_for_sizes(
       const std::vector<std::int64_t>& sizes) const;
@@ -113,7 +116,6 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   void set_params(const NamedTensors& params, const NamedTensors& buffers, bool partial);
   [[nodiscard]] std::vector<float> download_arena() const;
   void refuse_averages(const char* who) const;
-  // In the place of the parameters. Throws UserError where there are none.
 
   std::shared_ptr<Turns> turns_;
   std::shared_ptr<Weights> weights_ = std::make_shared<Weights>();

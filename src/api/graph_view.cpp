@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs as the public face shows them.
+// Converts graphs to the public GraphView.
 #include "api/graph_view.h"
 
 #include "api/at_line.h"

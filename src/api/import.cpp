@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// A tensor under its new name.
+// A tensor with its new name.
 struct Renamed {
   HostTensor tensor;
   std::string old_name, old_type;  // "F16 [3,2]"
@@ -50,7 +50,7 @@ std::string fill_in(const std::string& replacement, const std::vector<std::strin
   return name;
 }
 
-// Axis i of the result is axis axes[i] of the tensor. All elements take four bytes.
+// Returns the tensor with axis axes[i] as axis i. Elements must have four bytes.
 HostTensor permuted(const HostTensor& tensor, const std::vector<int>& axes) {
   const std::size_t rank = axes.size();
   std::vector<std::int64_t> strides(rank, 1);  // of the tensor
@@ -99,7 +99,7 @@ RenamedTensors read_renamed(const FileSource& source, const ImportOptions& optio
     }
     const Shape shape = stored.shape;
     const std::string old_type = stored.dtype + " " + to_string(shape);
-    // Moved, so that no more than one tensor is in memory twice.
+    // Moves the bytes, so that at most one tensor is in memory twice.
     io::Elements elements = io::to_elements(path, old_name, std::move(stored));
     Renamed renamed{{elements.dtype, shape, std::move(elements.bytes)}, old_name, old_type};
     if (axes != nullptr && !axes->empty()) {
@@ -123,7 +123,7 @@ RenamedTensors read_renamed(const FileSource& source, const ImportOptions& optio
                 rule.replacement + "'");
 }
 
-// Where tensors of a file go: "parameter" or "buffer", and its type.
+// Destination of a tensor of the file: "parameter" or "buffer", and its type.
 struct Place {
   const char* kind;
   Type type;
@@ -163,7 +163,7 @@ ImportedModel import_model(const FileSource& source, const ImportOptions& option
     if (table.has_buffer(state.name)) places[state.name] = {"buffer", state.type};
   }
   RenamedTensors tensors = read_renamed(source, options);
-  // A buffer that the traced function does not use is in no program.
+  // A buffer that the traced function does not use is not in any program.
   std::erase_if(tensors, [&](const auto& each) {
     return table.has_buffer(each.first) && !places.contains(each.first);
   });
@@ -173,7 +173,7 @@ ImportedModel import_model(const FileSource& source, const ImportOptions& option
       throw UserError(path + ": tensor '" + renamed.old_name + "' (" + renamed.old_type +
                       "): the model has no parameter or buffer '" + name + "'");
     }
-    // A checkpoint has booleans as they are on the device.
+    // Checkpoints store booleans as u32, as the device does.
     if (place->second.type.dtype == boolean && renamed.tensor.dtype == u32)
       renamed.tensor.dtype = boolean;
     check_fit(path, name, renamed, place->second);

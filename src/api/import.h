@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights of another library's file as a model takes them.
+// Loads weights from a file of another library into a model.
 #pragma once
 
 #include <map>
@@ -13,13 +13,14 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct ImportedModel {
   std::vector<float> params;                 // the whole arena
-  std::map<std::string, HostTensor> states;  // those of the model's buffers that the file has
+  std::map<std::string, HostTensor> states;  // states of the model's buffers that the file has
 };
 
-// Reads the file for the parameters and buffers of `table`. Where the options are `partial`,
-// `params` is the arena as it is, which keeps what the file does not have. Throws as
-// read_weights(), and UserError, naming the file: a parameter or buffer that it lacks, a tensor
-// that the model has no place for, or that is of another type than its place.
+// Reads the parameters and buffers of `table` from the file. If the options are `partial`, `params`
+// must be the current arena; parameters that the file lacks keep its values.
+//
+// Throws as read_weights(). Also throws UserError, naming the file, if a parameter or buffer is
+// missing, a tensor is unknown to the model, or its type does not match.
 ImportedModel import_model(const FileSource& source, const ImportOptions& options,
                            const ParameterTable& table, const std::vector<StateEntry>& states,
                            std::vector<float> params);

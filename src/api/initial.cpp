@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Initial values: what the functions of tensorgrad::init say.
+// Factory functions of tensorgrad::init.
 #include "api/initial.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The elements that an Init stands for.
+// Elements of initial values (Init).
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Throws ShapeError, `what` in front, where a parameter of that shape cannot begin so.
+// Throws ShapeError, beginning with `what`, if `init` does not apply to a parameter of that shape.
 void check_initial(const std::string& what, const Init& init, const Shape& shape,
                    const SourceLocation& location);
 
-// `values` is the whole parameter, row-major. The same for the same stream and seed.
+// Fills the whole parameter, row-major. Deterministic for equal stream and seed.
 void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, std::uint32_t seed,
                   std::span<float> values);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The elements of initial values: some words of the generator make each, so that any number of
-// threads gives the same.
+// Generates initial values. Each element depends only on its own random words, so the result does
+// not depend on the number of threads.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,14 +15,14 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::size_t kBlock = 1024;       // elements drawn at once
-constexpr std::size_t kBlocksOfTask = 64;  // a millisecond
+constexpr std::size_t kBlocksOfTask = 64;  // takes about a millisecond
 constexpr std::size_t kMostThreads = 16;
-constexpr double kMiddle = 0x1p-25;  // of the interval that a number stands for
+constexpr double kMiddle = 0x1p-25;  // middle of the interval that a random number represents
 
 double normal_below(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
-// Where the normal distribution has the share p below it: within 3e-3 (Hastings; Abramowitz and
-// Stegun 26.2.22), and two of Halley's steps.
+// Returns the quantile of the standard normal distribution: an approximation within 3e-3 (Hastings;
+// Abramowitz and Stegun 26.2.22), refined by two steps of Halley's method.
 double normal_quantile(double p) {
   if (p > 0.5) return -normal_quantile(1 - p);
   const double t = std::sqrt(-2 * std::log(p));
@@ -35,16 +35,17 @@ double normal_quantile(double p) {
   return x;
 }
 
-// Where the normal distribution cut to [lo, hi] has the share u below it. It is looked for from the
-// nearer tail, so that far tails keep their digits.
+// Returns the u-quantile of the normal distribution truncated to [lo, hi]. Computes it from the
+// nearer tail, so that far tails keep their precision.
 double truncated_normal(double u, double lo, double hi) {
   if (lo > 0) return -truncated_normal(1 - u, -hi, -lo);
   const double below = normal_below(lo);
   return std::clamp(normal_quantile(below + u * (normal_below(hi) - below)), lo, hi);
 }
 
-// Gram and Schmidt's way, twice for each vector, which is enough (Giraud et al. 2005). Its R has a
-// positive diagonal, so that of all orthonormal matrices each is as likely as any other.
+// Gram-Schmidt orthogonalization, applied twice to each vector, which is enough (Giraud et al.
+// 2005). The diagonal of R is positive, so the result is uniformly distributed over orthonormal
+// matrices.
 void orthogonal(std::int64_t rows, std::int64_t columns, double gain, std::uint32_t stream,
                 std::uint32_t seed, std::span<float> values) {
   const bool by_row = rows <= columns;
@@ -83,7 +84,7 @@ std::size_t words_of(const Init& init) {
   }
 }
 
-// Element i, of its own words.
+// Returns element i, computed from its own random words.
 float element(const Init& init, std::size_t i, const std::uint32_t* words) {
   switch (init.kind) {
     case Init::Kind::kConstant: return static_cast<float>(init.a);

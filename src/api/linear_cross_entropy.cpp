@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The loss of a head over many classes, some rows of logits at a time. The gradient of a sum of
-// losses is one times what flows back into the sum, so a piece's gradients are written down right
-// behind its loss, where its logits still are: then they are not kept, nor computed again. (Liger
-// Kernel, Hsu et al. 2024, does so by hand.)
+// Cross-entropy of a linear layer over many classes, computed for a chunk of rows at a time. The
+// gradient of the summed loss is 1 times the gradient that flows into the sum. The gradients of a
+// chunk are therefore computed right after its loss, while its logits are available. The logits are
+// neither kept nor recomputed. Liger Kernel (Hsu et al. 2024) does the same.
 #include <algorithm>
 
 #include "api/compose.h"
@@ -15,11 +15,10 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Logits of a piece, unless said otherwise: 256 MB, of which products of any GPU are busy.
+// Default number of logits of a chunk: 256 MB, enough to occupy any GPU with matrix products.
 constexpr std::int64_t kMostLogits = std::int64_t{1} << 26;
 
-// The largest number of rows up to `most` that divides them, or where that is less than half of it,
-// `most`.
+// Returns the largest divisor of `rows` in (most / 2, most], or min(rows, most) if there is none.
 std::int64_t rows_of_piece(std::int64_t rows, std::int64_t most) {
   for (std::int64_t each = std::min(rows, most); each > most / 2; --each) {
     if (rows % each == 0) return each;
@@ -48,13 +47,13 @@ class Head {
 
   [[nodiscard]] std::int64_t rows() const { return x_.size(0); }
 
-  // The losses of some rows, by themselves.
+  // Returns the losses of some rows.
   [[nodiscard]] Tensor losses(std::int64_t first, std::int64_t count) const {
     return loss_of(narrow(x_, 0, first, count, loc_), first, Reduction::kNone);
   }
 
-  // The sum of all, with the gradients that are made beside it. They are taken with respect to
-  // views that nothing but the head reads: the weight may have had a part in x, too.
+  // Returns the sum of the losses of all rows, and computes the gradients with it. The gradients
+  // are with respect to views that only the head reads, because x may also depend on the weight.
   [[nodiscard]] Tensor sum_of_losses(std::int64_t each) const {
     std::vector<Tensor> inputs = {x_, weight_}, of_rows, of_rest;
     if (bias_) inputs.push_back(*bias_);
@@ -84,13 +83,14 @@ class Head {
     return custom_gradient(inputs, forward, backward, loc_);
   }
 
-  // How many targets count.
+  // Returns the number of targets that are not ignored.
   [[nodiscard]] Tensor count() const {
     return sum(cast(ne(targets_, *options_.ignore_index), f32), {}, false, loc_);
   }
 
  private:
-  // Added up now, and not with all others where it is needed: until then all would be kept.
+  // Materializes a partial sum. If all chunks were added up later, all of them would be kept until
+  // then.
   [[nodiscard]] Tensor stored(Tensor x) const {
     OpContext ctx("linear_cross_entropy", loc_);
     return ctx.out(op::apply(ctx.builder, ops::barrier, {ctx.in(x)}));

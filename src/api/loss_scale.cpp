@@ -52,7 +52,8 @@ std::vector<float> unscaled_state(std::int64_t updates) {
   return state;
 }
 
-// A state begins with one number everywhere. Where it says that the factor is 0, it is the first.
+// All elements of a state have the same initial value, 0. A factor of 0 stands for the initial
+// scale.
 LossScaler::LossScaler(Trace& trace, const TrainedPart& trained,
                        const std::optional<LossScale>& options)
     : trace_(trace), scales_(options), options_(options.value_or(kNoScale)) {
@@ -76,8 +77,8 @@ Tensor LossScaler::unscale() const {
   return 1.0 / factor_;
 }
 
-// One launch: what it is made of has the state's shape throughout, and the norm comes from memory.
-// Grown beyond all f32 the factor stays what it is.
+// Compiles to one launch: all intermediate values have the shape of the state, and the norm is read
+// from memory. The factor does not grow beyond the range of f32.
 void LossScaler::follow(const Tensor& norm, const std::optional<Tensor>& due) {
   const Composite composite("loss_scale", {});
   const Shape shape = {kScaleNumbers};

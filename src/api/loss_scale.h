@@ -1,47 +1,49 @@
 // SPDX-License-Identifier: MIT
-// Which updates take place, and the factor on a loss, as a state of its program: nothing of it
-// passes through the host.
+// Loss scaling and skipped updates. All of it is a state of the program and stays on the device.
 #pragma once
 
 #include "api/update.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// The elements of the state: the factor on the next loss (1 where the loss has none); updates in a
-// row whose gradients were finite, since it grew; updates so far whose gradients were not, and
-// those that took place; and of the last step what its gradients were to be multiplied by, and
-// whether (1 or 0) it changed anything. What all elements of an update need lies in one place, so
-// that it is one binding.
+// Elements of the state. All are in one tensor, so that an update needs a single binding.
+// - kFactor: the factor on the next loss; 1 without loss scaling.
+// - kInARow: consecutive updates with finite gradients since the factor grew or an update was
+//   skipped.
+// - kSkipped: the number of updates skipped because gradients were not finite.
+// - kTaken: the number of updates made.
+// - kUnscale: the factor on the gradients of the last step.
+// - kChanges: 1 if the last step made an update, otherwise 0.
 enum class ScaleNumber { kFactor, kInARow, kSkipped, kTaken, kUnscale, kChanges };
 inline constexpr std::int64_t kScaleNumbers = 6;
 
-// The name of an objective's, whose loss has a factor or not.
+// Returns the state name of an objective. `scales`: its loss has a factor.
 std::string scale_state(const TrainedPart& trained, bool scales);
-// Is it that of some objective?
+// True if `name` is such a state of any objective.
 bool is_scale_state(const std::string& name);
-// Returns the state after `updates` updates, none of them skipped, if the loss has no factor.
+// Returns the state after `updates` updates without a skipped one, for a loss without a factor.
 std::vector<float> unscaled_state(std::int64_t updates);
 
 class LossScaler {
  public:
-  // Adds the state to the trace, which must be the thread's current one. Without options the loss
-  // has no factor. Throws UserError on numbers out of range.
+  // Adds the state to the trace, which must be the current one of the thread. Without options, the
+  // loss has no factor. Throws UserError if an option is out of range.
   LossScaler(Trace& trace, const TrainedPart& trained, const std::optional<LossScale>& options);
 
-  // Does the loss have a factor?
+  // True if the loss has a factor.
   [[nodiscard]] bool scales() const { return scales_; }
-  // What the loss is multiplied by, [].
+  // Returns the factor on the loss, [].
   [[nodiscard]] ValueId factor() const { return factor_.id(); }
-  // What the gradients are to be multiplied by, [].
+  // Returns the factor on the gradients, [].
   [[nodiscard]] Tensor unscale() const;
-  // Sets the state from the norm of the gradients, [], and, where not all do, from which steps end
-  // in an update, bool [].
+  // Updates the state from the norm of the gradients, []. `due`, bool [], says whether this step
+  // ends in an update; null: always.
   void follow(const Tensor& norm, const std::optional<Tensor>& due);
-  // A number of this step's, after follow(), [].
+  // Returns an element of the state after this step, []. Call it after follow().
   [[nodiscard]] Tensor number(ScaleNumber which) const;
 
  private:
-  // The factor, of what the state says of it.
+  // Returns the factor: the initial scale if `kept`, the element of the state, is 0.
   [[nodiscard]] Tensor known(const Tensor& kept) const;
   [[nodiscard]] static Tensor element(const Tensor& state, ScaleNumber which);
 

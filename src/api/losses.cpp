@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Losses, composed of other ops. A branch that is not taken is given an argument at which its
-// gradient is finite: 0 times infinity would be NaN.
+// Losses, composed of other ops. where() evaluates both branches, so the argument of the branch not
+// taken is replaced by one with a finite gradient: 0 * infinity would be NaN.
 #include "tensorgrad/functional/losses.h"
 
 #include <cmath>
@@ -39,17 +39,18 @@ Tensor reduced(Tensor x, Reduction reduction, Loc loc) {
   return x;
 }
 
-// Like torch.clamp_min: NaN stays, and the gradient passes at the bound.
-// (GPUs may take a NaN to be less.)
+// Like torch.clamp_min: NaN is kept, and the gradient passes at the bound. The test for NaN is
+// needed because comparisons with NaN may be true on GPUs.
 Tensor at_least(Tensor x, double bound) { return where(lt(x, bound) && !isnan(x), bound, x); }
 
-// t log t, 0 at 0
+// Returns t log t, or 0 if t is 0.
 Tensor t_log_t(Tensor t) {
   const Tensor zero = eq(t, 0.0);
   return where(zero, 0.0, t * log(where(zero, 1.0, t)));
 }
 
-// Huber's function of d times 1 / scale: with q = min(|d|, delta), q^2 / 2 + delta (|d| - q)
+// Returns the Huber loss of d divided by its scale:
+//   q^2 / 2 + delta (|d| - q), with q = min(|d|, delta)
 Tensor huber(Tensor d, double delta) {
   const Tensor size = abs(d), inner = minimum(size, delta);
   return 0.5 * square(inner) + delta * (size - inner);
@@ -120,7 +121,7 @@ Tensor gaussian_nll_loss(Tensor x, Tensor targets, Tensor var, const GaussianOpt
   const Composite composite("gaussian_nll_loss", loc);
   widen({&x, &targets, &var});
   same_shape("gaussian_nll_loss", {"x", x}, {"targets", targets}, loc);
-  // The bound changes the value and not the gradient.
+  // The bound affects the value but not the gradient.
   const Tensor held = var + detach(at_least(var, options.eps) - var);
   Tensor loss = 0.5 * (log(held) + square(x - targets) / held);
   if (options.full) loss = loss + 0.5 * std::log(2 * std::numbers::pi);
@@ -131,17 +132,17 @@ Tensor gaussian_nll_loss(Tensor x, Tensor targets, Tensor var, const GaussianOpt
 
 namespace {
 
-// What the losses by class have in common: checks, and axes turned so that the classes are last.
+// Common parts of the classification losses: checks, and the class axis moved to the end.
 struct Classes {
   Classes(const char* op, Tensor x, Tensor targets, const CrossEntropyOptions& options, Loc loc);
 
-  // The element of `x` [..., C] that each target picks.
+  // Returns the element of `x` [..., C] that each target selects.
   [[nodiscard]] Tensor picked(Tensor x) const {
     return squeeze(gather(x, -1, unsqueeze(index, -1, loc), loc), -1, loc);
   }
-  // Zero where the target is to be ignored.
+  // Returns x, with zeros for ignored targets.
   [[nodiscard]] Tensor kept(Tensor x) const { return keep ? where(*keep, x, 0.0) : x; }
-  // The weight of each target.
+  // Returns the weight of each target.
   [[nodiscard]] Tensor weights() const {
     if (!weight) return kept(ones(index.shape(), f32, loc));
     Shape all = index.shape();
@@ -194,7 +195,7 @@ Classes::Classes(const char* op, Tensor x, Tensor targets, const CrossEntropyOpt
   }
 }
 
-// Sums of `losses`, by the weights of the targets where it is a mean.
+// Reduces `losses`. For a mean, divides by the sum of the weights of the targets.
 Tensor reduced_by_weight(Tensor losses, const Classes& classes, Loc loc) {
   const bool plain = !classes.weight && !classes.keep;
   if (plain || classes.options.reduction != Reduction::kMean)
@@ -202,8 +203,8 @@ Tensor reduced_by_weight(Tensor losses, const Classes& classes, Loc loc) {
   return sum(losses, {}, false, loc) / sum(classes.weights(), {}, false, loc);
 }
 
-// A log-probability is a score minus `shift` minus `log_sum`, both [...] (none: 0). The shift goes
-// first: beside it the logarithm would lose its digits.
+// A log-probability is a score minus `shift` minus `log_sum`, both [...]. The shift is subtracted
+// first; the logarithm would lose digits if it were added to it.
 struct Normaliser {
   Tensor shift, log_sum;
 };
@@ -223,7 +224,7 @@ Tensor loss_by_index(const Classes& classes, const std::optional<Normaliser>& by
   return reduced_by_weight(classes.kept(loss), classes, loc);
 }
 
-// PyTorch divides by the number of distributions, whatever their weights.
+// Like PyTorch, divides by the number of distributions, regardless of weights.
 Tensor loss_by_distribution(const Classes& classes, Loc loc) {
   const double smoothing = classes.options.label_smoothing;
   const auto count = static_cast<double>(classes.scores.size(-1));
@@ -236,8 +237,8 @@ Tensor loss_by_distribution(const Classes& classes, Loc loc) {
 
 }  // namespace
 
-// log(sum exp(logits - m)) + m - logits[target], m the largest, the target picked by a gather along
-// the classes
+// Computes log(sum exp(logits - m)) + m - logits[target], where m is the maximum. The target's
+// logit is read by a gather along the classes.
 Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& options, Loc loc) {
   const Composite composite("cross_entropy", loc);
   widen({&logits, &targets});
@@ -317,7 +318,7 @@ Tensor kl_div(Tensor x, Tensor targets, Reduction reduction, bool log_target, Lo
 
 namespace {
 
-// |x| along an axis, with gradient 0 at 0.
+// Returns |x| along an axis, with gradient 0 at 0.
 Tensor length(Tensor x, int axis, bool keepdim, Loc loc) {
   const Tensor squares = sum(square(x), axis, keepdim, loc), zero = eq(squares, 0.0);
   return where(zero, 0.0, sqrt(where(zero, 1.0, squares)));
@@ -329,7 +330,8 @@ Tensor cosine_similarity(Tensor x, Tensor y, int axis, double eps, Loc loc) {
   const Composite composite("cosine_similarity", loc);
   widen({&x, &y});
   same_shape("cosine_similarity", {"x", x}, {"y", y}, loc);
-  const auto unit = [&](Tensor v) {  // the bound changes the value and not the gradient
+  // The bound affects the value but not the gradient.
+  const auto unit = [&](Tensor v) {
     const Tensor norm = length(v, axis, true, loc);
     return v / (norm + detach(at_least(norm, eps) - norm));
   };

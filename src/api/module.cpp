@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parameters, buffers and the walk over a model's fields.
+// Parameters, buffers and the traversal of a model's fields.
 #include "tensorgrad/nn/module.h"
 
 #include "api/compose.h"
@@ -11,7 +11,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Modules nest by value, so only a pointer back up can go deeper than any model does.
+// Modules nest by value. Only a pointer to a parent could exceed this depth.
 constexpr std::size_t kDeepest = 256;
 
 }  // namespace
@@ -48,7 +48,7 @@ Buffer Buffer::from(HostTensor values, SourceLocation loc) {
   return buffer;
 }
 
-// The state's leaf, made on first use.
+// Returns the leaf of the state. Creates it on first use.
 ValueId Buffer::leaf(Trace& trace, const SourceLocation& location) const {
   const auto found = trace.buffers.find(this);
   if (found == trace.buffers.end()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Normalisation, composed of other ops.
+// Normalization layers, composed of other ops.
 #include <algorithm>
 #include <vector>
 
@@ -30,8 +30,8 @@ Tensor affine(Tensor x, const Maybe& weight, const Maybe& bias) {
   return x;
 }
 
-// Mean and variance over these axes. What rounding has left of the mean, which beside a small
-// deviation is not small, is found among the deviations and added to it.
+// Mean and variance over axes. The rounding error of the mean matters if the deviations are small.
+// It is estimated as the mean of the deviations, and both results are corrected for it.
 struct Moments {
   Moments(Tensor x, const Axes& axes, Loc loc) {
     const Tensor first = tensorgrad::mean(x, axes, true, loc), centred = x - first;
@@ -42,8 +42,9 @@ struct Moments {
   Tensor mean, var;
 };
 
-// y = (x - mean) s with s = 1 / sqrt(var + eps) over these axes. Its gradient in closed form,
-// s (dy - mean(dy) - y mean(dy y)), reads y and s alone; the chain rule reads the parts of both.
+// Returns y = (x - mean) s with s = 1 / sqrt(var + eps) over the axes. The gradient in closed form,
+//   s (dy - mean(dy) - y mean(dy y)),
+// reads only y and s; the chain rule would read more intermediate values.
 Tensor standardised(Tensor x, const Axes& axes, double eps, Loc loc) {
   const auto scale = [&](const Moments& moments) { return rsqrt(moments.var + eps); };
   return custom_gradient(
@@ -60,7 +61,8 @@ Tensor standardised(Tensor x, const Axes& axes, double eps, Loc loc) {
       loc);
 }
 
-// y = x s with s = 1 / sqrt(mean(x^2) + eps); dx = s (dy - y mean(dy y)).
+// Returns y = x s with s = 1 / sqrt(mean(x^2) + eps). The gradient is
+//   dx = s (dy - y mean(dy y)).
 Tensor scaled_to_unit(Tensor x, const Axes& axes, double eps, Loc loc) {
   const auto scale = [&](Tensor v) { return rsqrt(mean(square(v), axes, true, loc) + eps); };
   return custom_gradient(
@@ -71,7 +73,7 @@ Tensor scaled_to_unit(Tensor x, const Axes& axes, double eps, Loc loc) {
       loc);
 }
 
-// The last axes, which must have these sizes.
+// Returns the last axes, which must have these sizes.
 Axes last_axes(const char* op, Tensor x, const Shape& sizes, Loc loc) {
   const Shape shape = x.shape();
   if (sizes.empty() || sizes.size() > shape.size() ||
@@ -85,7 +87,7 @@ Axes last_axes(const char* op, Tensor x, const Shape& sizes, Loc loc) {
   return axes;
 }
 
-// A vector [C] as [C, 1, ..], to go with axis 1 of x.
+// Reshapes a vector [C] to [C, 1, ..], to broadcast along axis 1 of x.
 Maybe by_channel(const Maybe& vector, Tensor x, Loc loc) {
   if (!vector) return vector;
   Shape shape(static_cast<size_t>(x.rank()) - 1, 1);
@@ -98,7 +100,7 @@ void check_channels(const char* op, Tensor x, Loc loc) {
   throw ShapeError(std::string(op) + ": expected x [N, C, ...], got " + to_string(x.shape()), loc);
 }
 
-// `axes` of x [N, C, ...] but the channels'.
+// Returns all axes of x [N, C, ...] except the channel axis.
 Axes around_channels(Tensor x) {
   Axes axes;
   for (int d = 0; d < x.rank(); ++d) {
@@ -193,7 +195,7 @@ Tensor normalize(Tensor x, int axis, double eps, Loc loc) {
   const Composite composite("normalize", loc);
   const Narrowing narrowed(x);
   const Tensor squares = sum(square(x), axis, true, loc), low = lt(squares, eps * eps);
-  // Below the bound the length has no gradient; the root is kept away from 0 there.
+  // Below the bound, the gradient of the length is 0, and the argument of sqrt is kept away from 0.
   return narrowed(x / where(low, eps, sqrt(where(low, 1.0, squares))));
 }
 

@@ -23,7 +23,7 @@ HostTensor tensor_of(std::span<const std::byte> bytes, const std::string& file,
   return {elements.dtype, std::move(shape), std::move(elements.bytes)};
 }
 
-// The file of a tensor.
+// Returns the contents of the file of a tensor.
 std::vector<std::byte> npy_bytes(const HostTensor& tensor) {
   const std::string head = io::npy_head(std::string(stored_dtype(tensor.dtype)), tensor.shape);
   const auto head_bytes = std::as_bytes(std::span(head));

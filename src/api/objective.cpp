@@ -20,7 +20,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
-constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
+constexpr int kMostStepsAtOnce = 256;  // rows of scalars in one submission
 
 }  // namespace
 
@@ -93,7 +93,7 @@ std::unique_ptr<Engine> ObjectiveImpl::build(std::int64_t size, bool captures,
                                          closed(options_.inputs, size), options_.dataset,
                                          std::move(device), why, options_.check_indices);
   engine->set_initial(table_.buffers());
-  // The scalars of the optimizer come to be while it compiles.
+  // Compiling adds the optimizer's scalars to the trace.
   for (const auto& [name, value] : traced->trace.scalars) {
     if (name[0] != '_') engine->scalars()[name] = value;
   }
@@ -237,7 +237,7 @@ StepResult ObjectiveImpl::step(const FeedView& inputs, const StepOptions& option
   check_ready();
   if (!recoverer_.on()) return recoverer_.guarded([&] { return step_once(inputs, options); });
   KeptInputs kept(inputs);
-  bool lost = false;  // and with the device what lay on it
+  bool lost = false;  // device inputs are lost with the device
   StepResult result = recoverer_.guarded([&] {
     recoverer_.before_steps(*this, 1);
     return std::exchange(lost, true) ? step_once(kept.feed(), options) : step_once(inputs, options);
@@ -263,7 +263,7 @@ StepResult ObjectiveImpl::step_once(const FeedView& inputs, const StepOptions& o
 
 StepResult ObjectiveImpl::counted() {
   const std::int64_t done = step_++;
-  if (first_unread_ == done) first_unread_ = step_;  // nothing queued before waits to be read
+  if (first_unread_ == done) first_unread_ = step_;  // no earlier loss is unread
   return {read_loss(done), step_, {}};
 }
 
@@ -282,7 +282,7 @@ std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const FeedView
   check_not_step_by_step("step_for");
   if (finished_) return std::exchange(finished_, std::nullopt);
   if (!unfinished_) {
-    recoverer_.finish();  // of another objective
+    recoverer_.finish();  // an unfinished step of another objective
     sizes_.check(inputs);
     check_ready();
     Unfinished fresh;
@@ -293,7 +293,7 @@ std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const FeedView
     try {
       return resume_step(seconds, inputs);
     } catch (...) {
-      if (!unfinished_->begun) {  // the inputs are not to be had again
+      if (!unfinished_->begun) {  // the inputs are not available for another attempt
         unfinished_.reset();
         recoverer_.set_unfinished(nullptr);
       }
@@ -410,7 +410,7 @@ std::vector<float> ObjectiveImpl::run(int count) {
       result.insert(result.end(), some.begin(), some.end());
       count -= part;
     }
-  } catch (const AbortedError&) {  // what is done waits to be read
+  } catch (const AbortedError&) {  // losses of completed steps stay unread
     before.insert(before.end(), result.begin(), result.end());
     kept_ = std::move(before);
     throw;
@@ -626,7 +626,7 @@ std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node&
   return result;
 }
 
-// Goes through the step once more, op by op, from what it began with.
+// Repeats the step op by op from the saved buffers to find the first non-finite value.
 void ObjectiveImpl::explain_nan(const Engine& engine, const FeedView& inputs, std::int64_t step,
                                 float loss) {
   HyperValues values;

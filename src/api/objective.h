@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One loss of a trainer: its program, its steps, its place in the data, what it draws.
+// One loss of a trainer: its program, steps, position in the data and random numbers.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class ObjectiveImpl {
  public:
-  // Compiles for the device; allocate() comes before any other call. The table's part of that
-  // number is its own; the table outlives it.
+  // Compiles for the device. Call allocate() before any other member. The objective trains part
+  // `number` of the table, which must outlive it.
   ObjectiveImpl(ObjectiveSource source, const ParameterTable& table, std::size_t number,
                 std::shared_ptr<Device> device, const std::string& why,
                 std::shared_ptr<Turns> turns, Recoverer& recoverer, const SourceLocation& location);
@@ -42,42 +42,43 @@ class ObjectiveImpl {
   [[nodiscard]] std::int64_t batches_per_epoch() const;
   [[nodiscard]] double lr() const;
   [[nodiscard]] double grad_norm() const;
-  // Throws UserError, naming the call, where there is no such state.
+  // Throws UserError, naming the call, if there is no such state.
   [[nodiscard]] double scale_number(ScaleNumber which, const char* call) const;
   [[nodiscard]] std::map<std::string, double> scalars() const;
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
   [[nodiscard]] NamedTensors download_grads() const;
   [[nodiscard]] GraphView graph(GraphStage stage) const;
 
-  // For the trainer, in its turn.
+  // The following are for the trainer, which holds the call lock.
   [[nodiscard]] const std::string& name() const { return source_.name; }
   [[nodiscard]] const ObjectiveSource& source() const { return source_; }
-  // The program that has the parameters and states.
+  // Returns the program that owns the parameters and states.
   [[nodiscard]] Engine& engine() const { return *sizes_.first().engine; }
   // See CompiledFunction::compiled_sizes().
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
   [[nodiscard]] const TrainedPart& part() const { return part_; }
-  void reset();  // counts and schedule
+  void reset();  // resets counters and schedule
   void bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
             const WGPUBufferImpl* native);
-  // Its averages begin as the parameters do.
+  // Initializes the averages with the parameters.
   void start_averages(const std::vector<float>& params);
-  // The schedule and the scalars of `other`.
+  // Copies the schedule and the scalars of `other`.
   void go_on_as(const ObjectiveImpl& other);
 
-  // What a checkpoint holds of it, beside states.
+  // Contents of a checkpoint besides states.
   [[nodiscard]] Progress progress() const;
   void write(std::map<std::string, std::string>& fields) const;
-  // Throws IoError where the fields are none of such an objective.
+  // Throws IoError if the fields do not fit this objective.
   [[nodiscard]] Progress read(const Checkpoint& checkpoint, const std::string& path) const;
   void go_on_from(Progress progress, std::uint32_t seed);
-  // Files of before do not say which updates were skipped: then all took place.
+  // Adds the state of skipped updates, which older files lack: all updates then count as made.
   void complete(Checkpoint& checkpoint, const Progress& progress) const;
 
-  // For the recoverer. Losses that wait to be read still do.
+  // The following are for the recoverer. They keep unread losses.
   void use(const std::shared_ptr<Device>& device);
   void go_back(const Progress& progress);
-  // Steps on the dataset, as many of `count` as go at once; returns how many.
+  // Runs steps on the dataset, at most `count` and as many as one submission takes. Returns their
+  // number.
   int run_rows(int count);
   void repeat_step(const FeedView& inputs, bool captures);
   void put_scalar(const std::string& name, double value) { engine().scalars()[name] = value; }
@@ -96,38 +97,37 @@ class ObjectiveImpl {
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures) const;
   std::unique_ptr<Engine> build(std::int64_t size, bool captures, std::shared_ptr<Device> device,
                                 const std::string& why);
-  // The same on the device of `owner`, whose buffers it shares.
+  // Compiles another program on the device of `owner` that shares its buffers.
   std::unique_ptr<Engine> build_beside(const Engine& owner, std::int64_t size, bool captures);
-  // Returns the program for these inputs, compiled if there is none for their dynamic size.
+  // Returns the program for these inputs. Compiles it if their dynamic size is new.
   SizedEngine& of_checked(const FeedView& inputs);
   template <class Call>
   void for_each_engine(const Call& call);
-  // Returns the program that has the captures as outputs. Throws UserError if there is no capture
-  // of a name.
+  // Returns the program that has captures as outputs. Throws UserError if a capture is unknown.
   Engine& capturing(SizedEngine& sized, const std::vector<std::string>& names);
-  // What a field of a checkpoint is called.
+  // Returns the name of a field in a checkpoint.
   [[nodiscard]] std::string field(const std::string& name) const;
   void set_group_scalars();
   [[nodiscard]] bool scales() const { return options_.mixed_precision || options_.loss_scale; }
-  // Does the device decide which updates take place?
+  // True if the device decides which updates are made.
   [[nodiscard]] bool skips() const { return scales() || options_.skip_nonfinite; }
-  // A number of the state that then says so.
+  // Reads an element of the state of that decision.
   [[nodiscard]] float state_number(ScaleNumber which) const;
   void queue(int count, const Turn& turn);
   StepResult step_once(const FeedView& inputs, const StepOptions& options);
-  // Counts a step that was run, and reads its loss.
+  // Counts a step that has run and reads its loss.
   StepResult counted();
   // Resumes the unfinished step, or begins it with these inputs.
   std::optional<StepResult> resume_step(double seconds, const FeedView& inputs);
-  // The run-time scalars of step number `step` (from 0).
+  // Sets the run-time scalars of step number `step` (from 0).
   void put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const;
-  // The rows of the next `count` steps, no further than
-  // the end of the epoch; moves the place in the data.
+  // Returns the scalars of the next steps, at most `count` and up to the end of the epoch. Advances
+  // the position in the data.
   std::span<const HyperValues> next_rows(int count);
   void begin_epoch();
-  // Throws UserError if data is missing, or the loss traces differently by now; see Retrace.
+  // Throws UserError if data is missing, or if the loss now traces differently; see Retrace.
   void check_ready() const;
-  // Of steps that need nothing from the host; `call` is what the user called.
+  // Checks a call that runs steps without inputs from the host. `call` is its name.
   void check_queued(const std::string& call, int count) const;
   [[nodiscard]] float read_loss(std::int64_t step);
   void keep_for_nan();
@@ -146,36 +146,36 @@ class ObjectiveImpl {
   Retrace retrace_;
   std::vector<std::string> captures_, printed_;  // see print()
   std::map<std::string, PerUpdate> per_update_;
-  bool counts_taken_ = false;  // the host computes with the number of updates that took place,
-  std::int64_t taken_ = 0;     // which the device says before each step
+  bool counts_taken_ = false;  // the host needs taken_
+  std::int64_t taken_ = 0;     // updates made, downloaded before each step
   struct GroupRate {
     const ParamGroup& group;
-    std::string scalar, factor;  // of the program, of the user
+    std::string scalar, factor;  // names in the program and for the user
   };
-  std::vector<GroupRate> group_rates_;  // of groups that have their own
+  std::vector<GroupRate> group_rates_;  // of groups with their own learning rate
   std::map<std::string, double> hyper_limits_;
   Schedule schedule_ = 0.0;
   std::int64_t schedule_start_ = 0;  // in updates
   std::int64_t step_ = 0, first_unread_ = 0;
-  std::vector<float> kept_;                // losses that run() found unread
-  std::int64_t rows_ = 0;                  // of the dataset; 0: none
+  std::vector<float> kept_;                // losses queued before run(), not read yet
+  std::int64_t rows_ = 0;                  // of the dataset; 0: no dataset
   std::int64_t epoch_ = 0, position_ = 0;  // batches drawn in this epoch
   bool order_sent_ = false;
-  std::vector<std::int32_t> order_;  // of the rows in the last epoch that was begun
+  std::vector<std::int32_t> order_;  // order of the rows in the current epoch
   Ticket last_ = 0;
   // A step of step_for().
   struct Unfinished {
-    bool begun = false;    // else it begins again: it has not, or the device was lost
-    std::size_t next = 0;  // launch
+    bool begun = false;    // false: not started, or restarted because the device was lost
+    std::size_t next = 0;  // the next launch
     HyperValues row;
     Progress before;
-    Engine* engine = nullptr;  // once begun
-    KeptInputs inputs;         // if they may be needed again
+    Engine* engine = nullptr;  // valid if begun
+    KeptInputs inputs;         // set if recovery may need them
   };
   std::optional<Unfinished> unfinished_;
-  std::optional<StepResult> finished_;  // by another call than step_for()
-  std::vector<HyperValues> next_;       // of the last steps: the next ones allocate nothing
-  // What the last step began with, kept for detect_nan.
+  std::optional<StepResult> finished_;  // result of a step that another call finished
+  std::vector<HyperValues> next_;       // scalars of the last steps; the memory is reused
+  // Buffers before the last step, saved for detect_nan.
   std::map<std::string, std::vector<std::uint32_t>> before_;
 };
 

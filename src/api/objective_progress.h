@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where an objective is, beside parameters and states.
+// Progress of an objective, without parameters and states.
 #pragma once
 
 #include <cstdint>

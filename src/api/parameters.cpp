@@ -14,14 +14,14 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Parameters begin at multiples of this many elements, so that any of them can be bound by itself.
+// Parameters are aligned to this number of elements, so that each can be bound separately.
 constexpr std::int64_t kAlignment = 64;
 
 bool picked(const ParamFilter& filter, const ParameterEntry& entry) {
   return filter(entry.name, entry.parameter->shape());
 }
 
-// The first group that picks it, or how many there are.
+// Returns the first group that selects the parameter, or the number of groups if there is none.
 int group_of(const TrainingPick& pick, const ParameterEntry& entry) {
   const auto at = std::find_if(pick.groups.begin(), pick.groups.end(),
                                [&](const auto& group) { return picked(group.params, entry); });
@@ -34,13 +34,13 @@ bool trains(const TrainingPick& pick, const ParameterEntry& entry) {
   return group == pick.groups.size() || !pick.groups[group].freeze;
 }
 
-// Where a parameter comes in the arena: the place in the Gray code of the set of objectives that
-// train it, its groups there, apart or not.
+// Sort key of a parameter in the arena: position of its set of objectives in the Gray code, then
+// its groups, then whether it comes first within them.
 struct Rank {
   std::vector<bool> set;
   std::vector<int> groups;
   std::vector<bool> apart;
-  // Vectors have no <=> in libc++ 16.
+  // std::vector has no <=> in libc++ 16.
   bool operator<(const Rank& other) const {
     return std::tie(set, groups, apart) < std::tie(other.set, other.groups, other.apart);
   }
@@ -51,7 +51,7 @@ Rank rank_of(const std::vector<TrainingPick>& picks, const ParameterEntry& entry
   bool odd = false;
   for (const TrainingPick& pick : picks) {
     const bool trained = trains(pick, entry);
-    odd ^= trained;  // the bits of the place are the parities of the code's
+    odd ^= trained;  // the position's bits are the parities of the code's bits
     rank.set.push_back(!odd);
     rank.groups.push_back(trained ? group_of(pick, entry) : 0);
     rank.apart.push_back(trained && !picked(pick.first, entry));
@@ -72,7 +72,7 @@ NamedTensors unpacked(const std::vector<ParameterEntry>& entries, const std::vec
 
 void write_all(const std::vector<ParameterEntry>& entries, const NamedTensors& tensors,
                const std::string& what, bool partial, std::vector<float>& flat) {
-  std::map<std::string, std::int64_t> known;  // to their offsets
+  std::map<std::string, std::int64_t> known;  // name to offset
   for (const ParameterEntry& entry : entries) {
     known[entry.name] = entry.offset;
     const auto at = tensors.find(entry.name);
@@ -156,7 +156,7 @@ void ParameterTable::check(const TrainingPick& pick) const {
 }
 
 void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
-  std::vector<std::pair<Rank, std::size_t>> order;  // and the number in the model
+  std::vector<std::pair<Rank, std::size_t>> order;  // key and index in model order
   for (std::size_t i = 0; i < entries_.size(); ++i)
     order.emplace_back(rank_of(picks, entries_[i]), i);
   std::sort(order.begin(), order.end());
@@ -187,7 +187,7 @@ void ParameterTable::add_to(TrainedPart& part, const ParameterEntry& entry, int 
 }
 
 void ParameterTable::check_averages() const {
-  std::map<std::string, std::string> by;  // the objective of each parameter's average
+  std::map<std::string, std::string> by;  // parameter name to objective
   for (const TrainedPart& part : parts_) {
     if (!part.averaged) continue;
     for (const ParameterEntry& entry : part.entries) {

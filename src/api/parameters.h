@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parameters of a model: names, and places in the parameter arena.
+// Parameters of a model: names and positions in the parameter arena.
 #pragma once
 
 #include <functional>
@@ -19,15 +19,15 @@ struct ParameterEntry {
   const Parameter* parameter = nullptr;
   std::int64_t offset = 0;  // in elements; a multiple of 64
   [[nodiscard]] std::int64_t count() const { return numel(parameter->shape()); }
-  [[nodiscard]] std::int64_t end() const;  // where the next may begin
+  [[nodiscard]] std::int64_t end() const;  // offset of the next parameter
 };
 
-// How an objective of a trainer picks what it trains, and in which groups.
+// The parameters that an objective trains, and their groups.
 struct TrainingPick {
-  std::string objective;    // its name; empty where it is the only one
-  ParamFilter params = {};  // none: all
+  std::string objective;    // its name; empty if it is the only one
+  ParamFilter params = {};  // empty: all
   std::vector<ParamGroup> groups = {};
-  ParamFilter first = {};  // these come first within a group
+  ParamFilter first = {};  // parameters to place first within a group
   bool averaged = false;   // it keeps averages
 };
 
@@ -37,65 +37,68 @@ struct GroupRange {
   std::int64_t begin = 0, end = 0;
 };
 
-// What one objective trains: a stretch of the arena. Its gradients and the optimizer's states are
-// laid out like it. Offsets and ranges count from `begin`.
+// What one objective trains: a contiguous range of the arena. Gradients and optimizer states have
+// the same layout. Offsets and ranges are relative to `begin`.
 struct TrainedPart {
   std::string objective;
   bool averaged = false;
-  std::vector<ParameterEntry> entries = {};  // in the order of the arena
-  std::vector<GroupRange> ranges = {};       // likewise; a group may have several
+  std::vector<ParameterEntry> entries = {};  // in arena order
+  std::vector<GroupRange> ranges = {};       // in arena order; a group may have several
   std::int64_t begin = 0, elements = 0;
-  bool alone = true;  // no parameter that it does not train lies between those that it does
+  bool alone = true;  // true if the range contains only parameters that it trains
 
-  // What the state of that name of its optimizer is called: "optim.NAME", "optim.OBJECTIVE.NAME".
+  // Returns the name of an optimizer state: "optim.NAME" or "optim.OBJECTIVE.NAME".
   [[nodiscard]] std::string state(const std::string& name) const;
-  // As ParameterTable's, of its own parameters and a flat tensor laid out like it.
+  // As the members of ParameterTable, for its own parameters and a flat tensor of its layout.
   [[nodiscard]] NamedTensors unpack(const std::vector<float>& flat) const;
   void write(const NamedTensors& tensors, const std::string& what, bool partial,
              std::vector<float>& flat) const;
 };
 
-// In the arena the parameters that one set of objectives trains lie together. The sets are in the
-// order of the reflected Gray code, so that what one objective trains is one stretch wherever sets
-// overlap as neighbours in a row do (always where they are disjoint or two); what none trains comes
-// last. Within a set the groups follow one another, and at last those of no group.
+// Parameters trained by the same set of objectives are contiguous in the arena. The sets are in the
+// order of the reflected Gray code. Each objective then trains one contiguous range if only
+// neighboring sets overlap, which includes two objectives and disjoint sets. Parameters that no
+// objective trains come last. Within a set, groups come one after another, followed by the
+// parameters without a group.
 class ParameterTable {
  public:
-  // Walks the model. A parameter that is reached twice counts once, under its first name. Throws
-  // UserError where two tensors or groups have one name, where an objective or a group picks no
-  // parameter, and where two objectives keep averages of one.
+  // Collects the parameters of the model. A parameter reached twice counts once, under its first
+  // name. Throws UserError if two tensors or groups have the same name, an objective or a group
+  // selects no parameter, or two objectives average the same parameter.
   explicit ParameterTable(const detail::ModelFunctions& model,
                           const std::vector<TrainingPick>& picks = {});
 
-  // In the order of the model.
+  // In model order.
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
-  // One for each pick.
+  // Returns the part of an element of `picks`.
   [[nodiscard]] const TrainedPart& part(std::size_t pick) const { return parts_[pick]; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] bool has_buffer(const std::string& name) const;
   [[nodiscard]] const std::map<const Buffer*, std::string>& buffers() const { return buffers_; }
   [[nodiscard]] std::set<std::string> buffer_names() const;
-  // Throws UserError, naming `what` and the parameters there are, where the filter picks none.
+  // Throws UserError, naming `what` and the known parameters, if the filter matches none.
   void check_filter(const std::string& what, const ParamFilter& filter) const;
 
-  // Adds a leaf for each to the trace, and tells it the names of the buffers; with kEma, those that
-  // have averages are parts of the states with these.
+  // Adds a leaf for each parameter to the trace, and registers the names of the buffers. With kEma,
+  // parameters that have averages become views of the states with these.
   void declare(Trace& trace, WeightSource weights = WeightSource::kTrained) const;
-  // The whole arena with initial values, of which `function`, where there is one, has the first
-  // word.
+  // Returns the whole arena with initial values. A value of `function`, if present, takes
+  // precedence.
   [[nodiscard]] std::vector<float> initial(std::uint32_t seed,
                                            const InitFunction& function = {}) const;
-  // The arena as tensors by name.
+  // Converts an arena to tensors by name.
   [[nodiscard]] NamedTensors unpack(const std::vector<float>& flat) const;
-  // The same, with averages where there are some; `read` gives a state's elements.
+  // Like unpack(), but with averages in place of the parameters that have one. `read` returns the
+  // elements of a state.
   [[nodiscard]] NamedTensors averages(
       const std::vector<float>& flat,
       const std::function<std::vector<float>(const std::string& state)>& read) const;
-  // Writes tensors into the arena. `what` names the values in errors. Throws UserError, with
-  // nothing changed, on unknown names and wrong sizes, and on missing names unless it is `partial`.
+  // Writes tensors into the arena. `what` names the values in errors. Throws UserError if a name is
+  // unknown, a size is wrong, or a name is missing and `partial` is not set. Nothing is changed if
+  // it throws.
   void write(const NamedTensors& tensors, const std::string& what, bool partial,
              std::vector<float>& flat) const;
-  // A whole arena of tensors.
+  // Converts tensors by name to an arena.
   [[nodiscard]] std::vector<float> pack(const NamedTensors& tensors, const std::string& what) const;
 
  private:
@@ -110,10 +113,10 @@ class ParameterTable {
   std::int64_t elements_ = 0;
 };
 
-// What a group is called.
+// Returns the name of a group, or the text of its filter if it has no name.
 const std::string& group_name(const ParamGroup& group);
 
-// What the names of the optimizers' states begin with, and the averages' own.
+// Prefix of the names of optimizer states, and the name of the averages.
 inline constexpr std::string_view kOptimPrefix = "optim.";
 inline constexpr const char* kEmaName = "ema";
 

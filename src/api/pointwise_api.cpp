@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pointwise ops as public functions and operators: numbers take the other side's type, shapes
-// are broadcast, and the row's own rule checks the rest.
+// Public functions and operators of the pointwise ops. Numbers take the type of the tensor
+// operands, shapes are broadcast, and the op's own rule checks the rest.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,8 +20,8 @@ SourceLocation site_of(const std::vector<const Operand*>& operands) {
   return operands.front()->location;
 }
 
-// The type that numbers take: that of the first tensor among those of the same role. A row whose
-// first operand alone is a condition gives its role to the others.
+// Returns the type of number operands: that of the first tensor operand. The condition of where()
+// does not count.
 DType number_type(OpContext& ctx, const OpDef& def, const std::vector<const Operand*>& operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (&def == &ops::where && i == 0) continue;
@@ -36,7 +36,7 @@ Ex number(OpContext& ctx, const Operand& operand, DType dtype) {
   return op::constant(ctx.builder, operand.number, dtype);
 }
 
-// Tensors of f16 beside one of f32 become f32.
+// Casts f16 tensors to f32 if one of the tensors is f32.
 void promote(std::vector<Ex>& values) {
   const bool any =
       std::any_of(values.begin(), values.end(), [](Ex x) { return x.dtype() == DType::kF32; });
@@ -50,7 +50,8 @@ bool is_logic(const OpDef& def) {
          &def == &ops::logical_not;
 }
 
-// Of truths, what is done bit by bit is logic, and so are the smaller and the larger: its row.
+// Returns the logical op that a bitwise op, minimum or maximum stands for if applied to booleans,
+// or null.
 const OpDef* logic_of(const OpDef& def) {
   if (&def == &ops::bitwise_and || &def == &ops::minimum) return &ops::logical_and;
   if (&def == &ops::bitwise_or || &def == &ops::maximum) return &ops::logical_or;
@@ -58,8 +59,7 @@ const OpDef* logic_of(const OpDef& def) {
   return &def == &ops::bitwise_not ? &ops::logical_not : nullptr;
 }
 
-// Numbers beside tensors of f16 alone count as f32 where they are computed with, and so does the
-// result before it is rounded.
+// With f16 tensors, numbers are computed with as f32, and the result is f32 before it is rounded.
 Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operands,
                  Attrs attrs = {}) {
   OpContext ctx(called.name, site_of(operands));
@@ -150,7 +150,7 @@ Tensor clamp(Operand x, double lo, double hi) {
     const Tensor from = lo <= (has_sign ? -0x1p31 : 0) ? x.tensor : maximum(x, lo);
     return hi >= (has_sign ? 0x1p31 : 0x1p32) - 1 ? from : minimum(from, hi);
   }
-  // NaN is inside, though GPUs may take it to be below or above.
+  // Keeps NaN: comparisons with NaN may be true on GPUs.
   const Tensor inside = logical_or(isnan(x), logical_and(ge(x, lo), le(x, hi)));
   const Tensor limited = where(lt(x, lo), lo, where(gt(x, hi), hi, x));
   return where(inside, x, limited);
@@ -195,7 +195,7 @@ Tensor lerp(Operand a, Operand b, Operand weight) {
 
 namespace {
 
-// Whether fmod(a, b) has to move by b to get b's sign.
+// True if fmod(a, b) must be shifted by b to have the sign of b.
 Tensor other_sign(Operand rest, Operand b) {
   return ne(rest, 0.0) && logical_xor(lt(rest, 0.0), lt(b, 0.0));
 }
@@ -220,7 +220,7 @@ Tensor remainder(Operand a, Operand b) {
   return where(other_sign(rest, b), rest + b, rest);
 }
 
-// By the power of two of the larger one, so that no square overflows or vanishes.
+// Scales by the power of two of the larger operand, so that no square overflows or underflows.
 Tensor hypot(Operand a, Operand b) {
   const Composite composite("hypot", a.location);
   const Narrowing narrowed(tensors_of({&a, &b}));
@@ -228,7 +228,7 @@ Tensor hypot(Operand a, Operand b) {
   const Tensor usual = size > 0.0 && isfinite(size);
   const Tensor unit = detach(where(usual, exp2(floor(log2(where(usual, size, 1.0)))), 1.0));
   const Tensor length = unit * sqrt(square(a / unit) + square(b / unit));
-  // Beside an infinite leg nothing else counts, not even a NaN.
+  // If an operand is infinite, the result is infinite even if the other one is NaN.
   const auto infinite = [](const Operand& leg) { return !isfinite(leg) && !isnan(leg); };
   return narrowed(
       where(infinite(a) || infinite(b), std::numeric_limits<double>::infinity(), length));
@@ -242,7 +242,7 @@ Tensor log10(Operand x) {
 
 namespace {
 
-// sqrt(1 - x^2), exact near 1; its gradient is that of the plain formula, infinite at 1.
+// Returns sqrt(1 - x^2), accurate near 1. The gradient is that of the plain formula, infinite at 1.
 Tensor other_leg(Operand x) {
   const Tensor squared = square(x);
   return sqrt(detach((1.0 - x) * (1.0 + x)) + (detach(squared) - squared));
@@ -267,7 +267,7 @@ Tensor atan(Operand x) {
   return atan2(x, 1.0);
 }
 
-// (e^(x/2))^2 / 2 + (e^(-x/2))^2 / 2, which overflows no sooner than the result
+// Computes (e^(x/2))^2 / 2 + (e^(-x/2))^2 / 2, which does not overflow before the result does.
 Tensor cosh(Operand x) {
   const Composite composite("cosh", x.location);
   const Narrowing narrowed(tensors_of({&x}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pooling and resizing: the macros of ops/pool where windows are alike, gathers and sums where they
-// are not. One axis is two of which the first has size 1.
+// Pooling and resizing. Uses the macro ops of ops/pool if all windows are equal, otherwise gathers
+// and sums. 1-D pooling is 2-D pooling of height 1.
 #include <algorithm>
 #include <cmath>
 
@@ -36,10 +36,11 @@ Tensor as_image(Tensor x, const char* name, Loc loc) {
   return unsqueeze(x, 2, loc);
 }
 
-// Windows of fewer elements are read element by element, in one expression.
+// Windows with fewer elements are read element by element in one expression.
 constexpr std::int64_t kLargeWindow = 17;
 
-// Along one axis, or 0 if the options do not fit: the pool of both axes says how.
+// Returns the number of windows along an axis, or 0 if the options are invalid; the 2-D op then
+// reports them.
 std::int64_t windows_along(std::int64_t length, std::int64_t kernel, std::int64_t stride,
                            std::int64_t padding, std::int64_t dilation) {
   if (kernel < 1 || stride < 1 || padding < 0 || padding > kernel / 2 || dilation < 1) return 0;
@@ -47,7 +48,7 @@ std::int64_t windows_along(std::int64_t length, std::int64_t kernel, std::int64_
   return free < 0 ? 0 : free / stride + 1;
 }
 
-// Do windows overlap so much that pooling one axis after the other reads less than half?
+// True if windows overlap so much that pooling one axis after the other halves the reads or better.
 bool pays_by_axes(const Shape& x, Size2d kernel, Size2d stride, Size2d padding, Size2d dilation) {
   const std::int64_t down = windows_along(x[2], kernel.h, stride.h, padding.h, dilation.h);
   const std::int64_t across = windows_along(x[3], kernel.w, stride.w, padding.w, dilation.w);
@@ -56,8 +57,8 @@ bool pays_by_axes(const Shape& x, Size2d kernel, Size2d stride, Size2d padding, 
   return kernel.h * kernel.w >= kLargeWindow && 2 * by_axes < down * kernel.h * kernel.w;
 }
 
-// A maximum by axes has the gradient of the first element in row-major order: that of the first row
-// that has it, and in it of the first column.
+// Pools one axis after the other if that pays. The gradient of a maximum still goes to the first
+// element in row-major order: the first row that has it, and the first column in this row.
 Ex pool(OpContext& ctx, const OpDef& def, Ex x, Size2d kernel, Size2d stride, Size2d padding,
         Size2d dilation) {
   if (pays_by_axes(x.shape(), kernel, stride, padding, dilation)) {
@@ -77,21 +78,21 @@ Ex list_of(OpContext& ctx, const std::vector<T>& values, DType dtype) {
   return op::literal(ctx.builder, values, {dtype, {static_cast<std::int64_t>(values.size())}});
 }
 
-// A list of numbers along `axis`, the same for all other axes of `shape`.
+// Broadcasts a list of numbers along `axis` to `shape`.
 Ex along(Ex list, int axis, const Shape& shape) {
   Shape one(shape.size(), 1);
   one[static_cast<std::size_t>(axis)] = list.shape()[0];
   return op::broadcast(op::reshape(list, one), shape);
 }
 
-// Elements `from` of an axis.
+// Returns the elements `from` of an axis.
 Ex take(OpContext& ctx, Ex x, int axis, const std::vector<std::int32_t>& from) {
   Shape shape = x.shape();
   shape[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(from.size());
   return op::gather(x, along(list_of(ctx, from, DType::kI32), axis, shape), axis);
 }
 
-// Elements of windows along an axis that lie inside of it, for each window.
+// For each window along an axis, returns 1 / (number of its elements inside the input).
 std::vector<float> shares(std::int64_t length, std::int64_t kernel, std::int64_t stride,
                           std::int64_t padding) {
   std::vector<float> list;
@@ -102,11 +103,12 @@ std::vector<float> shares(std::int64_t length, std::int64_t kernel, std::int64_t
   return list;
 }
 
-// Bins of an adaptive pool along an axis: every one a row of `most` elements, the last repeated.
+// Bins of an adaptive pool along an axis. Each is padded to `most` elements by repeating its last
+// one.
 struct Bins {
   std::int64_t most = 1;
   std::vector<std::int32_t> elements;
-  std::vector<float> weights;  // 1 / size; 0 for what is repeated
+  std::vector<float> weights;  // 1 / size; 0 for repeated elements
 };
 
 Bins bins_of(std::int64_t length, std::int64_t count) {
@@ -124,7 +126,7 @@ Bins bins_of(std::int64_t length, std::int64_t count) {
   return bins;
 }
 
-// The means of an axis's bins.
+// Returns the means of the bins of an axis.
 Ex mean_of_bins(OpContext& ctx, Ex x, int axis, std::int64_t count) {
   const auto a = static_cast<std::size_t>(axis);
   const Bins bins = bins_of(x.shape()[a], count);
@@ -136,7 +138,7 @@ Ex mean_of_bins(OpContext& ctx, Ex x, int axis, std::int64_t count) {
   return op::sum(op::reshape(weighed, split), {axis + 1});
 }
 
-// Element floor(i * length / size) of an axis, in f32 as PyTorch has it.
+// Selects element floor(i * length / size) of an axis, computed in f32 like PyTorch.
 Ex nearest(OpContext& ctx, Ex x, int axis, std::int64_t size) {
   const std::int64_t length = x.shape()[static_cast<std::size_t>(axis)];
   if (size == length) return x;
@@ -149,7 +151,7 @@ Ex nearest(OpContext& ctx, Ex x, int axis, std::int64_t size) {
   return take(ctx, x, axis, from);
 }
 
-// Every element of an axis that many times.
+// Repeats each element of an axis `times` times.
 Ex repeated(Ex x, int axis, std::int64_t times) {
   const auto a = static_cast<std::size_t>(axis);
   Shape shape = x.shape(), split = shape;
@@ -160,7 +162,7 @@ Ex repeated(Ex x, int axis, std::int64_t times) {
   return op::reshape(op::broadcast(one, split), shape);
 }
 
-// Between the two elements of an axis that a place lies between, by its distances from them.
+// Interpolates linearly along an axis between the two nearest elements.
 Ex bilinear(OpContext& ctx, Ex x, int axis, std::int64_t size, bool align_corners) {
   const std::int64_t length = x.shape()[static_cast<std::size_t>(axis)];
   if (size == length) return x;
@@ -247,7 +249,7 @@ Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc) {
   return narrowed(ctx.out(mean_of_bins(ctx, mean_of_bins(ctx, in, 3, size.w), 2, size.h)));
 }
 
-// Repeating the last element of a bin changes neither its largest element nor which is the first.
+// Repeating the last element of a bin changes neither the maximum nor its first occurrence.
 Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc) {
   const Composite composite("adaptive_max_pool2d", loc);
   OpContext ctx("adaptive_max_pool2d", loc);

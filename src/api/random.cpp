@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random numbers, made of Philox's words.
+// Random numbers, based on Philox.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kSmallTau = 1e-6, kLargestScale = 1e37;  // of gumbel_softmax
 
-// Uniform in (0, 1): odd multiples of 2^-24. Its logarithm is finite and not 0.
+// Uniform in (0, 1): odd multiples of 2^-24, so that the logarithm is finite and not 0.
 Tensor open_uniform(const Shape& shape, Loc loc) {
   const Tensor whole = cast(bitwise_right_shift(random_bits(shape, loc), 9), DType::kF32);
   return (whole + 0.5) * std::exp2(-23.0);
@@ -43,7 +43,7 @@ Tensor random_bits(const Shape& shape, Loc loc) {
   return philox(index, stream, ctx.trace.tensor(seed), ctx.trace.tensor(step));
 }
 
-// The upper 24 bits of a word are an f32 in [0, 1) exactly.
+// The upper 24 bits of a word convert to an f32 in [0, 1) exactly.
 Tensor rand(const Shape& shape, Loc loc) {
   const Composite composite("rand", loc);
   return cast(bitwise_right_shift(random_bits(shape, loc), 8), DType::kF32) * std::exp2(-24.0);
@@ -54,7 +54,7 @@ Tensor rand_like(Tensor x, Loc loc) {
   return rand(x.shape(), loc);
 }
 
-// What rounding makes `hi` becomes the largest float below it.
+// Values that would be rounded up to `hi` become the largest float below it.
 Tensor uniform(const Shape& shape, double lo, double hi, Loc loc) {
   const Composite composite("uniform", loc);
   const auto first = static_cast<float>(lo), end = static_cast<float>(hi);
@@ -67,7 +67,7 @@ Tensor uniform(const Shape& shape, double lo, double hi, Loc loc) {
   return minimum(first + (end - first) * rand(shape, loc), last);
 }
 
-// sqrt(-2 log(1 - u)) cos(2 pi v): 1 - u lies in (0, 1], so the logarithm is finite
+// Box-Muller: sqrt(-2 log(1 - u)) cos(2 pi v). 1 - u is in (0, 1], so the logarithm is finite.
 Tensor randn(const Shape& shape, Loc loc) {
   const Composite composite("randn", loc);
   const Tensor radius = sqrt(-2.0 * log(1.0 - rand(shape, loc)));
@@ -119,13 +119,13 @@ Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc) {
   return cast(fmod(random_bits(shape, loc), hi - lo), DType::kI32) + lo;
 }
 
-// Element i is the rank of word i, equal ones in order.
+// Element i is the position of word i in sorted order; equal words keep their order.
 Tensor randperm(std::int64_t n, Loc loc) {
   const Composite composite("randperm", loc);
   return argsort(random_bits({n}, loc), 0, false, loc);
 }
 
-// Gumbel 1954, as used by Maddison, Tarlow and Minka 2014
+// Gumbel-max trick (Gumbel 1954; Maddison, Tarlow and Minka 2014).
 Tensor categorical(Tensor logits, int axis, Loc loc) {
   const Composite composite("categorical", loc);
   return argmax(logits + gumbel(logits.shape(), loc), axis, false, loc);
@@ -138,7 +138,7 @@ Tensor multinomial(Tensor weights, std::int64_t n, bool replacement, Loc loc) {
                          to_string(weights.shape()) + " and " + std::to_string(n),
                      loc);
   }
-  // Without a positive weight that is left there is nothing to draw.
+  // The result is -1 if no positive weight is left, or if a weight is negative.
   const Tensor fits = all(ge(weights, 0.0), -1, true, loc);
   const auto drawn = [&](Tensor index) {
     const Tensor weight = gather(weights, -1, index, loc);
@@ -150,7 +150,7 @@ Tensor multinomial(Tensor weights, std::int64_t n, bool replacement, Loc loc) {
                            " without replacement from " + to_string(weights.shape()),
                        loc);
     }
-    // Vieira 2014; Kool, van Hoof and Welling 2019
+    // Gumbel-top-k trick (Vieira 2014; Kool, van Hoof and Welling 2019).
     return drawn(topk(log(weights) + gumbel(weights.shape(), loc), n, -1, true, loc).indices);
   }
   Shape all = weights.shape();
@@ -166,7 +166,7 @@ Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {
   }
   const Narrowing narrowed(x);
   Tensor scores = x + gumbel(x.shape(), loc);
-  // A small tau must not make the largest infinite.
+  // Prevents the maximum from becoming infinite for a small tau.
   if (tau < kSmallTau) scores = scores - shift_of(scores, axis, loc);
   const Tensor soft = narrowed(softmax(scores * std::min(1.0 / tau, kLargestScale), axis, loc));
   if (!hard) return soft;

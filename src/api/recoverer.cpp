@@ -15,9 +15,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 namespace {
 
-constexpr int kMaxLosses = 3;  // in a row, during one call
+constexpr int kMaxLosses = 3;  // consecutive losses during one call
 
-// Copies buffers of a device to the host, in pieces, so that the driver's copies stay small.
+// Downloads buffers in pieces, so that the driver's staging copies stay small.
 class Downloads {
  public:
   void add(const Memory& memory, std::span<std::byte> bytes) {
@@ -41,7 +41,7 @@ class Downloads {
   std::size_t pending_ = 0;
 };
 
-// Are the contents of such a buffer what the next calls depend on or return?
+// True if the next calls depend on the contents of such a buffer, or return them.
 bool lasts(BufferKind kind, bool with_gradients) {
   return kind == BufferKind::kParams || kind == BufferKind::kState || kind == BufferKind::kOutput ||
          (kind == BufferKind::kGrads && with_gradients);
@@ -95,7 +95,7 @@ Recoverer::Recoverer(TrainerImpl& trainer, RecoveryOptions options)
 
 void Recoverer::finish() {
   if (!unfinished_) return;
-  // Empty while it runs, as it goes through guarded calls itself.
+  // Cleared while it runs, because it makes guarded calls itself.
   const auto finish = std::exchange(unfinished_, nullptr);
   try {
     finish();
@@ -254,7 +254,7 @@ std::vector<std::shared_ptr<CompiledFunctionImpl>> Recoverer::functions() {
 
 void Recoverer::recover(const std::string& reason, int losses) {
   const Clock::time_point start = Clock::now();
-  // Once it has been waited for in vain, one look is enough.
+  // After one unsuccessful wait, a single attempt is enough.
   const double wait = std::exchange(stranded_, true) ? 0 : options_.wait_seconds;
   stranded_reason_ = reason;
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What lets a trainer survive the loss of its device: a snapshot on the host, and a log of the
-// calls since then that change what the next step depends on. All calls that use the device go
-// through it, as do those of attached functions.
+// Recovers a trainer when its device is lost: keeps a snapshot on the host and a log of the calls
+// since then that change what the next step depends on. All calls of the trainer and its attached
+// functions that use the device are made through it.
 #pragma once
 
 #include <chrono>
@@ -28,37 +28,38 @@ class CompiledFunctionImpl;
 class ObjectiveImpl;
 class TrainerImpl;
 
-// The inputs of a call, kept to be given again.
+// Copies of the inputs of a call, for repeating it.
 class KeptInputs {
  public:
   KeptInputs() = default;
-  // Copies them. Waits for what lies on a device.
+  // Copies the inputs. Waits for tensors on a device.
   explicit KeptInputs(const FeedView& feed);
-  // Valid as long as this.
+  // Valid during the lifetime of this object.
   [[nodiscard]] FeedView feed() const;
   [[nodiscard]] std::int64_t bytes() const;
 
  private:
-  NamedTensors tensors_;  // of one dimension
+  NamedTensors tensors_;  // one-dimensional
 };
 
 class Recoverer {
  public:
-  // Throws UserError where an option is out of range.
+  // Throws UserError if an option is out of range.
   Recoverer(TrainerImpl& trainer, RecoveryOptions options);
-  // Its functions may outlive the trainer; what they then lose is lost.
+  // Called by the trainer's destructor. Functions may outlive the trainer, but are not recovered
+  // then.
   void leave() { trainer_ = nullptr; }
-  // Is there anything to do? Set once the trainer has a device that can be lost.
+  // True if recovery is active. It is turned on once the trainer has a device that can be lost.
   [[nodiscard]] bool on() const { return on_ && trainer_ != nullptr; }
   void turn_on() { on_ = options_.snapshot_steps > 0; }
 
-  // Makes the call, and after a loss makes it again, with everything as it was before it.
+  // Makes the call. After a loss of the device, restores the state before the call and repeats it.
   template <class Call>
   decltype(auto) guarded(Call&& call) {
     finish();
     return repeated(std::forward<Call>(call));
   }
-  // The same for calls that resume an unfinished step.
+  // Like guarded(), for calls that resume an unfinished step.
   template <class Call>
   decltype(auto) repeated(Call&& call) {
     if (!on()) return std::forward<Call>(call)();
@@ -73,25 +74,26 @@ class Recoverer {
       recover(reason, losses);
     }
   }
-  // Makes a call that sets all up on the trainer's device, on the next one after a loss.
+  // Makes a call that sets up everything on the trainer's device. Repeats it on the next device
+  // after a loss.
   void set_up(const std::function<void()>& call);
 
-  // Finishes a step that is in progress.
+  // Finishes a step in progress.
   void finish();
   void set_unfinished(std::function<void()> finish) { unfinished_ = std::move(finish); }
 
-  // Takes a snapshot where it is due before steps of this objective. Returns how many of `wanted`
-  // may be taken before the next one is.
+  // Takes a snapshot if it is due before steps of this objective. Returns how many of `wanted`
+  // steps can run before the next snapshot is due.
   int before_steps(const ObjectiveImpl& objective, int wanted);
-  // The same before a function changes states.
+  // Takes a snapshot if it is due before a function changes states.
   void before_run();
-  // Takes a snapshot of the current state: after calls that replace it. The gradients of `stepping`
-  // are left out, since its next step overwrites them.
+  // Takes a snapshot of the current state. Must be called after calls that replace the state.
+  // Leaves out the gradients of `stepping`, since its next step overwrites them.
   void take(const ObjectiveImpl* stepping = nullptr);
-  // Takes a snapshot if any logged call would have to be repeated.
+  // Takes a snapshot if the log is not empty.
   void take_if_behind();
 
-  // After the call: it will be repeated.
+  // Log a completed call, to be repeated after a loss.
   void log_steps(ObjectiveImpl& objective, int count);
   void log_step(ObjectiveImpl& objective, KeptInputs inputs, bool captures, int count = 1);
   void log_scalar(ObjectiveImpl& objective, const std::string& name, double value);
@@ -100,18 +102,18 @@ class Recoverer {
                bool captures, std::uint32_t run);
   void keep_data(const std::string& name, const HostView& values);
 
-  // The snapshot has the places of loaders as they are now, or after the last step.
+  // Records the current positions of the loaders. If the log is empty, also updates the snapshot.
   void note_loaders();
   void add(const std::shared_ptr<CompiledFunctionImpl>& function);
   [[nodiscard]] const std::vector<Recovery>& recoveries() const { return recoveries_; }
-  // No device came back: the snapshot is all there is.
+  // True if no device could be opened again. Only the snapshot is left.
   [[nodiscard]] bool stranded() const { return on() && stranded_; }
   [[nodiscard]] const std::map<std::string, std::string>& fields() const {
     return snapshot_.fields;
   }
-  // Of parameters and states in the snapshot.
+  // Returns a parameter or state buffer of the snapshot.
   [[nodiscard]] std::vector<float> saved_floats(const std::string& buffer) const;
-  // Of the snapshot, the data and the inputs.
+  // Returns the size of the snapshot, the data and the inputs in host memory.
   [[nodiscard]] std::int64_t host_bytes() const;
 
  private:
@@ -124,11 +126,11 @@ class Recoverer {
   };
   struct Snapshot {
     std::vector<SavedBuffer> buffers;  // of the objectives
-    // States of functions that the trainer has not.
+    // States of functions that the trainer does not have.
     std::vector<std::pair<std::weak_ptr<CompiledFunctionImpl>, std::vector<SavedBuffer>>> functions;
     std::vector<Progress> progress;
     std::map<std::string, std::string> fields;  // of a checkpoint
-    std::int64_t step = 0;                      // of all objectives together
+    std::int64_t step = 0;                      // sum over all objectives
     Clock::time_point time;
   };
   struct Steps {
@@ -159,7 +161,7 @@ class Recoverer {
   using Entry = std::variant<Steps, Step, Scalar, NewSchedule, Run>;
 
   void recover(const std::string& reason, int losses);
-  // On the trainer's device, whose buffers hold nothing yet.
+  // Restores the snapshot on the trainer's new device, whose buffers are uninitialized.
   void restore();
   void repeat(const Entry& entry);
   void add_entry(Entry entry, int steps, std::int64_t bytes);
@@ -172,11 +174,11 @@ class Recoverer {
   std::string stranded_reason_;
   std::function<void()> unfinished_;
   Snapshot snapshot_;
-  std::map<std::string, std::string> loaders_;  // their places after the last call
+  std::map<std::string, std::string> loaders_;  // positions after the last call
   std::vector<Entry> log_;
   std::int64_t logged_steps_ = 0, logged_runs_ = 0, kept_bytes_ = 0;
   NamedTensors data_;
-  std::vector<std::string> data_names_;  // that were given
+  std::vector<std::string> data_names_;  // entries that were uploaded
   std::vector<std::weak_ptr<CompiledFunctionImpl>> functions_;
   std::vector<Recovery> recoveries_;
 };

@@ -10,18 +10,18 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
-// "multiply f32[3]", "constant f32[] value=2"
+// Returns a text such as "multiply f32[3]" or "constant f32[] value=2".
 std::string text_of(const Node& node) {
   std::string text = std::string(node.op->name) + " " + to_string(node.type);
   for (const auto& [key, value] : node.attrs.items()) {
-    if (key == "dtype") continue;  // is in the type
+    if (key == "dtype") continue;  // part of the type
     const auto* number = std::get_if<double>(&value);
     text += " " + key + "=" + (number != nullptr ? number_text(*number) : attr_text(value));
   }
   return text;
 }
 
-// By text, in which NaN equals itself.
+// Compares as text, so that NaN equals itself.
 bool same_attrs(const Attrs& a, const Attrs& b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.first == y.first && attr_text(x.second) == attr_text(y.second);

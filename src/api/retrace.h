@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A check for debugging: does a function still trace to the graph that was compiled?
+// Debug check that a function still traces to the graph that was compiled.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class Retrace {
  public:
-  // Keeps the graph that was traced, if TENSORGRAD_RETRACE is on.
+  // Keeps the traced graph if TENSORGRAD_RETRACE is set.
   void keep(const Graph& traced);
-  // Traces again, if a graph was kept. Throws UserError, with the user's line, at the first node
-  // that differs; `what` names the function.
+  // Traces again if a graph was kept. Throws UserError, with the user's line, at the first node
+  // that differs. `what` names the function.
   void check(const std::string& what, const std::function<Graph()>& trace) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Making, reducing, viewing, placing and multiplying tensors.
+// Creation, reductions, views, placement and products of tensors.
 #include <algorithm>
 #include <numeric>
 
@@ -246,7 +246,7 @@ Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc l
 
 namespace {
 
-// What an index leaves of an axis.
+// The range of an axis that an index selects.
 struct AxisRange {
   std::int64_t start, stop, step;
 };
@@ -326,7 +326,8 @@ Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
   if (start != std::vector<std::int64_t>(shape.size(), 0) || stop != shape)
     out = op::slice(out, start, stop);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    // Windows of one element; the last axis that they add is dropped below.
+    // A strided slice is an unfold with windows of one element. The axis that it adds is dropped
+    // below.
     if (steps[i] > 1) out = op::unfold(out, static_cast<int>(i), 1, steps[i], 1);
   }
   return ctx.out(out.shape() == result ? out : op::reshape(out, result));
@@ -474,7 +475,8 @@ Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
 
 namespace {
 
-// A vector becomes a row on the left, a column on the right; its own axis goes again.
+// Treats a vector as a row on the left and as a column on the right, and removes its axis from the
+// result.
 Tensor product_with_vector(const OpContext& ctx, Tensor a, Tensor b, Loc loc) {
   const bool row = a.rank(loc) == 1, column = b.rank(loc) == 1;
   const std::int64_t inner = b.size(column ? 0 : -2, loc);
@@ -512,7 +514,8 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
         ctx.name() + ": inner sizes differ: a " + to_string(ls) + ", b " + to_string(rs),
         ctx.location());
   }
-  if (rs.size() == 2 && ls.size() > 2) {  // one product over all rows: no batch, and one for db too
+  // Flatten to one product over all rows. No batch is needed, and db is a single product too.
+  if (rs.size() == 2 && ls.size() > 2) {
     Shape out = ls;
     out.back() = n;
     const Ex flat = op::reshape(left, {numel(ls) / k, k});

@@ -58,7 +58,7 @@ void SizedEngines::check(const FeedView& inputs) const {
 SizedEngine& SizedEngines::of_checked(const FeedView& inputs, const Build& build) {
   if (!dynamic_) return first_;
   SizedEngine& sized = of_size(dynamic_size(inputs_, inputs, first_.size), build);
-  sized.engine->check(inputs);  // its bounds of indices too
+  sized.engine->check(inputs);  // also checks the index bounds
   return sized;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The programs of one function or loss, one for each value of its inputs' dynamic size.
+// The programs of one function or loss, one for each dynamic size.
 #pragma once
 
 #include <functional>
@@ -15,42 +15,42 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 struct SizedEngine {
   std::int64_t size = 0;
-  std::unique_ptr<Engine> engine, capturing;  // the second also returns captures
+  std::unique_ptr<Engine> engine, capturing;  // the second one also returns captures
   // Memory of outputs that was handed to the user, by buffer.
   std::map<std::string, std::vector<std::shared_ptr<Memory>>> given_away = {};
 };
 
 class SizedEngines {
  public:
-  // Compiles for a size; the program shares what it should with first().
+  // Compiles for a size. The program shares parameters and states with first().
   using Build = std::function<std::unique_ptr<Engine>(std::int64_t size)>;
 
-  // `options` names the struct that has dynamic_size and max_cached_sizes. Throws UserError if
-  // these are out of range, ShapeError if an input has several dynamic sizes.
+  // `options` names the struct with dynamic_size and max_cached_sizes. Throws UserError if these
+  // are out of range, and ShapeError if an input has several dynamic sizes.
   SizedEngines(const std::vector<InputSpec>& inputs, std::int64_t dynamic_size,
                int max_cached_sizes, const std::string& options, const SourceLocation& location);
 
   [[nodiscard]] bool dynamic() const { return dynamic_; }
-  // Has the parameters and states. Never evicted.
+  // Returns the program that owns the parameters and states. It is never evicted.
   [[nodiscard]] SizedEngine& first() { return first_; }
   [[nodiscard]] const SizedEngine& first() const { return first_; }
-  // The others, most recently used first.
+  // The other programs, most recently used first.
   [[nodiscard]] std::list<SizedEngine>& others() { return others_; }
-  // Returns the program for the size. Compiles it if there is none, and evicts the least recently
+  // Returns the program for the size. If there is none, compiles it and evicts the least recently
   // used one.
   SizedEngine& of_size(std::int64_t size, const Build& build);
-  // Throws if these inputs cannot be given to a program of their size.
+  // Throws if these inputs do not fit a program of their size.
   void check(const FeedView& inputs) const;
   // Returns the program for inputs that were checked.
   SizedEngine& of_checked(const FeedView& inputs, const Build& build);
-  // Both.
+  // Checks the inputs and returns their program.
   SizedEngine& of_inputs(const FeedView& inputs, const Build& build) {
     check(inputs);
     return of_checked(inputs, build);
   }
   // Throws UserError if first() has no such state.
   void check_state(const std::string& name, const Type& type, std::int64_t size) const;
-  // All that are compiled, first() first; empty without a dynamic size.
+  // All compiled sizes, first() first. Empty without a dynamic size.
   [[nodiscard]] std::vector<std::int64_t> sizes() const;
 
  private:

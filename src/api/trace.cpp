@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Traces: the current one, the composites within it, and axis arithmetic for all ops.
+// The current trace, composites, and axis arithmetic for all ops.
 #include "api/trace.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ Composite::~Composite() {
   trace_.composite_site = {};
 }
 
-// Asked by a composite, they are errors of the composite.
+// Inside a composite, errors of these members are errors of the composite.
 std::ostream& detail::write(std::ostream& out, const Tensor& tensor) {
   return out << to_string(tensor.dtype()) << to_string(tensor.shape());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The graph that ops are appended to, one per thread at a time.
+// The graph to which ops are appended. Each thread has at most one at a time.
 #pragma once
 
 #include <functional>
@@ -22,34 +22,35 @@ class Trace {
   Trace();
 
   Graph graph;
-  std::map<const Parameter*, ValueId> parameters;  // of the model that is traced
-  std::map<const Buffer*, std::string> buffers;    // likewise: the names of their states
+  std::map<const Parameter*, ValueId> parameters;  // of the traced model
+  std::map<const Buffer*, std::string> buffers;    // names of the states of the model's buffers
   bool training = true;                            // see is_training()
   bool autocast = false;                           // see Autocast
-  bool exported = false;                           // to where the bits of f32 cannot be read
+  bool exported = false;                           // for a target that cannot read the bits of f32
   bool any_size = false;                           // stands for traces of all dynamic sizes
   Scalars scalars;                                 // run-time scalars with their initial values
   std::map<std::string, ValueId> captures;
-  std::vector<std::string> printed;  // names of captures that print() shows
-  // Run-time scalars that the host computes, from the number of the update (from 1) and the others.
+  std::vector<std::string> printed;  // captures shown by print()
+  // Run-time scalars that the host computes from the number of the update (from 1) and other
+  // scalars.
   std::map<std::string, PerUpdate> per_update;
   bool counts_updates = false;                 // some of them depend on the number of the update
-  std::map<std::string, double> hyper_limits;  // what the optimizer's adjustable ones are below
-  std::uint32_t random_ops = 0;                // number of random ops so far: their stream
+  std::map<std::string, double> hyper_limits;  // upper bounds of the optimizer's adjustable scalars
+  std::uint32_t random_ops = 0;  // number of random ops so far; the stream of the next
 
-  // The trace of this thread; throws UserError, naming the op, where there is none.
+  // Returns the trace of this thread. Throws UserError, naming the op, if there is none.
   static Trace& current(std::string_view op, const SourceLocation& location);
   static Trace* active();
 
   [[nodiscard]] Tensor tensor(ValueId id) { return {this, serial_, id}; }
   [[nodiscard]] Tensor tensor(const Ex& x) { return tensor(x.id); }
-  // The value of a tensor of this trace; throws UserError for one of another.
+  // Returns the value of a tensor. Throws UserError if the tensor belongs to another trace.
   ValueId value(const Tensor& tensor, std::string_view op, const SourceLocation& location) const;
-  // The run-time scalar of that name, made on first use.
+  // Returns the run-time scalar of that name. Creates it on first use.
   ValueId scalar(const std::string& name, DType dtype, double initial,
                  const SourceLocation& location);
 
-  // What new nodes are said to be a part of: set by the outermost composite.
+  // The composite that new nodes belong to, set by the outermost Composite.
   SourceLocation composite_site;
   std::string composite;
 
@@ -58,7 +59,7 @@ class Trace {
   std::uint64_t serial_;
 };
 
-// Makes a trace this thread's current one. Throws UserError where one is active.
+// Makes a trace the current one of this thread. Throws UserError if one is active.
 class TraceScope {
  public:
   explicit TraceScope(Trace& trace);
@@ -67,8 +68,8 @@ class TraceScope {
   ~TraceScope();
 };
 
-// Everything made within it is part of the composite `name` called at `site`, unless it is itself
-// within one.
+// Assigns nodes created in its scope to the composite `name`, called at `location`. Has no effect
+// inside another composite.
 class Composite {
  public:
   Composite(const char* name, const SourceLocation& location);
@@ -81,7 +82,8 @@ class Composite {
   bool outermost_;
 };
 
-// Where an op's nodes go: its line, or its composite's.
+// Context for building the nodes of an op: its trace and the location and name for new nodes.
+// Inside a composite, these are the composite's.
 struct OpContext {
   OpContext(std::string_view op, const SourceLocation& location)
       : trace(Trace::current(op, location)),
@@ -91,7 +93,7 @@ struct OpContext {
   Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name(), builder.location)}; }
   Tensor out(const Ex& x) { return trace.tensor(x); }
 
-  // What the user called.
+  // Returns the name of the op or composite that the user called.
   [[nodiscard]] const std::string& name() const { return builder.name; }
   [[nodiscard]] const SourceLocation& location() const { return builder.location; }
 
@@ -99,15 +101,16 @@ struct OpContext {
   Builder builder;
 };
 
-// Throws DtypeError where `value` is not one of an element type's.
+// Throws DtypeError if `value` is not representable in `dtype`.
 void check_number(const OpContext& ctx, double value, DType dtype);
 
-// Axes from the front, sorted, without repetition; none stands for all. Throws ShapeError.
+// Returns the axes as non-negative, sorted and unique numbers. An empty list means all axes. Throws
+// ShapeError if an axis is out of range or repeated.
 std::vector<std::int64_t> resolve_axes(const std::vector<int>& axes, const Shape& shape,
                                        std::string_view op, const SourceLocation& location);
 std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op,
                           const SourceLocation& location);
-// The shape that both broadcast to. Throws ShapeError.
+// Returns the shape to which both broadcast. Throws ShapeError if they do not.
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op,
                        const SourceLocation& location);
 

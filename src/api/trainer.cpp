@@ -16,7 +16,7 @@ constexpr std::uint32_t kSeedStep = 0x9e3779b9U;
 
 std::string in_marks(const std::string& name) { return "'" + name + "'"; }
 
-// Adds to an error which of several objectives it is about.
+// Adds the name of the objective to an error, if there are several.
 template <class Call>
 decltype(auto) in_objective(const std::string& name, Call&& call) {
   try {
@@ -158,7 +158,8 @@ void TrainerImpl::collect_states() {
 }
 
 void TrainerImpl::check_datasets() const {
-  std::map<std::string, std::pair<const InputSpec*, std::string>> known;  // and the objective
+  // Maps the name of an entry to its declaration and objective.
+  std::map<std::string, std::pair<const InputSpec*, std::string>> known;
   for (const auto& objective : objectives_) {
     for (const InputSpec& spec : objective->source().options.dataset) {
       const auto [at, fresh] = known.try_emplace(spec.name, &spec, objective->name());
@@ -241,7 +242,7 @@ void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
   if (users.front()->bound(data_buffer(name))) {
     throw UserError("upload_data: '" + name + "' is bound to an application buffer");
   }
-  // What is repeated must not see the new data.
+  // Steps that are repeated after a loss must not see the new data.
   recoverer_->guarded([&] { recoverer_->take_if_behind(); });
   recoverer_->keep_data(name, values);
   recoverer_->guarded([&] { users.front()->upload_data(name, values); });
@@ -422,7 +423,7 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
   FunctionOptions own = options;
   if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
-  // The device lives as long as any buffer on it.
+  // Buffers keep their device alive.
   auto attached = recoverer_->guarded([&] {
     return std::make_shared<CompiledFunctionImpl>(model_, table_, forward, own, engine().device(),
                                                   "shared with the trainer", turns_->beside(),

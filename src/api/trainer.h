@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machinery behind Trainer: the parameters and states that its objectives have in common.
+// Implementation of Trainer: the parameters and states that its objectives share.
 #pragma once
 
 #include "api/data_loader.h"
@@ -11,7 +11,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
  public:
-  // On a device of its own, or on that of `other`. The sources have the common options.
+  // Creates its own device, or uses that of `other`. The sources must have the common options.
   TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
               const TrainerOptions& options, const SourceLocation& location,
               const Engine* other = nullptr);
@@ -21,7 +21,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
 
   [[nodiscard]] std::size_t size() const { return objectives_.size(); }
   [[nodiscard]] ObjectiveImpl& objective(std::size_t index) const { return *objectives_[index]; }
-  // The number of that name; throws UserError with the names there are.
+  // Returns the index of an objective. Throws UserError, listing the names, if it is unknown.
   [[nodiscard]] std::size_t find(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names() const;
 
@@ -45,23 +45,23 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   std::shared_ptr<CompiledFunctionImpl> attach(TraceFunction forward,
                                                const FunctionOptions& options,
                                                const SourceLocation& location);
-  // The same of another model, with the schedules and the scalars as they are here.
+  // Creates a trainer for another model with the schedules and scalars of this one.
   std::shared_ptr<TrainerImpl> replaced(ModelFunctions model, std::vector<TraceFunction> losses,
                                         bool keep, const SourceLocation& location);
 
-  // For the recoverer. After use(), allocate() makes all buffers, with initial states; then move()
-  // takes functions along.
+  // The following are for the recoverer. After use(), allocate() creates all buffers with initial
+  // states; then move() moves functions to the device.
   void use(const std::shared_ptr<Device>& device);
   void allocate();
   void move(CompiledFunctionImpl& function);
   void put_data(const std::string& name, const HostView& values);
   void wait();
-  // Of a checkpoint: of objectives; of the loaders that are there.
+  // Fields of a checkpoint: of the objectives, and of the loaders that still exist.
   [[nodiscard]] std::map<std::string, std::string> fields() const;
   [[nodiscard]] std::map<std::string, std::string> loader_fields() const;
   [[nodiscard]] std::vector<Recovery> recoveries() const;
 
-  // Of all objectives.
+  // Reports over all objectives.
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] const ParameterTable& table() const { return table_; }
@@ -71,16 +71,16 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   // A state of the model, or of an objective's optimizer.
   struct State {
     StateEntry entry;
-    const ObjectiveImpl* objective;  // one that has it
+    const ObjectiveImpl* objective;  // one of the objectives that use it
     [[nodiscard]] bool optimizers() const { return entry.name.starts_with(kOptimPrefix); }
     [[nodiscard]] bool models() const { return !optimizers() && !is_scale_state(entry.name); }
     [[nodiscard]] std::string buffer() const { return state_buffer(entry.name); }
     [[nodiscard]] Engine& engine() const { return objective->engine(); }
   };
 
-  [[nodiscard]] std::string known_names() const;  // in words
+  [[nodiscard]] std::string known_names() const;  // as text
   [[nodiscard]] std::vector<std::string> dataset_names() const;
-  [[nodiscard]] bool averages() const;  // some objective keeps them
+  [[nodiscard]] bool averages() const;  // true if an objective keeps averages
   void collect_states();
   void check_datasets() const;
   [[nodiscard]] std::vector<const Instance*> instances() const;
@@ -88,46 +88,47 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] NamedTensors averaged() const;
   [[nodiscard]] NamedTensors buffers() const;  // of the model
   [[nodiscard]] NamedTensors optimizer_states() const;
-  // The engines that have the dataset entry. Throws UserError where that is none.
+  // Returns the engines that use the dataset entry. Throws UserError if there are none.
   [[nodiscard]] std::vector<Engine*> users_of_data(const std::string& name,
                                                    const HostView& values) const;
-  // Parameters and states of a checkpoint, as `read` gives a buffer's contents.
+  // Collects the parameters and states of a checkpoint. `read` returns the contents of a buffer.
   [[nodiscard]] Checkpoint checkpoint_of(
       const std::function<std::vector<float>(Engine&, const std::string&)>& read) const;
-  // Of all objectives, or of those that have not begun.
+  // Initializes the averages of all objectives, or of those that have not begun.
   void start_averages(const std::vector<float>& params, bool always);
-  // The model's states that `old` has by the same name and type are as they are there.
+  // Copies the model states of equal name and type from `old`.
   void take_states(const TrainerImpl& old);
-  // What a checkpoint holds for the state, laid out as the device has it. Throws where it does not.
+  // Returns a state of the checkpoint in the device's layout. Throws if it is missing.
   [[nodiscard]] std::vector<float> read_state(const State& state, const Checkpoint& checkpoint,
                                               const std::string& path) const;
-  // Throws UserError where the checkpoint has a state that there is none for here.
+  // Throws UserError if the checkpoint has a state that this trainer does not have.
   void check_states_known(const Checkpoint& checkpoint, const std::string& path) const;
   using LoaderStates = std::vector<std::pair<std::shared_ptr<LoaderImpl>, LoaderState>>;
-  // What a checkpoint says of the loaders. Throws UserError where it has others, or others' places.
+  // Returns the loader positions in a checkpoint. Throws UserError if its loaders differ or a
+  // position does not fit.
   LoaderStates loader_states(const Checkpoint& checkpoint, const std::string& path) const;
-  // Throws UserError where it is gone.
+  // Throws UserError if the loader was destroyed.
   std::shared_ptr<LoaderImpl> loader(const std::string& name) const;
 
   std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   ModelFunctions model_;
   TrainerOptions options_;
   ParameterTable table_;
-  std::shared_ptr<Recoverer> recoverer_;  // the functions' too
+  std::shared_ptr<Recoverer> recoverer_;  // shared with attached functions
   std::vector<std::unique_ptr<ObjectiveImpl>> objectives_;
-  std::size_t attached_ = 0;   // functions that were given a seed
-  std::vector<State> states_;  // each once
+  std::size_t attached_ = 0;   // number of functions that were given a seed
+  std::vector<State> states_;  // without duplicates
   std::int64_t bytes_ = 0;     // of all buffers
-  // The threads of a loader end with the user's handle.
+  // Weak, so that the threads of a loader end when the user destroys it.
   std::map<std::string, std::weak_ptr<LoaderImpl>> loaders_;
 };
 
-// The sources with what the trainer's options say. Throws UserError on names that are missing,
-// wrong or there twice, and on options that are the trainer's.
+// Returns the sources with the trainer's common options applied. Throws UserError if a name is
+// missing, invalid or duplicate, or an option belongs to the trainer.
 std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources, bool named,
                                                  const TrainerOptions& options);
 
-// What objective number `number` of a trainer with this seed draws by.
+// Returns the random seed of an objective.
 std::uint32_t objective_seed(std::uint32_t seed, std::size_t number);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

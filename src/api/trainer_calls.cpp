@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The calls of the public face, and what makes a trainer.
+// Public calls and creation of trainers.
 #include "api/async_calls.h"
 #include "api/at_line.h"
 #include "api/forward.h"

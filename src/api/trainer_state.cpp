@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Saving and loading a trainer.
+// Saving and loading of trainers.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
-constexpr int kVersion = 1;  // of the fields
+constexpr int kVersion = 1;  // of the checkpoint fields
 constexpr std::string_view kLoaderPrefix = "loader.";
 
 HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>& values) {
@@ -45,7 +45,7 @@ std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name
   return std::stoll(text);
 }
 
-// As hex_float() writes it.
+// Parses a number in the format of hex_float().
 double number_field(const Checkpoint& checkpoint, const std::string& name,
                     const std::string& path) {
   const std::string& text = text_field(checkpoint, name, path);
@@ -62,7 +62,7 @@ void check_version(const Checkpoint& checkpoint, const std::string& path) {
                 "; expected version " + std::to_string(kVersion));
 }
 
-// "d g"
+// Returns the names as text, e.g. "d g".
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
@@ -113,7 +113,7 @@ void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
     fields[field("scalar." + name)] = hex_float(value);
 }
 
-// Files of before name no optimizer, nor do those of one that has no name.
+// Older checkpoints, and those of an optimizer without a name, have no such field.
 void ObjectiveImpl::check_same_optimizer(const Checkpoint& checkpoint,
                                          const std::string& path) const {
   const auto theirs = checkpoint.fields.find(field("optimizer"));
@@ -135,7 +135,7 @@ void ObjectiveImpl::check_same_batch(const Checkpoint& checkpoint, const std::st
                   "; the position in the data would differ");
 }
 
-// The options that the numbers in it hang on.
+// Throws UserError if an option that the saved counters depend on differs.
 void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
                                        const std::string& path) const {
   if (checkpoint.fields.contains(field("accumulate"))) {
@@ -267,7 +267,7 @@ void TrainerImpl::save(const FileSink& sink) {
       return now;
     });
   } catch (const DeviceLostError&) {
-    if (!stranded) throw;  // the error says what would be saved
+    if (!stranded) throw;  // the error says what save() will write
     checkpoint = checkpoint_of(
         [&](Engine&, const std::string& buffer) { return recoverer_->saved_floats(buffer); });
     checkpoint.fields = recoverer_->fields();
@@ -297,7 +297,7 @@ void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
   const std::vector<float> params = table_.pack(checkpoint.params, source.name());
   std::vector<std::pair<const State*, std::vector<float>>> written;
   for (const State& state : states_) {
-    if (state.models() && !checkpoint.states.empty())  // else the file has only parameters
+    if (state.models() && !checkpoint.states.empty())  // otherwise the file has only parameters
       written.emplace_back(&state, read_state(state, checkpoint, source.name()));
   }
   recoverer_->guarded([&] {
@@ -359,7 +359,7 @@ std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint&
 
 void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::string& path) const {
   for (const auto& [name, tensor] : checkpoint.states) {
-    // One of an optimizer is there for each of its parameters.
+    // The file has one state for each parameter of an optimizer state.
     const std::string known =
         name.starts_with(kOptimPrefix) ? name.substr(0, name.find('/')) : name;
     const bool here = std::any_of(states_.begin(), states_.end(),
@@ -369,7 +369,7 @@ void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::st
   }
 }
 
-// Everything is read and checked before anything is changed.
+// Reads and checks everything before anything is changed.
 void TrainerImpl::load(const FileSource& source) {
   const auto lock = turns_->lock();
   const std::string& path = source.name();

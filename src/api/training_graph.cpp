@@ -15,8 +15,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// The mean over the steps that an update waits for; other steps add to the sum. Gives which step
-// that is.
+// Accumulates gradients: steps that end in an update see the mean, other steps add to the sum.
+// Returns whether this step ends in an update.
 Tensor accumulate(ArenaUpdate& update, int steps) {
   const Composite composite("accumulate", {});
   const Tensor due = update.host_scalar(kDueScalar) != 0.0;
@@ -27,7 +27,7 @@ Tensor accumulate(ArenaUpdate& update, int steps) {
   return due;
 }
 
-// Of each parameter by itself: g / (norm + 1e-8).
+// Normalizes the gradient of each parameter separately: g / (norm + 1e-8).
 void normalize(ArenaUpdate& update, const ParamFilter& filter) {
   const Composite composite("normalize_grads", {});
   std::vector<Tensor> parts(update.param_infos().size());
@@ -46,8 +46,8 @@ void clip_value(ArenaUpdate& update, double most) {
   update.grad = minimum(maximum(update.grad, -limit), limit);
 }
 
-// Pascanu, Mikolov and Bengio 2013; PyTorch's
-// clip_grad_norm_: g * min(1, max_norm / (norm + 1e-6)).
+// Pascanu, Mikolov and Bengio 2013, as PyTorch's clip_grad_norm_:
+//   g * min(1, max_norm / (norm + 1e-6))
 void clip_norm(ArenaUpdate& update, const Tensor& norm, double max_norm) {
   const Composite composite("clip_grad_norm", {});
   update.grad = update.grad * minimum(scalar(kClipScalar, max_norm) / (norm + 1e-6), 1.0);
@@ -77,7 +77,8 @@ void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& o
   if (options.clip_grad_norm != 0) clip_norm(update, norm, options.clip_grad_norm);
 }
 
-// torch.optim.swa_utils: the first parameters, then average += (1 - decay) * (param - average).
+// As torch.optim.swa_utils: starts with the first parameters, then
+//   average += (1 - decay) * (param - average)
 void average(ArenaUpdate& update, double decay) {
   const Composite composite("ema", {});
   const Tensor old = update.state(kEmaName, 0), param = *update.new_param();
@@ -109,7 +110,7 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
     table.check_filter("normalize_grads", options.normalize_grads);
 }
 
-// Null where no update is skipped.
+// Returns null if no update is ever skipped.
 std::shared_ptr<LossScaler> make_scaler(Trace& trace, const TrainedPart& trained,
                                         const CompileOptions& options) {
   std::optional<LossScale> scale = options.loss_scale;
@@ -151,7 +152,7 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   for (const ParameterEntry& entry : trained.entries) {
     request.wrt.push_back(traced.trace.parameters.at(entry.parameter));
   }
-  // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
+  // The optimizer's ops are added to the trace's graph; compile_graph() passes its own copy.
   const auto scaler = make_scaler(traced.trace, trained, options);
   if (scaler && scaler->scales()) request.loss_scale = scaler->factor();
   request.extend = [&traced, &trained, &options, location, scaler](

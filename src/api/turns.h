@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls of a trainer, its objectives and its attached functions, or of a function, are taken one
-// after another.
+// Serializes the calls of a trainer, its objectives and its attached functions, or of a function.
 #pragma once
 
 #include <atomic>
@@ -16,9 +15,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
-// Recursive mutex that threads get in the order in which they ask for it. A thread that calls in a
-// loop thus lets each waiting one go first; std::recursive_mutex would let it pass hundreds of
-// times.
+// A recursive mutex that threads acquire in the order in which they request it. A thread that calls
+// in a loop lets each waiting thread go first; with std::recursive_mutex, it could reacquire the
+// lock hundreds of times.
 class FairMutex {
  public:
   void lock() {
@@ -47,11 +46,11 @@ class FairMutex {
   int depth_ = 0;
 };
 
-// Whose turn it is, for all of them, and what is aborted, for those of one handle.
+// The call lock, shared by several handles, and a count of abort() for each handle.
 class Turns {
  public:
   Turns() : shared_(std::make_shared<Shared>()) {}
-  // Of another handle, that waits for the same turns.
+  // Returns an object for another handle that shares the lock.
   [[nodiscard]] std::shared_ptr<Turns> beside() const {
     return std::shared_ptr<Turns>(new Turns(shared_));
   }
@@ -74,17 +73,18 @@ class Turns {
   std::atomic<std::uint64_t> aborts_ = 0;
 };
 
-// When an asynchronous call was made. While it runs, its turns take that for their beginning: an
-// abort() in between ends them.
+// The time at which an asynchronous call was made. An abort() since then also aborts the calls that
+// it makes while it runs.
 class CallTime {
  public:
   explicit CallTime(const Turns& turns) : turns_(&turns), aborts_(turns.aborts()) {}
   [[nodiscard]] bool aborted() const { return turns_->aborts() != aborts_; }
-  // What abort() counted when the call that this thread makes was made.
+  // Returns the abort count at the time when the current asynchronous call of this thread was made,
+  // or the current count outside such a call.
   static std::uint64_t aborts_before(const Turns& turns) {
     return now_ != nullptr && now_->turns_ == &turns ? now_->aborts_ : turns.aborts();
   }
-  // Makes it.
+  // Runs `call` as that asynchronous call.
   template <class Call>
   void during(Call&& call) const {
     const CallTime* outer = std::exchange(now_, this);
@@ -100,8 +100,8 @@ class CallTime {
 
 [[noreturn]] inline void throw_aborted() { throw AbortedError("the call was aborted"); }
 
-// A call's turn: it ends with an AbortedError where abort() came while it waited, and check() does
-// where it came since.
+// Holds the call lock. The constructor throws AbortedError if abort() was called while it waited;
+// check() throws if it was called since.
 class Turn {
  public:
   explicit Turn(const Turns& turns)

@@ -125,7 +125,7 @@ void ArenaUpdate::set_param(Tensor value) {
 }
 
 std::optional<Tensor> ArenaUpdate::trained_rows() const {
-  // Ranges of elements that follow one another, so that a few comparisons say it all.
+  // Adjacent ranges are merged, to need few comparisons.
   std::vector<RowRange> elements;
   bool some = false;
   const auto add = [&](std::int64_t begin, std::int64_t end) {
@@ -222,7 +222,7 @@ Tensor ArenaUpdate::flatten(const std::vector<Tensor>& params) {
 Tensor ArenaUpdate::mask(const ParamFilter& filter) {
   const Tensor index = arange(trained_.elements);
   Tensor result = full({trained_.elements}, 0, boolean);
-  std::int64_t begin = -1, end = 0;  // of a run of parameters that are picked
+  std::int64_t begin = -1, end = 0;  // current run of selected parameters
   const auto add = [&] {
     if (begin >= 0) result = result || (index >= begin && index < end);
     begin = -1;

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
-// An optimizer's view of its part of the parameter arena; its states are laid out like it.
+// Implementation of optim::Update for a part of the parameter arena. States have its layout.
 #pragma once
 
 #include "api/parameters.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Names of the run-time scalars that the trainer sets each step.
+// Names of the run-time scalars that the trainer sets at each step.
 inline constexpr const char* kLrScalar = "_lr";
 inline constexpr const char* kCountScalar = "_t";
 inline std::string group_lr_scalar(int group) { return kLrScalar + std::to_string(group); }
-// Does the group have a learning rate that is not the common one?
+// True if the group's learning rate differs from the common one.
 bool has_own_lr(const ParamGroup& group);
-// Names of scalars that are the user's to set.
+// Names of scalars that the user can set.
 inline constexpr const char* kLrFactorPrefix = "lr_factor.";
 inline constexpr const char* kDecayScalar = "weight_decay";
 
 class ArenaUpdate final : public optim::Update {
  public:
-  // Within the trace; `grads` are those of the part's entries. Of what else lies within the part
-  // the optimizer sees zeros, and changes nothing.
+  // Must be constructed within the trace. `grads` are the gradients of the part's entries. For
+  // other elements within the part, the optimizer sees zero gradients, and its changes to them are
+  // discarded.
   ArenaUpdate(Trace& trace, const TrainedPart& trained, const std::vector<ParamGroup>& groups,
               const std::vector<ValueId>& grads);
 
@@ -36,21 +37,21 @@ class ArenaUpdate final : public optim::Update {
   Tensor flatten(const std::vector<Tensor>& params) override;
   Tensor mask(const ParamFilter& filter) override;
 
-  // [], set by the trainer for each step.
+  // Returns a run-time scalar, [], that the trainer sets at each step.
   [[nodiscard]] Tensor host_scalar(const std::string& name) const;
-  // From now on states and parameters change only where this bool [] holds.
+  // From now on, states and parameters change only if this bool [] is also true.
   void change_only_if(const Tensor& condition);
-  // The same in the place of what was said before.
+  // Replaces all previous conditions.
   void only_if(const Tensor& condition) { condition_ = condition; }
-  // What set_param() was given; null before.
+  // Returns the argument of set_param(), or null before it.
   [[nodiscard]] const std::optional<Tensor>& new_param() const { return new_param_; }
 
  private:
   [[nodiscard]] Attrs flat_attrs(const std::string& name) const;
-  // One of `values` for each range of the part, at its elements.
+  // Returns a tensor that has values[i] at the elements of range i.
   [[nodiscard]] Tensor by_range(const std::vector<Tensor>& values) const;
   [[nodiscard]] Tensor gated(const Tensor& value, const Tensor& old) const;
-  // bool: is an element of a row that ParamGroup::rows says? None where no group does.
+  // Returns a bool mask of the rows selected by ParamGroup::rows. Null if no group selects rows.
   [[nodiscard]] std::optional<Tensor> trained_rows() const;
 
   Trace& trace_;
@@ -59,8 +60,8 @@ class ArenaUpdate final : public optim::Update {
   mutable Builder builder_;
   std::vector<ParamInfo> params_;
   Ex param_leaf_;
-  std::optional<Tensor> own_;   // which elements are of its own parameters; none where all are
-  std::optional<Tensor> rows_;  // which of those are trained; none where all are
+  std::optional<Tensor> own_;   // mask of its own parameters; null if all
+  std::optional<Tensor> rows_;  // mask of trained rows; null if all
   std::optional<Tensor> condition_, new_param_;
 };
 
