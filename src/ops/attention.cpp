@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Attention whose weights are stored nowhere (Dao et al. 2022, algorithms 1 and 4): a row's weights
-// are p[i,j] = exp(s[i,j] - lse[i]) with the scores s = scale * q k^T (+ mask) and their logsumexp,
-// so that backward passes compute them anew from lse alone. attention gives o, attention_lse the
-// logsumexp: one launch makes both.
+// Attention without materialized weights (Dao et al. 2022, algorithms 1 and 4). The weights of a
+// row are
+//   p[i,j] = exp(s[i,j] - lse[i])
+// with the scores s = scale * q k^T (+ mask) and their logsumexp lse. Backward passes recompute the
+// weights from lse. attention returns o and attention_lse returns lse; a single launch computes
+// both.
 //   o = (keep * p) v            dp = keep * (do v^T)      ds = p * (dp - delta)
 //   dq = scale * ds k           dk = scale * ds^T q       dv = (keep * p)^T do
-// with delta[i] = sum_e do[i,e] o[i,e], and of lse ds = p * dlse. What a row may not attend to has
-// p = 0; a row that may attend to nothing gives 0, and its lse is 0.
+// Here delta[i] = sum_e do[i,e] o[i,e]. The gradient of lse contributes ds = p * dlse. Masked
+// elements have p = 0. A row in which everything is masked has o = 0 and lse = 0.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -20,7 +22,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// attrs: causal, scale, mask, keep (0 or 1 each but scale); half, which may be missing
+// attrs: scale; causal, mask, keep (0 or 1); half (0 or 1, optional)
 AttentionShape::AttentionShape(const Shape& q, const Shape& v, const Attrs& attrs, bool backward)
     : causal(attrs.integer("causal") != 0),
       half(attrs.has("half") && attrs.integer("half") != 0),
@@ -53,12 +55,13 @@ void demand(const Type& given, const Shape& expected, const char* name) {
               to_string(given.shape));
 }
 
-// Checks all operands.
+// Checks all operands and returns their sizes.
 AttentionShape check(std::span<const Type> in, const Attrs& attrs, bool backward) {
   if (in.size() < 3) shape_error("expected q, k and v");
   for (const Type& type : in.first(3)) {
     if (type.shape.size() < 2) shape_error("expected at least two axes, got " + to_string(type));
-    if (type.shape.size() != in[0].shape.size()) {  // AttentionShape reads v by the rank of q
+    // AttentionShape takes the axes of v by the rank of q.
+    if (type.shape.size() != in[0].shape.size()) {
       shape_error("expected q, k and v of one rank, got q " + to_string(in[0].shape) + " and " +
                   to_string(type.shape));
     }
@@ -119,14 +122,13 @@ Type infer_dq(std::span<const Type> in, const Attrs& attrs) {
   return {result_dtype(s), in[0].shape};
 }
 
-// One flat tensor holds both results, dv behind dk.
+// The result is one flat tensor: dk, followed by dv.
 Type infer_dkv(std::span<const Type> in, const Attrs& attrs) {
   const AttentionShape s = check(in, attrs, true);
   return {result_dtype(s), {s.batch * s.columns * (s.depth + s.width)}};
 }
 
-// ---- in double
-// -----------------------------------------------------------------------------------
+// ---- evaluation in double ----------------------------------------------------------------------
 
 class Attended {
  public:
@@ -143,14 +145,14 @@ class Attended {
     const bool added = s.mask >= 0 && operand(s.mask).type.dtype == DType::kF32;
     return dot * s.scale + (added ? operand(s.mask).data[at(n, s.rows, i, s.columns, j)] : 0.0);
   }
-  // keep * (dy v^T)
+  // Returns an element of keep * (dy v^T).
   [[nodiscard]] double from_dy(std::int64_t n, std::int64_t i, std::int64_t j) const {
     return product(s.dy, n * s.rows + i, 2, n * s.columns + j, s.width) * kept(n, i, j);
   }
   [[nodiscard]] double kept(std::int64_t n, std::int64_t i, std::int64_t j) const {
     return s.keep < 0 ? 1.0 : operand(s.keep).data[at(n, s.rows, i, s.columns, j)];
   }
-  // Calls visit(n, i, j, p, ds) for all that is allowed: the backward operands are there.
+  // Calls visit(n, i, j, p, ds) for each element that is not masked. Needs the backward operands.
   template <class Visit>
   void for_each_weight(const Visit& visit) const {
     for (std::int64_t n = 0; n < s.batch; ++n) {
@@ -194,8 +196,8 @@ void round_if_half(const AttentionShape& s, RefTensor& out) {
   for (double& x : out.data) x = scalar_math::round_to_f16({x}).v;
 }
 
-// Calls visit(n, row, p, lse) for each row of q, with the weights of all columns; with none where
-// the row may attend to nothing.
+// Calls visit(n, row, p, lse) for each row of q with the weights of all columns. If the row is
+// fully masked, the weights are empty.
 template <class Visit>
 void for_each_row(const Attended& a, const Visit& visit) {
   const AttentionShape& s = a.s;
@@ -271,13 +273,12 @@ void eval_dkv(const EvalContext& ctx, RefTensor& out) {
   round_if_half(s, out);
 }
 
-// ---- as formulas
-// ---------------------------------------------------------------------------------
+// ---- decomposition -----------------------------------------------------------------------------
 
 Ex as(DType dtype, Ex x) { return x.dtype() == dtype ? x : op::cast(x, dtype); }
 
-// A node's operands, and what is made of them where the T x S weights may be stored: for gradients
-// of gradients, for the gradient of a mask, and for bounds on rounding.
+// The operands of a node and formulas with materialized T x S weights. Used for second-order
+// gradients, the gradient of a mask, and error bounds.
 struct Formula {
   Formula(Builder& builder, const Node& node, bool backward)
       : s(builder.graph[node.inputs[0]].type.shape, builder.graph[node.inputs[2]].type.shape,
@@ -301,14 +302,14 @@ struct Formula {
     shape.back() = s.columns;
     return shape;
   }
-  // One number a row, along the weights' columns (or `like`'s).
+  // Broadcasts one number per row along the columns of the weights (or of `like`).
   static Ex along(Ex rows, Ex like) {
     return op::expand_reduced(rows, {static_cast<std::int64_t>(like.shape().size()) - 1},
                               like.shape());
   }
   static Ex row_sum(Ex x) { return op::sum(x, {static_cast<std::int64_t>(x.shape().size()) - 1}); }
 
-  // bool, or nothing where all is allowed.
+  // Returns the mask of allowed elements, bool. Null if all are allowed.
   [[nodiscard]] std::optional<Ex> allowed() const {
     std::optional<Ex> result;
     if (s.causal) {
@@ -332,7 +333,7 @@ struct Formula {
   [[nodiscard]] Ex p() const { return masked(op::exp(scores() - along(lse, scores())), 0); }
   [[nodiscard]] Ex dp() const { return kept(op::matmul(dy, op::transpose(v))); }
   [[nodiscard]] Ex ds() const { return p() * (dp() - along(delta, dp())); }
-  // What the node gives, of its f32 value.
+  // Casts an f32 value to the result type of the node.
   [[nodiscard]] Ex result(Ex x) const { return as(result_dtype(s), x); }
 
   AttentionShape s;
@@ -341,8 +342,8 @@ struct Formula {
 
 Ex flat(Ex x) { return op::reshape(x, {numel(x.shape())}); }
 
-// Of each row: its largest score, e to the power of what the others are below it, and their sum, 1
-// where there is none.
+// For each row: the maximum score, the exponentials of the scores relative to it, and their sum.
+// The sum is 1 if the row is fully masked.
 struct Exponentials {
   explicit Exponentials(const Formula& f) {
     Builder& builder = *f.q.builder;
@@ -384,10 +385,9 @@ ValueId expand_dkv(ExpandContext& ctx) {
   return f.result(op::concat({flat(dk), flat(dv)}, 0)).id;
 }
 
-// ---- gradients
-// -----------------------------------------------------------------------------------
+// ---- gradients ---------------------------------------------------------------------------------
 
-// Part of a flat result, in a shape of its own.
+// Returns a range of a flat result, reshaped.
 Ex part_of(Ex x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
 }
@@ -407,7 +407,7 @@ std::vector<ValueId> grad_attention(GradContext& ctx) {
   std::vector<ValueId> gradients;
   for (const Ex& each : {dq, dk, dv}) gradients.push_back(as(DType::kF32, each).id);
   if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : f.ds().id);
-  if (f.keep.present()) gradients.push_back(kNoValue);  // random, not computed from anything
+  if (f.keep.present()) gradients.push_back(kNoValue);  // random; has no gradient
   return gradients;
 }
 
@@ -423,10 +423,11 @@ std::vector<ValueId> grad_lse(GradContext& ctx) {
   return gradients;
 }
 
-// Of dq and dkv: `h` is the gradient of ds, `r` that of p besides (or absent).
+// Returns the gradients of dq and dkv. `h` is the gradient of ds. `r` is a further gradient of p,
+// or absent.
 std::vector<ValueId> grad_backward(const Formula& f, Ex h, Ex r, Ex dq, Ex dk, Ex ddy) {
   const Ex p = f.p(), dp = f.dp();
-  const Ex through = p * h;  // of dp
+  const Ex through = p * h;  // gradient of dp
   Ex of_p = h * (dp - Formula::along(f.delta, dp));
   if (r.present()) of_p = of_p + r;
   const Ex of_s = p * of_p;

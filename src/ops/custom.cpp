@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The op that stands for all that users define. attrs: kernel (its number), name.
+// The op that represents all user-defined ops. attrs: kernel (its number), name.
 #include <algorithm>
 #include <bit>
 
@@ -43,7 +43,7 @@ double value_of(DType dtype, std::uint32_t bits) {
                               : static_cast<double>(bits);
 }
 
-// By the body for the CPU, in its floats: there is no other.
+// Evaluates the CPU body in f32; there is no evaluation in double.
 void eval_custom(const EvalContext& ctx, RefTensor& out) {
   const auto kernel = kernel_of(ctx.node.attrs);
   if (!kernel->cpu) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Structured ops as formulas.
+// Structured ops as functions of Ex.
 #include "ops/expr.h"
 
 #include <algorithm>
@@ -145,9 +145,9 @@ Ex dilate(Ex x, int axis, std::int64_t step) {
   return slice(spread, std::vector<std::int64_t>(shape.size(), 0), whole);
 }
 
-// Row j of [size, width] holds the elements that come from place j of their windows, `dilation`
-// places to the right of where the row before has its own; read along that diagonal, what belongs
-// to one element of the result lies in one column.
+// Row j of [size, width] holds element j of each window, at column reach + n * step. Rereading the
+// rows with a pitch of width - dilation shifts row j right by j * dilation. All elements that are
+// added to one result are then in the same column.
 Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64_t dilation) {
   const auto rank = static_cast<std::int64_t>(windows.shape().size());
   const std::int64_t size = windows.shape().back(), reach = (size - 1) * dilation;
@@ -196,11 +196,11 @@ Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size) {
 
 namespace {
 
-// Up to this many products are added up at once: tensors have fewer elements.
+// Number of products in one sum; larger ones exceed the size of a tensor.
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;
 
-// out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], each product by itself, modulo 2^32: the
-// kernels of matrix products are for floats.
+// out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], modulo 2^32. Uses pointwise products and
+// a sum, because the kernels for matrix products only support floats.
 Ex integer_matmul(Ex a, Ex b) {
   Shape rows = a.shape(), columns = b.shape();
   const std::size_t last = rows.size() - 1;

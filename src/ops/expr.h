@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writing IR as formulas: gradients, the optimizer and rewrite rules are made of Ex. Shapes of the
-// two sides of a pointwise op must be equal; a plain number takes the other side's shape and dtype.
+// Builds IR from expressions. Gradients, the optimizer and rewrite rules are written with Ex. The
+// operands of a pointwise op must have equal shapes; a number takes the shape and dtype of the
+// other operand.
 #pragma once
 
 #include <bit>
@@ -13,12 +14,12 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Where new nodes go, and what they say of their making.
+// Destination of new nodes, and their location and origin.
 struct Builder {
   Graph& graph;
   SourceLocation location;
   std::string origin;
-  std::string name = {};  // what errors say was called; empty: the op
+  std::string name = {};  // name of the called function in errors; empty: the op
 };
 
 // A value in a graph under construction.
@@ -32,7 +33,7 @@ struct Ex {
   [[nodiscard]] bool present() const { return id != kNoValue; }
 };
 
-// An operand of a formula: a value, or a number.
+// An operand of an expression: a value or a number.
 struct Arg {
   Ex value;
   double number = 0;
@@ -45,25 +46,25 @@ struct Arg {
 
 namespace op {
 
-// f16 is a way of storing: ops that move elements about take it as it is, those that compute are
-// given f32. Casts the f16 ones of the values to f32; true where all that are real were f16.
+// f16 is a storage format: ops that move elements accept it, ops that compute take f32. Casts f16
+// values to f32. Returns true if there are some and no value is f32.
 bool widen(std::vector<Ex>& values);
 bool takes_f16(const OpDef& def);
-// The result, rounded to f16 where it is real and `half` (what widen() said).
+// Rounds an f32 result to f16 if `half`, the result of widen(), is set.
 Ex narrowed(Ex result, bool half);
 
-// Adds a node of any op. Where it computes with f16 operands, they are widened, and a real result
-// is rounded to f16 unless a real operand was f32.
+// Adds a node. If the op does not support f16, casts f16 operands to f32, and rounds an f32 result
+// to f16 unless an operand was f32.
 Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs = {});
-// Adds a pointwise node; numbers become constants of the shape and dtype of the other operands
-// (where(cond, 1, 0) alone gives f32).
+// Adds a pointwise node. Numbers become constants with the shape and dtype of the other operands;
+// in where(cond, 1, 0) they are f32.
 Ex apply_pointwise(const OpDef& def, const std::vector<Arg>& args);
 
-// A constant scalar, and one of any shape (a broadcast one).
+// Return a constant scalar, and a broadcast constant of any shape.
 Ex constant(Builder& builder, double value, DType dtype);
 Ex full(Builder& builder, double value, const Type& type);
 Ex full_like(Ex x, double value);
-// The elements, row-major, as words of four bytes.
+// Returns a literal. Elements are row-major 32-bit words.
 Ex literal(Builder& builder, std::vector<std::int64_t> words, const Type& type);
 template <class T>
 Ex literal(Builder& builder, const std::vector<T>& values, const Type& type) {
@@ -73,38 +74,39 @@ Ex literal(Builder& builder, const std::vector<T>& values, const Type& type) {
   return literal(builder, std::move(words), type);
 }
 
-// Counts along `axis` from 0.
+// Counts from 0 along `axis`.
 Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype);
 
-// Structured ops. Axes count from the front; sizes are given whole.
+// Structured ops. Axes count from the front; sizes must be explicit.
 Ex reshape(Ex x, const Shape& shape);
 Ex permute(Ex x, const std::vector<std::int64_t>& axes);
-Ex broadcast(Ex x, const Shape& shape);  // right-aligned, axes of size 1 and missing ones grow
+Ex broadcast(Ex x, const Shape& shape);  // right-aligned; expands missing axes and axes of size 1
 Ex slice(Ex x, const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& stop);
 Ex pad(Ex x, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after);
 Ex flip(Ex x, const std::vector<std::int64_t>& axes);
 Ex sum(Ex x, const std::vector<std::int64_t>& axes);  // drops the axes
-// Overlapping windows of an axis: [.., L, ..] -> [.., N, .., size] with N = (L - dilation * (size -
-// 1) - 1) / step + 1; element (n, j) reads n * step + j * dilation.
+// Returns overlapping windows along an axis: [.., L, ..] -> [.., N, .., size]. Element (n, j) reads
+// n * step + j * dilation, and
+//   N = (L - dilation * (size - 1) - 1) / step + 1.
 Ex unfold(Ex x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation = 1);
-// The adjoint of unfold: [.., N, .., size] -> [.., length, ..], every element added up where
-// unfold had read it.
+// Adjoint of unfold: [.., N, .., size] -> [.., length, ..]. Adds each element to the position that
+// unfold reads.
 Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64_t dilation = 1);
-// Axis `axis` with `step` - 1 zeros between neighbours.
+// Inserts `step` - 1 zeros between adjacent elements of an axis.
 Ex dilate(Ex x, int axis, std::int64_t step);
 Ex concat(const std::vector<Ex>& parts, int axis);
 Ex gather(Ex x, Ex index, int axis);
 Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size);
-Ex matmul(Ex a, Ex b);  // [...,M,K] x [...,K,N], equal batch axes; of integers modulo 2^32
-// [M,K] x [K,N] -> [parts,M,N]: part p adds up `depth` steps of K from p * depth on, the last one
-// what is left.
+Ex matmul(Ex a, Ex b);  // [...,M,K] x [...,K,N], equal batch axes; integers wrap modulo 2^32
+// Split-K product: [M,K] x [K,N] -> [parts,M,N]. Part p sums `depth` elements of K from p * depth
+// on; the last part may have fewer.
 Ex matmul_in_parts(Ex a, Ex b, std::int64_t depth);
 Ex transpose(Ex x);  // swaps the last two axes
 Ex cast(Ex x, DType dtype);
-Ex counted_truths(Ex x);  // bool as i32, 0 and 1; others as they are
-// The reverse of broadcast: sums x down to `shape`.
+Ex counted_truths(Ex x);  // converts bool to i32; others are unchanged
+// Inverse of broadcast: sums x to `shape`.
 Ex sum_to(Ex x, Shape shape);
-// Puts back axes of size 1 that a reduction dropped, and broadcasts over them.
+// Restores reduced axes with size 1 and broadcasts along them.
 Ex expand_reduced(Ex reduced, const std::vector<std::int64_t>& axes, const Shape& shape);
 
 }  // namespace op
@@ -115,14 +117,15 @@ Ex operator*(Arg a, Arg b);
 Ex operator/(Arg a, Arg b);
 Ex operator-(Ex a);
 
-// What a gradient rule is given, and gives: dy is the gradient of the node's value.
+// Arguments of a gradient rule. dy is the gradient of the node's value.
 class GradContext {
  public:
   GradContext(Builder& b, const Graph& g, ValueId n, ValueId gradient, ValueId rounded = kNoValue)
       : builder(b), graph(g), node(n), dy_id(gradient), half(rounded) {}
 
   [[nodiscard]] const Node& self() const { return graph[node]; }
-  // As it was rounded, if it was: then the value itself need not be kept. PyTorch does the same.
+  // Returns the node's value, in its version rounded to f16 if there is one, so that the f32 value
+  // need not be kept. PyTorch does the same.
   [[nodiscard]] Ex y() const {
     return half == kNoValue ? Ex{&builder, node} : op::cast({&builder, half}, DType::kF32);
   }
@@ -130,13 +133,13 @@ class GradContext {
   [[nodiscard]] Ex in(std::size_t i) const { return {&builder, self().inputs[i]}; }
 
   Builder& builder;
-  const Graph& graph;  // the same graph that builder appends to: take copies, not references
+  const Graph& graph;  // the graph that builder appends to: copy nodes, do not hold references
   ValueId node;
   ValueId dy_id;
   ValueId half;  // the node's value in f16, or kNoValue
 };
 
-// What a macro is written anew from: its node, whose inputs are in the graph that is built.
+// Arguments of a decomposition: the node, whose inputs are in the graph being built.
 class ExpandContext {
  public:
   ExpandContext(Builder& b, const Node& n) : builder(b), node(n) {}

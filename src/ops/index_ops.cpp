@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that place or pick elements: concat, pack, gather and its adjoint scatter_add.
+// Ops that join or index tensors: concat, pack, gather and its adjoint scatter_add.
 #include <algorithm>
 
 #include "ops/pointwise.h"
@@ -55,7 +55,7 @@ std::vector<ValueId> grad_concat(GradContext& ctx) {
   return grads;
 }
 
-// attrs: offsets (one each input, in elements), size. What no input covers is zero.
+// attrs: offsets (one per input, in elements), size. Elements that no input covers are zero.
 Type infer_pack(std::span<const Type> in, const Attrs& attrs) {
   const auto& offsets = attrs.list("offsets");
   const std::int64_t size = attrs.integer("size");
@@ -97,7 +97,7 @@ void check_index(const Type& index) {
   }
 }
 
-// out[p, i, q] = x[p, index[p, i, q], q]; zero where the index is out of range.
+// out[p, i, q] = x[p, index[p, i, q], q], or 0 if the index is out of range.
 Type infer_gather(std::span<const Type> in, const Attrs& attrs) {
   const std::int64_t axis = attrs.integer("axis");
   check_index(in[1]);
@@ -132,13 +132,15 @@ std::vector<ValueId> grad_gather(GradContext& ctx) {
   if (index.shape()[a] != 1) {
     return {op::scatter_add(ctx.dy(), index, static_cast<int>(axis), shape[a]).id, kNoValue};
   }
-  // One element of each line was picked: a comparison, which fuses, and no one-hot is stored.
+  // If one element per line was selected, a comparison fuses, and no one-hot tensor is
+  // materialized.
   const Ex place = op::iota(ctx.builder, shape, static_cast<int>(axis), index.dtype());
   const Ex hit = op::eq(place, op::broadcast(index, shape));
   return {op::where(hit, op::broadcast(ctx.dy(), shape), 0).id, kNoValue};
 }
 
-// out[p, v, q] = sum over i with index[p, i, q] == v of source[p, i, q]; others are dropped.
+// out[p, v, q] = sum over i with index[p, i, q] == v of source[p, i, q]. Elements with an index out
+// of range are dropped.
 Type infer_scatter(std::span<const Type> in, const Attrs& attrs) {
   const std::int64_t axis = attrs.integer("axis");
   check_index(in[1]);

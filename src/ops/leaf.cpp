@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Leaves and iota: values that come from storage, from the host, from a literal or from the index.
+// Leaves and iota: values from storage, the host, literals or the index.
 #include <bit>
 
 #include "ops/structured.h"
@@ -11,14 +11,14 @@ Type attr_type(std::span<const Type>, const Attrs& attrs) {
   return {dtype_attr(attrs), attrs.list("shape")};
 }
 
-// A leaf of storage or of the host has a name; what else its op's comment says is read here too, so
-// that nothing is found missing later.
+// Returns the type of a leaf with a name. Reads the required attributes now, so that missing ones
+// are detected here.
 Type named_type(std::span<const Type>, const Attrs& attrs) {
   static_cast<void>(attrs.text("name"));
   return attr_type({}, attrs);
 }
 
-// Offset and count are of elements of the arena, which may have more than a tensor.
+// Offset and count are in elements of the arena, which may be larger than a tensor.
 Type arena_part_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = named_type({}, attrs);
   if (type.dtype == DType::kF16) dtype_error("a parameter must be f32; cast it at its use");
@@ -92,7 +92,8 @@ void eval_iota(const EvalContext& ctx, RefTensor& out) {
   }
 }
 
-// A leaf whose value the caller gives: {name, shape, dtype} and what else the op's comment says.
+// Defines a leaf whose value the caller provides. attrs: name, shape, dtype, and those in the op's
+// comment.
 constexpr OpDef stored(const char* name, InferFn infer = named_type) {
   return {.name = name,
           .kind = OpKind::kLeaf,
@@ -109,16 +110,16 @@ constexpr OpDef stored(const char* name, InferFn infer = named_type) {
 
 namespace ops {
 
-// parameter{name, offset}: one parameter's part of the arena. arena{name, offset}: a flat stretch
-// of it.
+// parameter{name, offset}: the part of the arena of one parameter. arena{name, offset}: a flat
+// range of the arena.
 constinit const OpDef parameter = stored("parameter", arena_part_type);
 constinit const OpDef arena = stored("arena", arena_part_type);
-// input{name}: given anew by the host for each step. data{name}: stays on the device.
+// input{name}: set by the host for each step. data{name}: stays on the device.
 constinit const OpDef input = stored("input");
 constinit const OpDef data = stored("data");
-// state{name, init}: keeps its value from step to step; starts as `init`.
+// state{name, init}: keeps its value between steps; starts as `init`.
 constinit const OpDef state = stored("state", state_type);
-// scalar{name}: a word of the step's hyper row.
+// scalar{name}: a run-time scalar of the step.
 constinit const OpDef scalar = {.name = "scalar",
                                 .kind = OpKind::kLeaf,
                                 .arity = 0,
@@ -137,7 +138,7 @@ constinit const OpDef constant = {.name = "constant",
                                   .view = nullptr,
                                   .code = nullptr,
                                   .samples = {}};
-// literal{bits}: the 32-bit patterns of all elements.
+// literal{bits}: 32-bit patterns of all elements.
 constinit const OpDef literal = {.name = "literal",
                                  .kind = OpKind::kLeaf,
                                  .arity = 0,

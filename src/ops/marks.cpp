@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Identities that say something to a pass: barrier to the fuser, checkpoint and custom_gradient to
-// autodiff. Once gradients have been taken the latter two are views of all of their first operand.
+// Identity ops that annotate values: barrier for fusion, checkpoint and custom_gradient for
+// autodiff. After autodiff, the latter two are views of their entire first operand.
 #include "ops/structured.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {

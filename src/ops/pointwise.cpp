@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes the records and the builders out of pointwise.def: types, gradients, evaluation in double.
+// Generates the op definitions and builders from pointwise.def: types, gradients, evaluation in
+// double.
 #include "ops/pointwise.h"
 
 #include <algorithm>
@@ -14,9 +15,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// ---- the CPU column for numbers --------------------------------------------------------------
+// ---- the CPU column for scalars ----------------------------------------------------------------
 
-// As functors `exp_row` and so on. (A struct named `exp` would hide the function.)
+// Functors named `exp_row` and so on. (A struct named `exp` would hide the function.)
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
 
 namespace tensorgrad::scalar_math {
@@ -62,11 +63,11 @@ namespace {
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// ---- formulas --------------------------------------------------------------------------------
+// ---- builders ----------------------------------------------------------------------------------
 
 namespace {
 
-// The type that a number takes as operand `i`; one of the operands is a value.
+// Returns the type of a number as operand `i`. At least one operand must be a value.
 Type type_of_number(const OpDef& def, const std::vector<Arg>& args, std::size_t i) {
   const auto first = std::find_if(args.begin(), args.end(), [](auto& a) { return !a.is_number(); });
   Type type = first->value.type();
@@ -123,7 +124,7 @@ Ex operator*(Arg a, Arg b) { return op::mul(a, b); }
 Ex operator/(Arg a, Arg b) { return op::div(a, b); }
 Ex operator-(Ex a) { return op::neg(a); }
 
-// ---- the gradient column ---------------------------------------------------------------------
+// ---- the gradient column -----------------------------------------------------------------------
 
 namespace op::gradients {
 namespace {
@@ -135,44 +136,44 @@ struct None {};
 const None none{};
 const Ex zero;
 
-// What an operand of minimum or maximum gets: nothing where it loses, half at a tie, else all (so
-// both get all where one is NaN).
+// Returns the gradient of an operand of minimum or maximum: 0 if it is not selected, half at a tie,
+// otherwise all. If one of the operands is NaN, both get all.
 Ex half_at_ties(Ex dy, Ex a, Ex b, Ex loses) {
   return where(loses, 0, where(eq(a, b), dy * 0.5, dy));
 }
 
-// 1/n, and 0 at 0, with finite derivatives there too.
+// Returns 1/n, or 0 if n is 0, with finite derivatives there too.
 Ex reciprocal_or_zero(Ex n) {
   const Ex at_zero = eq(n, 0);
   return where(at_zero, 0, reciprocal(where(at_zero, 1, n)));
 }
 
-// b a^(b-1), and 0 where b is 0, whatever a is; the exponent is made harmless there.
+// Returns b a^(b-1), or 0 if b is 0 for any a. The exponent is replaced there to stay finite.
 Ex pow_grad_base(Ex dy, Ex a, Ex b) {
   const Ex constant_one = eq(b, 0);
   return where(constant_one, 0, dy * (b * pow(a, where(constant_one, 1, b) - 1)));
 }
 
-// a^b log a, and 0 where a is 0 and b >= 0: the logarithm is taken of 1 there.
+// Returns a^b log a, or 0 if a is 0 and b >= 0, where the logarithm is taken of 1.
 Ex pow_grad_exponent(Ex y, Ex dy, Ex a, Ex b) {
   const Ex at_zero = logical_and(eq(a, 0), ge(b, 0));
   return dy * (y * log(where(at_zero, 1, a)));
 }
 
-// (e^(a/2))^2 / 2 + (e^(-a/2))^2 / 2, which overflows no sooner than the result
+// Computes (e^(a/2))^2 / 2 + (e^(-a/2))^2 / 2, which does not overflow before the result does.
 Ex cosh(Ex a) {
   const Ex up = exp(a * 0.5), down = exp(a * -0.5);
   return up * 0.5 * up + down * 0.5 * down;
 }
 
-// Only a cast between floats passes a gradient on.
+// Only casts between float types propagate a gradient.
 Ex cast_grad(Ex dy, Ex a) {
   const DType from = a.dtype(), to = dy.dtype();
   if (register_dtype(from) != DType::kF32) return zero;
   return from == to ? dy : cast(dy, from);
 }
 
-// std::tuple{...} in braces makes the gradients' nodes in the order of the operands.
+// std::tuple{...} with braces creates the nodes of the gradients in operand order.
 #define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...)                                   \
   struct name##_row {                                                                        \
     static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a) { \
@@ -234,7 +235,7 @@ constexpr GradFn function() {
 }  // namespace
 }  // namespace op::gradients
 
-// ---- types and evaluation --------------------------------------------------------------------
+// ---- types and evaluation ----------------------------------------------------------------------
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
 
@@ -254,7 +255,7 @@ std::string listed(Takes takes) {
   throw DtypeError("expected " + listed(takes) + ", got " + std::string(to_string(given)));
 }
 
-// "a [64,32], b [16,8]"
+// Returns a text such as "a [64,32], b [16,8]".
 template <class Text>
 std::string operands(std::span<const Type> inputs, Text text) {
   std::string all;
@@ -267,7 +268,7 @@ std::string operands(std::span<const Type> inputs, Text text) {
 
 template <Takes kTakes, Gives kGives>
 Type infer(std::span<const Type> inputs, const Attrs& attrs) {
-  // The first operand of three is a condition.
+  // The first of three operands is a condition.
   const std::span<const Type> values = inputs.size() == 3 ? inputs.subspan(1) : inputs;
   const Type& last = inputs.back();
   if (inputs.size() == 3 && inputs[0].dtype != DType::kBool) {
@@ -313,7 +314,7 @@ double stored(scalar_math::Scalar<T> v) {
   return static_cast<double>(v.v);
 }
 
-// One element; kArity 0 stands for a cast.
+// Evaluates one element. kArity 0 denotes a cast.
 template <class Row, int kArity, DType kFrom, DType kTo>
 double element(std::span<const RefTensor* const> in, std::size_t i) {
   const Row row{};
@@ -351,9 +352,9 @@ void eval(const EvalContext& ctx, RefTensor& out) {
   UNREACHABLE(std::string(ctx.node.op->name));
 }
 
-// ---- records ---------------------------------------------------------------------------------
+// ---- op definitions ----------------------------------------------------------------------------
 
-// The WGSL cell: one text for all element types, or either(f32, the others).
+// The WGSL column: one text for all element types, or either(f32, other types).
 struct Wgsl {
   std::string_view real, other;
   constexpr Wgsl(const char* all) : real(all), other(all) {}  // NOLINT(google-explicit-constructor)
@@ -387,7 +388,7 @@ constexpr std::size_t count(Range...) {
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace ops {
-// The words of the columns.
+// Names used in the columns of the table.
 using namespace pointwise;  // NOLINT(google-build-using-namespace)
 
 #define RECORD(name_, inputs_, shape_, takes_, gives_, wgsl_, ...)                  \

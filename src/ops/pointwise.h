@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The pointwise rows (pointwise.def) as records, and as formulas: ops::exp and op::exp, and so on.
-// Integers wrap; x / 0 and x % 0 are 0 for them; shift counts are taken modulo 32. f32 follows IEEE
-// 754, and what PyTorch adds to it: a NaN wins minimum, maximum and relu; round is half to even.
+// The pointwise ops (pointwise.def) as op definitions, ops::exp, and as builders, op::exp. Integers
+// wrap; integer x / 0 and x % 0 are 0; shift counts are taken modulo 32. f32 follows IEEE 754. As
+// in PyTorch, minimum, maximum and relu return NaN if an operand is NaN, and round rounds half to
+// even.
 #pragma once
 
 #include <span>
@@ -21,8 +22,8 @@ namespace ops {
 }  // namespace ops
 
 namespace op {
-// Each adds one node. At least one operand is a value; numbers take its shape, and the dtype of the
-// operands (where: of the other branch).
+// Each adds one node. At least one operand must be a value. Numbers take its shape, and the dtype
+// of the operands (in where(), of the other branch).
 #define POINTWISE1(name, ...) Ex name(Arg a);
 #define POINTWISE2(name, ...) Ex name(Arg a, Arg b);
 #define POINTWISE3(name, ...) Ex name(Arg a, Arg b, Arg c);
@@ -31,7 +32,7 @@ namespace op {
 #include "ops/pointwise.def"
 }  // namespace op
 
-// Every row, in the order of the table.
+// Returns all pointwise ops in table order.
 std::span<const OpDef* const> pointwise_ops();
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What pointwise.cpp and pointwise_simd.cpp share: the words of the columns "takes" and "gives" of
-// pointwise.def, and the number of each row.
+// Shared by pointwise.cpp and pointwise_simd.cpp: the names in the columns "takes" and "gives" of
+// pointwise.def, and the number of each op.
 #pragma once
 
 #include "kernel/pointwise.h"
@@ -34,14 +34,15 @@ enum Row : int {
   kRows
 };
 
-// Is there a result of type `to` for (last) operands of type `from`?
+// True if the op maps operands of type `from` (the last one) to a result of type `to`.
 constexpr bool maps(Takes takes, Gives gives, DType from, DType to) {
   if (!contains(takes, from)) return false;
   if (gives == Same) return from == to;
   return gives == ToBool ? to == DType::kBool : contains(takes, to);
 }
 
-// The block function for the best instruction set of this machine, or null.
+// Returns the block function for the best instruction set of this machine, or null if the op does
+// not support the types.
 CpuBlockFn block(Row row, DType from, DType to);
 
 }  // namespace tensorgrad::pointwise

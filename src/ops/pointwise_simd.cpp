@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The CPU column of pointwise.def as loops over vectors, compiled once per instruction set. Each
-// set gives a table of block functions: a look-up dispatches once, and the loops not at all.
+// The CPU column of pointwise.def as vectorized loops, compiled once per instruction set. Each
+// instruction set has a table of block functions. Only the look-up dispatches; the loops do not.
 #include "ops/pointwise_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/pointwise_simd.cpp"
 #include <hwy/foreach_target.h>
-// After foreach_target.
+// Must come after foreach_target.
 #include "kernel/simd_math-inl.h"
 #include "kernel/simd_trig-inl.h"
 
@@ -25,7 +25,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::HWY_NAMESPACE {
 namespace {
 
-// The CPU column, as functors `exp_row` and so on. (A struct named `exp` would hide the function.)
+// The CPU column as functors named `exp_row` and so on. (A struct named `exp` would hide the
+// function.)
 namespace rows {
 #define POINTWISE1(name, takes, gives, cpu, ...) \
   struct name##_row {                            \
@@ -65,7 +66,7 @@ namespace rows {
 #include "ops/pointwise.def"
 }  // namespace rows
 
-// A vector of an element type, and how it is fetched.
+// Loads a vector of an element type.
 template <DType kType>
 HWY_INLINE auto fetch(const void* from, std::size_t i) {
   if constexpr (kType == DType::kF32) {
@@ -88,11 +89,11 @@ HWY_INLINE void put(Mask v, void* to, std::size_t i) {
   store(v, static_cast<std::uint32_t*>(to) + i);
 }
 
-// kArity 0 stands for a cast.
+// kArity 0 denotes a cast.
 template <class Row, int kArity, DType kFrom, DType kTo>
 void block(const CpuOperands& operands, void* out, std::size_t n) {
   const Row row{};
-  const CpuOperands in = operands;  // which `out` cannot point into
+  const CpuOperands in = operands;  // local copy: `out` cannot alias it
   const auto from = [&](int k, std::size_t i)
                         HWY_ATTR { return fetch<kFrom>(in.data[k], i & in.mask[k]); };
   for (std::size_t i = 0; i < n; i += hn::Lanes(Tag<float>())) {

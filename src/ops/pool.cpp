@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Pools over windows of [B, C, H, W] -> [B, C, Ho, Wo], and their adjoints. Attrs: kernel, stride,
-// padding, dilation, each [h, w]; of adjoints also size, the [h, w] that they give back.
+// Pooling over windows of [B, C, H, W] -> [B, C, Ho, Wo], and the adjoints. attrs: kernel, stride,
+// padding, dilation, each [h, w]. Adjoints also have size, the [h, w] of their result.
 //   sum_pool:        y[n] = sum over j of x[n * stride + j * dilation - padding]
-//   sum_unpool:      x[i] = sum of y over the windows that hold i
-//   max_pool:        y[n] = the largest x in window n; NaN wins; what pads is never the largest
-//   max_pool_index:  the place in the window, row-major, of the first such x, i32
-//   max_unpool:      x[i] = sum of y over the windows whose index names i
-//   max_pick:        y[n] = the x that the window's index names
-// sum_pool and sum_unpool are each other's gradients, and so are max_pick and max_unpool; max_pool
-// has that of max_pick.
+//   sum_unpool:      x[i] = sum of y over the windows that contain i
+//   max_pool:        y[n] = maximum of x in window n; NaN if there is one; ignores padding
+//   max_pool_index:  row-major index in the window of the first such x, i32
+//   max_unpool:      x[i] = sum of y over the windows whose index selects i
+//   max_pick:        y[n] = the x that the window's index selects
+// sum_pool and sum_unpool are each other's gradients, as are max_pick and max_unpool. max_pool has
+// the gradient of max_pick.
 #include <cmath>
 #include <limits>
 
@@ -18,8 +18,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Windows of at most so many elements are read element by element in one expression, which costs
-// less than a reduction of short rows.
+// Windows with at most this number of elements are read element by element in one expression. This
+// is cheaper than a reduction of short rows.
 constexpr std::int64_t kFewTaps = 16;
 
 Windows windows_of(const Attrs& attrs) { return Windows::of(attrs, attrs.list("kernel")); }
@@ -42,7 +42,7 @@ Type infer_pool(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, pooled_shape(in[0].shape, windows)};
 }
 
-// A window of padding alone would have no largest element.
+// A window with only padding would have no maximum.
 Type infer_max(std::span<const Type> in, const Attrs& attrs) {
   const Windows windows = windows_of(attrs);
   for (const WindowAxis& window : {windows.h, windows.w}) {
@@ -89,7 +89,7 @@ Type infer_max_pick(std::span<const Type> in, const Attrs& attrs) {
   return type;
 }
 
-// Calls visit(place in y, number j in the window, place in x) for every element of every window.
+// Calls visit(index in y, index j in the window, index in x) for every element of every window.
 template <class Visit>
 void for_each_tap(const Shape& x, const Shape& y, const Windows& windows, const Visit& visit) {
   const WindowAxis &h = windows.h, &w = windows.w;
@@ -158,7 +158,7 @@ void eval_max_pick(const EvalContext& ctx, RefTensor& out) {
                });
 }
 
-// The windows of another node, for an op on x [B, C, H, W] or one that gives such a tensor.
+// Returns the window attributes of another node. With `x`, adds the size of an adjoint's result.
 Attrs pool_geometry(const Attrs& attrs, const Shape* x = nullptr) {
   Attrs same = {{"kernel", attrs.list("kernel")},
                 {"stride", attrs.list("stride")},
@@ -197,7 +197,7 @@ std::vector<ValueId> grad_max_unpool(GradContext& ctx) {
 
 std::vector<ValueId> grad_max_pick(GradContext& ctx) { return {unpool(ctx, ctx.in(1)), kNoValue}; }
 
-// Element j of every window: [B, C, Ho, Wo].
+// Returns element j of every window, [B, C, Ho, Wo].
 Ex tap(Ex all, std::int64_t j) {
   const Shape shape = all.shape();
   const std::int64_t row = j / shape[5], col = j % shape[5];
@@ -212,7 +212,7 @@ Ex joined(Ex all) {
   return op::reshape(all, {shape[0], shape[1], shape[2], shape[3], shape[4] * shape[5]});
 }
 
-// The number of a place in its window, for every element of [B, C, Ho, Wo, kh, kw].
+// Returns the index within its window of every element of [B, C, Ho, Wo, kh, kw].
 Ex place_in_window(Builder& builder, const Shape& all) {
   const Ex number = op::iota(builder, {all[4] * all[5]}, 0, DType::kI32);
   return op::broadcast(op::reshape(number, {all[4], all[5]}), all);
@@ -242,7 +242,7 @@ ValueId expand_sum_unpool(ExpandContext& ctx) {
   return op::add_windows(repeated(ctx.in(0), windows), windows, x[2], x[3]).id;
 }
 
-// Windows of x with -inf around it.
+// Returns the windows of x padded with -inf.
 Ex max_windows(ExpandContext& ctx, const Windows& windows) {
   Ex x = ctx.in(0);
   if (windows.h.padding > 0 || windows.w.padding > 0) {
@@ -266,7 +266,8 @@ ValueId expand_max_pool(ExpandContext& ctx) {
   return best.id;
 }
 
-// Along an axis of the windows: is element `place` of each one of x's, and which is the first?
+// For the windows along an axis: whether element `place` is inside x, and the first element inside
+// x.
 struct Inside {
   Ex inside, first;
 };
@@ -281,7 +282,8 @@ Inside inside_of(Ex place, int axis, const WindowAxis& window, std::int64_t leng
           (op::maximum(-start, 0) + (dilation - 1)) / dilation};
 }
 
-// Where all elements of a window are -inf, the first is the first of x's, not what pads.
+// If all elements of a window are -inf, the index must be that of the first element of x, not of
+// padding.
 Ex first_inside(Ex index, const Windows& windows, const Shape& x) {
   if (windows.h.padding == 0 && windows.w.padding == 0) return index;
   const auto width = static_cast<double>(windows.w.size);
@@ -290,7 +292,7 @@ Ex first_inside(Ex index, const Windows& windows, const Shape& x) {
   return op::where(op::logical_and(h.inside, w.inside), index, h.first * width + w.first);
 }
 
-// The first NaN is the best there can be; before it, a later one must be larger.
+// Finds the first NaN if there is one, otherwise the first maximum.
 ValueId expand_max_index(ExpandContext& ctx) {
   const Windows windows = windows_of(ctx.node.attrs);
   const Ex all = max_windows(ctx, windows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reductions over any axes: sum, max, min, argmax, argmin. The reduced axes are dropped.
+// Reductions over any axes: sum, max, min, argmax, argmin. Reduced axes are removed.
 #include <cmath>
 
 #include "ops/pointwise.h"
@@ -8,7 +8,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// attr axes: sorted, counted from the front, none twice
+// attr axes: sorted, counted from the front, unique
 Type infer_reduce(std::span<const Type> in, const Attrs& attrs) {
   const auto& axes = attrs.list("axes");
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -26,13 +26,13 @@ Type infer_arg(std::span<const Type> in, const Attrs& attrs) {
   return type;
 }
 
-// Calls `visit(out_index, element_number_within_the_reduction, value)` for each element.
+// Calls visit(index in the output, index within the reduction, value) for each element.
 template <class Visit>
 void for_each_reduced(const EvalContext& ctx, const Visit& visit) {
   const RefTensor& in = *ctx.inputs[0];
   const auto& axes = ctx.node.attrs.list("axes");
   struct Axis {
-    std::int64_t size, pitch, of_kept, of_reduced;  // steps of both numbers, one of them 0
+    std::int64_t size, pitch, of_kept, of_reduced;  // increments of both indices; one of them is 0
   };
   std::vector<Axis> all;
   const std::vector<std::int64_t> pitch = pitches(in.type.shape);
@@ -61,7 +61,8 @@ void eval_sum(const EvalContext& ctx, RefTensor& out) {
   });
 }
 
-// The extreme element and its number; NaN wins, then the first of equals.
+// Computes the extreme element or its index. NaN takes precedence, then the first of equal
+// elements.
 template <bool kMax, bool kArg>
 void eval_extreme(const EvalContext& ctx, RefTensor& out) {
   const auto count = static_cast<size_t>(numel(out.type.shape));
@@ -87,7 +88,7 @@ std::vector<ValueId> grad_sum(GradContext& ctx) {
   return {op::expand_reduced(ctx.dy(), axes, ctx.in(0).shape()).id};
 }
 
-// The gradient is shared evenly among the elements that are equal to the extreme (PyTorch's amax).
+// Elements equal to the extreme share the gradient evenly, as in torch.amax.
 std::vector<ValueId> grad_extreme(GradContext& ctx) {
   const Ex x = ctx.in(0);
   if (x.dtype() != DType::kF32) return {kNoValue};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The order of the elements along an axis.
+// Sort order of the elements along an axis.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,7 +18,7 @@ Type infer_argsort(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kI32, in[0].shape};
 }
 
-// NaN counts as the largest; equal elements keep their order.
+// NaN is the largest. The sort is stable.
 void eval_argsort(const EvalContext& ctx, RefTensor& out) {
   const std::vector<double>& x = ctx.inputs[0]->data;
   const AxisSplit split = split_at(out.type.shape, ctx.node.attrs.integer("axis"));

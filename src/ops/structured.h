@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pieces that the records of structured ops share: checks, leaf types, shape arithmetic.
+// Helpers for the definitions of structured ops: checks, leaf types, shape arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // Throws ShapeError with `text`.
 [[noreturn]] void shape_error(const std::string& text);
 [[noreturn]] void dtype_error(const std::string& text);
-// Returns the attribute dtype. Throws DtypeError if it is no number of a DType.
+// Returns the attribute dtype. Throws DtypeError if it is not a valid DType.
 DType dtype_attr(const Attrs& attrs);
 
-// 32-bit wrap-around for integers.
+// Wraps an integer to 32 bits; returns other values unchanged.
 double wrap(DType dtype, double value);
 
-// Row-major strides.
+// Returns row-major strides.
 std::vector<std::int64_t> pitches(const Shape& shape);
-// `shape` without `axes` (sorted, counted from the front).
+// Returns `shape` without `axes` (sorted, counted from the front).
 Shape without_axes(const Shape& shape, const std::vector<std::int64_t>& axes);
 bool contains(const std::vector<std::int64_t>& axes, std::int64_t axis);
-// Throws ShapeError where `axis` is not one of a shape's.
+// Throws ShapeError if `axis` is out of range.
 void check_axis(std::int64_t axis, const Shape& shape);
 
-// Splits a shape at an axis: the product before it, its size, the product after it.
+// Splits a shape at an axis: the product of the sizes before it, its size, the product after it.
 struct AxisSplit {
   std::int64_t pre = 1, size = 1, post = 1;
 
-  // Where element t of a line lies; there are pre * post lines.
+  // Returns the index of element t of a line. There are pre * post lines.
   [[nodiscard]] std::size_t element(std::int64_t line, std::int64_t t) const {
     return static_cast<std::size_t>((line / post * size + t) * post + line % post);
   }

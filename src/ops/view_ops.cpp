@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Views: reshape, permute, broadcast, slice, pad, flip, unfold. None of them is ever a kernel of
-// its own.
+// Views: reshape, permute, broadcast, slice, pad, flip, unfold. They never become kernels of their
+// own.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -89,7 +89,7 @@ std::vector<ValueId> grad_broadcast(GradContext& ctx) {
   return {op::sum_to(ctx.dy(), ctx.in(0).shape()).id};
 }
 
-// attrs: start, stop (one each an axis)
+// attrs: start, stop (one per axis)
 Type infer_slice(std::span<const Type> in, const Attrs& attrs) {
   const auto& start = attrs.list("start");
   const auto& stop = attrs.list("stop");
@@ -124,7 +124,7 @@ std::vector<ValueId> grad_slice(GradContext& ctx) {
   return {op::pad(ctx.dy(), start, after).id};
 }
 
-// attrs: before, after: zeros added at the two ends of each axis
+// attrs: before, after: number of zeros added at the ends of each axis
 Type infer_pad(std::span<const Type> in, const Attrs& attrs) {
   const auto& before = attrs.list("before");
   const auto& after = attrs.list("after");

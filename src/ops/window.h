@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Windows over the last two axes of [B, C, H, W]: what convolutions and pools share.
+// Windows over the last two axes of [B, C, H, W], shared by convolutions and pooling.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Along one axis: element j of window n lies at n * step + j * dilation - padding; what lies
-// outside of the axis is zero.
+// Windows along one axis. Element j of window n is at n * step + j * dilation - padding. Elements
+// outside the axis are zero.
 struct WindowAxis {
   std::int64_t size = 1, step = 1, padding = 0, dilation = 1;
 
   [[nodiscard]] std::int64_t reach() const { return (size - 1) * dilation; }
-  // Windows of an axis that long; at least 1 once check() has passed.
+  // Returns the number of windows along an axis of this length; at least 1 if check() passes.
   [[nodiscard]] std::int64_t count(std::int64_t length) const {
     return (length + 2 * padding - reach() - 1) / step + 1;
   }
-  // Windows lie side by side, cover the axis and nothing else.
+  // True if the windows partition the axis: contiguous, without overlap or remainder.
   [[nodiscard]] bool tiles(std::int64_t length) const {
     return size == step && padding == 0 && dilation == 1 && length % size == 0;
   }
@@ -27,9 +27,9 @@ struct WindowAxis {
 struct Windows {
   WindowAxis h, w;
 
-  // Of attrs stride, padding, dilation, each [h, w], and a kernel [h, w].
+  // Creates windows from the attrs stride, padding and dilation and a kernel, each [h, w].
   static Windows of(const Attrs& attrs, const std::vector<std::int64_t>& kernel);
-  // Throws ShapeError where a number is too small, or a window larger than what it goes over.
+  // Throws ShapeError if a number is too small, or a window is larger than the padded axis.
   void check(std::int64_t height, std::int64_t width) const;
   [[nodiscard]] std::int64_t taps() const { return h.size * w.size; }
   [[nodiscard]] bool tiles(const Shape& x) const { return h.tiles(x[2]) && w.tiles(x[3]); }
@@ -37,11 +37,11 @@ struct Windows {
 
 namespace op {
 
-// x with the zeros that its windows reach around it.
+// Pads x with the zeros that its windows read.
 Ex padded(Ex x, const Windows& windows);
-// [B, C, H, W] (padded already) -> [B, C, Ho, Wo, kh, kw].
+// Returns the windows of a padded tensor: [B, C, H, W] -> [B, C, Ho, Wo, kh, kw].
 Ex windows_of(Ex x, const Windows& windows);
-// The adjoint of padded() and windows_of(): [B, C, Ho, Wo, kh, kw] -> [B, C, height, width].
+// Adjoint of padded() and windows_of(): [B, C, Ho, Wo, kh, kw] -> [B, C, height, width].
 Ex add_windows(Ex x, const Windows& windows, std::int64_t height, std::int64_t width);
 
 }  // namespace op

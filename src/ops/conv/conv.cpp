@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Convolution, its adjoint in x, and its adjoint in the weight. With a group's channels c and
-// o, and windows that read x at i = n * stride + j * dilation - padding:
+// Convolution, its adjoint in x, and its adjoint in the weight. Let c and o be the channels of a
+// group, and let a window read x at i = n * stride + j * dilation - padding:
 //   conv2d:            y[b,o,n] = sum over c, j of x[b,c,i] * w[o,c,j]
 //   conv_transpose2d:  x[b,c,i] = sum over o, n, j of y[b,o,n] * w[o,c,j]
 //   conv2d_weight:     w[o,c,j] = sum over b, n of x[b,c,i] * y[b,o,n]
-// Each is linear in both operands, and the three are each other's gradients.
+// Each is linear in both operands, and the gradients of each are the other two.
 #include <algorithm>
 
 #include "ops/window.h"
@@ -22,7 +22,7 @@ void check_operands(std::span<const Type> in, const char* first, const char* sec
   }
 }
 
-// Channels of x and of y against those of the weight [of y, of x / groups, ..].
+// Checks the channels of x and y against the weight [of y, of x / groups, ..].
 void check_channels(std::int64_t of_x, std::int64_t of_y, const Shape& weight,
                     std::int64_t groups) {
   if (groups < 1) shape_error("groups must be at least 1, got " + std::to_string(groups));
@@ -46,7 +46,7 @@ Type infer_conv(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, {x[0], w[0], windows.h.count(x[2]), windows.w.count(x[3])}};
 }
 
-// Of an image `size` [h, w], windows must give y's own.
+// Throws unless an image of `size` [h, w] has as many windows as y.
 void check_counts(const Windows& windows, const std::vector<std::int64_t>& size, const Shape& y) {
   windows.check(size[0], size[1]);
   if (windows.h.count(size[0]) != y[2] || windows.w.count(size[1]) != y[3]) {
@@ -55,7 +55,7 @@ void check_counts(const Windows& windows, const std::vector<std::int64_t>& size,
   }
 }
 
-// attr size: height and width of the result
+// attr size: height and width of the result.
 Type infer_transpose(std::span<const Type> in, const Attrs& attrs) {
   check_operands(in, "x", "weight");
   const Shape &y = in[0].shape, &w = in[1].shape;
@@ -66,7 +66,7 @@ Type infer_transpose(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, {y[0], w[1] * groups, size[0], size[1]}};
 }
 
-// attr kernel: height and width of the result
+// attr kernel: height and width of the result.
 Type infer_weight(std::span<const Type> in, const Attrs& attrs) {
   check_operands(in, "x", "y");
   const Shape &x = in[0].shape, &y = in[1].shape;
@@ -78,7 +78,7 @@ Type infer_weight(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, weight};
 }
 
-// Calls visit(place in x, in w, in y) for every product.
+// Calls visit(index in x, index in w, index in y) for every product.
 template <class Visit>
 void for_each_product(const Shape& x, const Shape& w, const Shape& y, const Attrs& attrs,
                       const Visit& visit) {
@@ -124,7 +124,7 @@ void eval_weight(const EvalContext& ctx, RefTensor& out) {
       [&](std::size_t i, std::size_t j, std::size_t n) { out.data[j] += x.data[i] * y.data[n]; });
 }
 
-// The same windows, for the op of another operand.
+// Returns the window attributes, for the op of another operand.
 Attrs geometry(const Attrs& attrs) {
   return {{"stride", attrs.list("stride")},
           {"padding", attrs.list("padding")},
@@ -167,7 +167,7 @@ std::vector<ValueId> grad_weight(GradContext& ctx) {
   return {conv_transpose(y, ctx.dy(), attrs, x.shape()).id, conv(x, ctx.dy(), attrs).id};
 }
 
-// What lies below the windows of x (padded): [B, g, C/g * kh * kw, Ho * Wo], a view.
+// im2col: the elements in each window of x (padded), [B, g, C/g * kh * kw, Ho * Wo]. A view.
 Ex columns(Ex x, const Windows& windows, std::int64_t groups) {
   const Shape from = x.shape();
   const Ex all = op::permute(op::windows_of(x, windows), {0, 1, 4, 5, 2, 3});
@@ -176,14 +176,14 @@ Ex columns(Ex x, const Windows& windows, std::int64_t groups) {
                      {from[0], groups, depth, numel(all.shape()) / (from[0] * groups * depth)});
 }
 
-// w [g, m, k] for each of a batch.
+// Broadcasts w [g, m, k] over a batch.
 Ex for_each_image(Ex w, std::int64_t batch) {
   Shape shape = w.shape();
   shape.insert(shape.begin(), batch);
   return op::broadcast(w, shape);
 }
 
-// y[b] = w . columns(x[b]): what is multiplied is read through the windows, and stored nowhere.
+// y[b] = w . columns(x[b]). The product reads x through the view; columns are not materialized.
 ValueId expand_conv(ExpandContext& ctx) {
   const Ex x = ctx.in(0), w = ctx.in(1);
   const Shape weight = w.shape();
@@ -195,7 +195,7 @@ ValueId expand_conv(ExpandContext& ctx) {
   return op::reshape(y, ctx.node.type.shape).id;
 }
 
-// Zeros added (or, where negative, elements taken away) at both ends of an axis.
+// Pads both ends of an axis with zeros, or removes elements if an amount is negative.
 Ex resized(Ex x, int axis, std::int64_t before, std::int64_t after) {
   const auto a = static_cast<std::size_t>(axis);
   std::vector<std::int64_t> front(x.shape().size(), 0), back = front, stop = x.shape();
@@ -212,8 +212,7 @@ Ex resized(Ex x, int axis, std::int64_t before, std::int64_t after) {
   return front[a] == 0 && back[a] == 0 ? cut : op::pad(cut, front, back);
 }
 
-// A convolution of y, spread out by the stride, with the weight turned by half a circle: the
-// windows of stride 1 that end where those of the convolution began.
+// Convolves y, dilated by the stride, with the weight rotated by 180 degrees, at stride 1.
 ValueId expand_transpose(ExpandContext& ctx) {
   Ex y = ctx.in(0);
   const Ex w = ctx.in(1);
@@ -235,8 +234,8 @@ ValueId expand_transpose(ExpandContext& ctx) {
   return op::reshape(x, out).id;
 }
 
-// The number of stretches of the batch that are multiplied by themselves and added up: as many as
-// can be while their products take no more memory than the operands.
+// Returns the number of parts into which the batch is split, each with its own product. It is as
+// large as possible while the products take no more memory than the operands.
 std::int64_t parts_of(std::int64_t batch, std::int64_t product, std::int64_t operands) {
   std::int64_t parts = std::min(batch, std::max<std::int64_t>(1, operands / product));
   while (batch % parts != 0) --parts;

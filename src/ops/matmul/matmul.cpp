@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Batched matrix product: out[b,m,n] = sum_k a[b,m,k] * b[b,k,n], batch axes equal. With
-// kPartDepth, which goes without batches and is set after gradients are taken: out[p,m,n], where p
-// has so many k.
+// Batched matrix product with equal batch axes: out[b,m,n] = sum_k a[b,m,k] * b[b,k,n].
+//
+// With kPartDepth, a split-K product: out[p,m,n] is the sum over part p of k. It has no batch axes
+// and is introduced after autodiff.
 #include <algorithm>
 
 #include "base/check.h"
