@@ -29,7 +29,7 @@ std::size_t AddedTokenSet::next(std::string_view text, std::size_t at) const {
 
 const AddedToken* AddedTokenSet::match(std::string_view text, std::size_t at) const {
   const AddedToken* found = nullptr;
-  // Those that agree with the text in the first `length` bytes lie side by side.
+  // The tokens that match the first `length` bytes are contiguous.
   auto first = tokens_.begin(), last = tokens_.end();
   for (std::size_t length = 0; first != last; ++length) {
     if (first->content.size() == length) {
@@ -51,7 +51,7 @@ const AddedToken* AddedTokenSet::match(std::string_view text, std::size_t at) co
 
 void AddedTokenSet::split(std::string_view text, bool special,
                           const std::function<void(std::string_view, Id)>& take) const {
-  std::size_t taken = 0;  // what is before was given away
+  std::size_t taken = 0;  // everything before has been passed to take()
   for (std::size_t at = next(text, 0); at < text.size(); at = next(text, at)) {
     const AddedToken* const token = match(text, at);
     if (token == nullptr) {
@@ -64,7 +64,7 @@ void AddedTokenSet::split(std::string_view text, bool special,
     if (token->single_word && (word_ends_at(text, begin) || word_begins_at(text, end))) continue;
     if (token->lstrip) begin = std::max(spaces_before(text, begin), taken);
     if (token->rstrip) end = skip_spaces(text, end);
-    if (end <= begin) continue;  // white space that the token before has taken
+    if (end <= begin) continue;  // white space already taken by the previous token
     if (taken < begin) take(text.substr(taken, begin - taken), kNoId);
     take(text.substr(begin, end - begin), token->id);
     taken = end;

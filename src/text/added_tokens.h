@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds added tokens in a text: the leftmost, and of those that begin there the longest.
+// Finds added tokens in a text: leftmost first, then longest.
 #pragma once
 
 #include <array>
@@ -17,28 +17,28 @@ namespace tensorgrad::text {
 class AddedTokenSet {
  public:
   AddedTokenSet() = default;
-  // Each is looked for as its content. Of equal ones the first counts.
+  // Searches for the content of each token. If several have the same content, the first one wins.
   explicit AddedTokenSet(std::vector<AddedToken> tokens);
 
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
 
-  // Gives the parts of `text`, which is not empty, in order to `take(part, id)`: tokens with their
-  // id, what is between them with kNoId. Special tokens are found only if `special`. A part is
-  // never empty where it has no id. Where white space that one token took is also another token,
-  // parts overlap, as they do in Hugging Face's tokenizers.
+  // Calls `take(part, id)` for the parts of a non-empty text in order. Tokens have their id, the
+  // text between them has kNoId and is never empty. Finds special tokens only if `special` is set.
+  // As in Hugging Face's tokenizers, parts overlap if white space taken by one token is itself a
+  // token.
   void split(std::string_view text, bool special,
              const std::function<void(std::string_view, Id)>& take) const;
 
  private:
-  // The longest token at `at`; null where there is none.
+  // Returns the longest token at `at`, or null.
   [[nodiscard]] const AddedToken* match(std::string_view text, std::size_t at) const;
 
   std::vector<AddedToken> tokens_;  // sorted by content
-  // Where the next token may begin, from `at` on; text.size() where none can.
+  // Returns the next position from `at` at which a token may begin, or text.size().
   [[nodiscard]] std::size_t next(std::string_view text, std::size_t at) const;
 
-  std::array<bool, 256> begins_{};  // some token begins with the byte
-  int first_bytes_ = 0;             // how many of them there are
+  std::array<bool, 256> begins_{};  // for each byte: whether a token begins with it
+  int first_bytes_ = 0;             // number of such bytes
 };
 
 }  // namespace tensorgrad::text

@@ -6,7 +6,7 @@
 namespace tensorgrad::text {
 namespace {
 
-// The value of a character of base64; -1 for others.
+// Returns the value of a base64 character, or -1.
 int sextet(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;

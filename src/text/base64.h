@@ -6,7 +6,7 @@
 
 namespace tensorgrad::text {
 
-// Appends the bytes of base64; false where `text` is none, or is empty or not padded.
+// Appends the decoded bytes of base64. Returns false if `text` is empty, unpadded or not base64.
 bool decode_base64(std::string_view text, std::string& bytes);
 
 }  // namespace tensorgrad::text

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Byte-pair encoding of one piece of text, and the tables behind it.
+// Byte-pair encoding of a piece of text, and its tables.
 #include "text/bpe.h"
 
 #include <algorithm>
@@ -17,10 +17,11 @@
 namespace tensorgrad::text {
 namespace {
 
-constexpr std::size_t kShort = 48;  // symbols that are merged by looking at each of them
+// Up to this number of symbols, the best pair is found by linear search.
+constexpr std::size_t kShort = 48;
 constexpr std::uint32_t kNeverMerged = 0xffffffff;
 constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
-// Texts from this size on have a table of the pieces seen; it has that many places.
+// Longer texts use a cache of pieces with kKnownPieces entries.
 constexpr std::size_t kLongText = 8192;
 constexpr std::size_t kKnownPieces = 4096;
 
@@ -43,7 +44,7 @@ std::uint64_t pair_of(Id left, Id right) {
          static_cast<std::uint32_t>(right);
 }
 
-// A power of two that leaves at least half of the places empty.
+// Returns a power of two at which the table is at most half full.
 std::size_t places_for(std::size_t count) { return std::bit_ceil(count * 2 + 1); }
 
 std::string name_of_byte(unsigned char byte) {
@@ -197,7 +198,7 @@ Id Bpe::id_of(std::string_view symbol, std::string_view piece) const {
                   " nor an unknown token, in " + io::in_quotes(piece));
 }
 
-// Appends the tokens <0xNN> of the bytes of a character; false if one is missing.
+// Appends the tokens <0xNN> for the bytes of a character. Returns false if one is missing.
 bool Bpe::append_bytes(std::string_view symbol, std::vector<Id>& ids) const {
   std::array<Id, 4> bytes{};
   for (std::size_t i = 0; i < symbol.size(); ++i) {
@@ -227,7 +228,7 @@ void Bpe::encode_characters(std::string_view piece, std::vector<Id>& ids) const 
   ids.insert(ids.end(), symbols.begin(), symbols.end());
 }
 
-// The ids of the bytes of a piece.
+// Returns the ids of the bytes of a piece.
 std::vector<Id> Bpe::start_of_long(std::string_view piece) const {
   std::vector<Id> symbols;
   symbols.reserve(piece.size());
@@ -245,7 +246,7 @@ void Bpe::merge(std::string_view piece, std::vector<Id>& ids) const {
   if (!model_.byte_level) return encode_characters(piece, ids);
   if (piece.size() > kShort) return merge_long(start_of_long(piece), ids);
   std::array<Id, kShort> id, result;
-  std::array<std::uint32_t, kShort> rank;  // of the pair that begins there
+  std::array<std::uint32_t, kShort> rank;  // of the pair that begins here
   std::size_t count = 0;
   for (const char c : piece) {
     const Id next = byte_ids_[static_cast<unsigned char>(c)];
@@ -277,13 +278,13 @@ void Bpe::merge(std::string_view piece, std::vector<Id>& ids) const {
   ids.insert(ids.end(), id.begin(), id.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-// Symbols in a chain, and the pairs that may be merged in a heap: n log n for any piece.
+// Merges with a linked list of symbols and a heap of candidate pairs, in O(n log n).
 void Bpe::merge_long(std::vector<Id> symbols, std::vector<Id>& ids) const {
   struct Candidate {
     std::uint32_t rank;
     std::size_t at;
     Id left, right, result;
-    bool operator<(const Candidate& other) const {  // the top of the heap goes first
+    bool operator<(const Candidate& other) const {  // orders the heap by the best candidate
       return rank != other.rank ? rank > other.rank : at > other.at;
     }
   };
@@ -291,7 +292,7 @@ void Bpe::merge_long(std::vector<Id> symbols, std::vector<Id>& ids) const {
   std::vector<std::size_t> next(count), before(count);
   for (std::size_t i = 0; i < count; ++i) {
     next[i] = i + 1;
-    before[i] = i - 1;  // of the first: more than any
+    before[i] = i - 1;  // of the first symbol: wraps to a number that is out of range
   }
   std::priority_queue<Candidate> queue;
   const auto look = [&](std::size_t at) {
@@ -306,7 +307,7 @@ void Bpe::merge_long(std::vector<Id> symbols, std::vector<Id>& ids) const {
     const Candidate best = queue.top();
     queue.pop();
     const std::size_t right = next[best.at];
-    // What was merged away since has kNoId.
+    // Symbols that have been merged since have kNoId.
     if (symbols[best.at] != best.left || right >= count || symbols[right] != best.right) continue;
     symbols[best.at] = best.result;
     symbols[right] = kNoId;

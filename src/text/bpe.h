@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Byte-pair encoding of one piece of text: which tokens there are and which pairs are merged, in
-// tables that do not change, so that any number of threads may use them at once.
+// Byte-pair encoding of a piece of text: tokens and merges. The tables are immutable, so any number
+// of threads can use them.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ namespace tensorgrad::text {
 using Id = std::int32_t;
 inline constexpr Id kNoId = -1;
 
-// Of short byte strings.
+// Hashes a short byte string.
 std::uint64_t hash_of(std::string_view bytes);
 
-// A token as it stands in text. `literal`: a name with characters that stand for no byte, which is
-// never the result of a merge; `bytes` is that name.
+// A token as it occurs in text. If `literal`, `bytes` is a name with characters that do not
+// represent bytes. Such a token is never the result of a merge.
 struct TokenEntry {
   std::string bytes;
   Id id = kNoId;
@@ -34,30 +34,31 @@ struct TokenEntry {
 class TokenTable {
  public:
   TokenTable() = default;
-  // Sorted by id here; ids are unique and not negative, and so are bytes among those that are
-  // literal, and among those that are not.
+  // Sorts the tokens by id. Ids must be unique and not negative. Bytes must be unique among literal
+  // tokens, and among the others.
   explicit TokenTable(std::vector<TokenEntry> tokens);
 
   [[nodiscard]] std::size_t count() const { return ids_.size(); }
   [[nodiscard]] Id largest() const { return ids_.empty() ? kNoId : ids_.back(); }
   [[nodiscard]] const std::vector<Id>& ids() const { return ids_; }
   [[nodiscard]] bool has(Id id) const { return index_of(id) < ids_.size(); }
-  // Of an id that is there.
+  // Returns the bytes of an id, which must exist.
   [[nodiscard]] std::string_view bytes_of(Id id) const;
   [[nodiscard]] bool literal(Id id) const { return literal_ids_.contains(id); }
-  // kNoId where there is none.
+  // Returns the id of a token, or kNoId.
   [[nodiscard]] Id find(std::string_view bytes) const {
     const std::size_t index = index_of(bytes, hash_of(bytes));
     return index < ids_.size() ? ids_[index] : kNoId;
   }
-  // Its place in ids(), count() where there is none; with hash_of(bytes).
+  // Returns the index in ids(), or count() if there is no such token. `hash` must be
+  // hash_of(bytes).
   [[nodiscard]] std::size_t index_of(std::string_view bytes, std::uint64_t hash) const;
   [[nodiscard]] Id find_literal(std::string_view name) const;
 
  private:
   struct Slot {
     std::uint32_t hash = 0;
-    std::uint32_t index = 0;  // into ids_, and one; 0: empty
+    std::uint32_t index = 0;  // index into ids_ plus 1; 0: empty
   };
   [[nodiscard]] std::size_t index_of(Id id) const;
   [[nodiscard]] std::string_view bytes_at(std::size_t index) const {
@@ -65,8 +66,8 @@ class TokenTable {
   }
 
   std::string all_;
-  std::vector<std::size_t> starts_;  // one more than ids
-  std::vector<Id> ids_;              // rising
+  std::vector<std::size_t> starts_;  // has one more element than ids_
+  std::vector<Id> ids_;              // ascending
   std::vector<Slot> slots_;
   std::map<std::string, Id, std::less<>> literals_;
   std::set<Id> literal_ids_;
@@ -74,11 +75,11 @@ class TokenTable {
 
 struct Merge {
   Id left = kNoId, right = kNoId;
-  std::uint32_t rank = 0;  // the lowest goes first; among equals the leftmost
+  std::uint32_t rank = 0;  // lowest first; among equal ranks, leftmost first
   Id result = kNoId;
 };
 
-// Merges by their pair.
+// Maps pairs to their merges.
 class PairTable {
  public:
   struct Entry {
@@ -87,9 +88,9 @@ class PairTable {
     Id result = kNoId;
   };
   PairTable() = default;
-  // Of several with one pair the last counts.
+  // If several merges have the same pair, the last one wins.
   explicit PairTable(const std::vector<Merge>& merges);
-  // Null where there is none.
+  // Returns the entry of a pair, or null.
   [[nodiscard]] const Entry* find(Id left, Id right) const;
 
  private:
@@ -100,29 +101,31 @@ class PairTable {
 
 struct BpeModel {
   TokenTable tokens;
-  std::vector<Merge> merges;   // in the order of the file
-  bool byte_level = true;      // else tokens are made of characters
-  bool ignore_merges = false;  // a piece that is a token is that token, whatever the merges say
-  std::optional<Id> unk;       // for bytes (characters) that no token stands for
-  bool fuse_unk = false;       // one for several such side by side
-  bool byte_fallback =
-      false;  // characters that no token stands for are tokens <0xNN> of their bytes
+  std::vector<Merge> merges;   // in file order
+  bool byte_level = true;      // otherwise tokens consist of characters
+  bool ignore_merges = false;  // encode a piece that is a token as such, without merging
+  std::optional<Id> unk;       // for bytes (characters) without a token
+  bool fuse_unk = false;       // replace consecutive unknown symbols by a single `unk`
+  // Encode characters without a token as tokens <0xNN> of their bytes.
+  bool byte_fallback = false;
 };
 
-// What encodes pieces. Refers to nothing outside.
+// Encodes pieces. Owns all its data.
 class Bpe {
  public:
   explicit Bpe(BpeModel model);
 
   [[nodiscard]] const BpeModel& model() const { return model_; }
-  // Appends the ids of a piece that is not empty. UserError: no token for a byte, and no unk.
+  // Appends the ids of a non-empty piece. Throws UserError if a byte has no token and there is no
+  // unk.
   void encode(std::string_view piece, std::vector<Id>& ids) const;
-  // The id of a piece that merges to one token, kNoId for others; with hash_of(piece).
+  // Returns the id of a piece that merges to a single token, or kNoId. `hash` must be
+  // hash_of(piece).
   [[nodiscard]] Id whole(std::string_view piece, std::uint64_t hash) const {
     const std::size_t index = model_.tokens.index_of(piece, hash);
     return merges_to_itself_[index] ? model_.tokens.ids()[index] : kNoId;
   }
-  // As encode(), without looking for the piece as a whole.
+  // Like encode(), but does not look up the whole piece first.
   void merge(std::string_view piece, std::vector<Id>& ids) const;
 
  private:
@@ -135,24 +138,24 @@ class Bpe {
   BpeModel model_;
   PairTable pairs_;
   std::array<Id, 256> byte_ids_{};
-  std::vector<bool> merges_to_itself_;  // by index; false behind the last
+  std::vector<bool> merges_to_itself_;  // by index; the entry after the last token is false
 };
 
-// Encodes the pieces of one text: remembers those that it has merged.
+// Encodes the pieces of one text and caches the results.
 class PieceEncoder {
  public:
-  // `expected_bytes` of text are to come.
+  // `expected_bytes` is the size of the text.
   PieceEncoder(const Bpe& bpe, std::vector<Id>& ids, std::size_t expected_bytes);
   void add(std::string_view piece);
   void add_id(Id id) { ids_.push_back(id); }
 
  private:
-  static constexpr std::size_t kLongest = 40;  // bytes of a piece that is remembered
+  static constexpr std::size_t kLongest = 40;  // maximum size in bytes of a cached piece
   struct Known {
     std::uint8_t size = 0;
     std::uint8_t count = 0;
     std::array<char, kLongest> bytes{};
-    std::size_t at = 0;  // of its ids in ids_
+    std::size_t at = 0;  // position of its ids in ids_
   };
 
   const Bpe& bpe_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Training of a byte-pair encoding, step for step what Hugging Face's BpeTrainer does.
+// Training of a byte-pair encoding. Makes the same steps as Hugging Face's BpeTrainer.
 #include "text/bpe_train.h"
 
 #include <algorithm>
@@ -31,19 +31,19 @@ struct PairHash {
   }
 };
 
-// What a pair counts, and the words where it has come up since it was last put into the queue.
+// The count of a pair, and the words in which it has occurred since it was last queued.
 struct PairState {
   std::int64_t count = 0;
   std::vector<std::uint32_t> words;
 };
 
-// A pair in the queue with words that hold it. There may be several of one pair, with words that
-// came at different times; each is merged when its turn comes.
+// A queued pair with words that contain it. A pair may have several entries with words found at
+// different times; each entry is merged separately.
 struct Waiting {
   std::int64_t count = 0;
   Pair pair = 0;
   std::vector<std::uint32_t> words;
-  bool operator<(const Waiting& other) const {  // the top of the queue goes first
+  bool operator<(const Waiting& other) const {  // orders the heap by the largest count
     return count != other.count ? count < other.count : pair > other.pair;
   }
 };
@@ -59,7 +59,7 @@ class BpeTraining {
       if (!literal) ids_.emplace(bytes, next_id());
       bytes_by_id_.push_back(bytes);
     }
-    // In the order of the characters that stand for them.
+    // Assign ids in the order of the characters that represent the bytes.
     std::vector<unsigned char> bytes(256);
     for (int i = 0; i < 256; ++i)
       bytes[static_cast<std::size_t>(i)] = static_cast<unsigned char>(i);
@@ -110,7 +110,7 @@ class BpeTraining {
     if (options_.on_progress) options_.on_progress({phase, done, total});
   }
 
-  // Words in the order of their bytes, so that nothing depends on the order of a table.
+  // Sorts the words by bytes, so that the result does not depend on the order of a hash table.
   void take(const PieceCounts& pieces) {
     std::vector<std::pair<std::string_view, std::int64_t>> sorted(pieces.begin(), pieces.end());
     std::sort(sorted.begin(), sorted.end());
@@ -158,7 +158,7 @@ class BpeTraining {
 
   void merge(const Waiting& top) {
     const Id left = left_of(top.pair), right = right_of(top.pair);
-    // It may be there already, made of another pair.
+    // The token may exist already, as the result of another pair.
     const Id result = add_token(bytes_by_id_[static_cast<std::size_t>(left)] +
                                 bytes_by_id_[static_cast<std::size_t>(right)]);
     ranked_.push_back({left, right, 0, result});
@@ -189,7 +189,7 @@ class BpeTraining {
     word.resize(kept);
   }
 
-  // A pair that was merged more than once has the rank of the last time, and is there once.
+  // A pair that was merged repeatedly gets the rank of its last merge.
   void finish() {
     std::unordered_map<Pair, std::size_t, PairHash> last;
     for (std::size_t i = 0; i < ranked_.size(); ++i) {

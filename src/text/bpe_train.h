@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds the merges of a new byte-pair encoding: the commonest pair goes first, among equals the one
-// with the lowest ids. Counts are kept up to date, never taken anew.
+// Trains the merges of a byte-pair encoding. Merges the most frequent pair first; in a tie, the one
+// with the lowest ids. Updates counts incrementally.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct PieceHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view piece) const { return hash_of(piece); }
 };
-// How often each piece occurs.
+// Number of occurrences of each piece.
 using PieceCounts = std::unordered_map<std::string, std::int64_t, PieceHash, std::equal_to<>>;
 
 struct TrainedBpe {
-  std::vector<TokenEntry> tokens;  // ids from 0 on: special tokens, bytes, what was merged
+  std::vector<TokenEntry> tokens;  // ids from 0: special tokens, bytes, merged tokens
   std::vector<Merge> merges;       // by rank
 };
 
-// `specials` are not among the bytes and unlike each other.
+// `specials` must be unique and must not be single bytes.
 TrainedBpe train_bpe(const PieceCounts& pieces, const std::vector<std::string>& specials,
                      const BpeTrainOptions& options);
 

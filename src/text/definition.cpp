@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What definitions of tokenizers have in common, whatever file they come from.
+// Parts of tokenizer definitions that do not depend on the file format.
 #include "text/definition.h"
 
 #include <algorithm>

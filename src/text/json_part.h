@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of a JSON file, for readers that name the place of what is wrong.
+// Access to parts of a JSON file with error messages that name the location.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tensorgrad::text {
 
 using Json = nlohmann::json;
 
-// A part of the file with its place in it, for messages.
+// A part of the file with its location.
 class Part {
  public:
   Part(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
@@ -31,7 +31,7 @@ class Part {
   [[nodiscard]] const std::string& where() const { return where_; }
   [[nodiscard]] bool is_null() const { return json_.is_null(); }
 
-  // Null where it is missing.
+  // Returns a member, or null if it is missing.
   [[nodiscard]] Part operator[](const std::string& key) const {
     static const Json none;
     expect(json_.is_object(), "an object");
@@ -57,7 +57,7 @@ class Part {
     expect(json_.is_string(), "a string");
     return json_.get_ref<const std::string&>();
   }
-  // What it is where it is missing or null.
+  // Returns the boolean, or `otherwise` if it is missing or null.
   [[nodiscard]] bool boolean(bool otherwise) const {
     if (json_.is_null()) return otherwise;
     expect(json_.is_boolean(), "true or false");
@@ -69,7 +69,7 @@ class Part {
            "an id of 0 to 2147483646");
     return json_.get<Id>();
   }
-  // The word `key`, one of `known` in the order of the values that are given back.
+  // Returns the value that `known` has for the string.
   template <class Value>
   [[nodiscard]] Value one_of(std::initializer_list<std::pair<const char*, Value>> known) const {
     const std::string& given = string();
@@ -82,7 +82,7 @@ class Part {
   }
 
  private:
-  // Its place is "FILE: ".
+  // The location of the root is "FILE: ".
   [[nodiscard]] bool is_root() const { return where_.ends_with(": "); }
   void expect(bool good, const char* what) const {
     if (good) return;

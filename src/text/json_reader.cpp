@@ -65,7 +65,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
       fail("duplicate key " + io::in_quotes(name) + " in one object");
     }
     key_ = std::move(name);
-    // So that a second vocabulary is seen.
+    // Marks the key as present, to detect a second vocabulary.
     if (mode_ == Mode::kTree) (*open_.back())[key_] = nullptr;
     return true;
   }
@@ -127,7 +127,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
            std::to_string(result_.merges.size() - (mode_ == Mode::kMerge ? 1 : 0)) + "]";
   }
 
-  // Puts a value where it belongs in the tree.
+  // Adds a value to the tree.
   SaxJson* place(SaxJson given) {
     if (open_.empty()) {
       *result_.tree = std::move(given);
@@ -156,7 +156,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
     open_.push_back(place(std::move(given)));
     return true;
   }
-  // In a vocabulary or in merges.
+  // Reports a wrong type in a vocabulary or in merges.
   void unexpected(const char* what) const {
     if (mode_ == Mode::kVocab) {
       fail("vocabulary: expected an integer for " + io::in_quotes(key_) + ", got " + what);
@@ -171,7 +171,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   JsonFile kind_;
   Mode mode_ = Mode::kTree;
   std::vector<SaxJson*> open_;  // from the root to the innermost; none moves while it is open
-  std::string path_;            // the key of the second
+  std::string path_;            // key of the second level
   std::string key_;
   int halves_ = 0;
   TokenizerJson result_;
@@ -180,7 +180,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
 }  // namespace
 
 TokenizerJson read_json(std::string_view json, std::string_view file, JsonFile kind) {
-  // The lexer takes a zero byte for the end of its input: what stands behind is not looked at.
+  // The lexer treats a zero byte as the end of its input and would ignore the rest.
   if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
     throw IoError(std::string(file) + ": is not JSON at byte " + std::to_string(zero) +
                   ": unexpected zero byte");

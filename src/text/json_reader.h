@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads the JSON of tokenizers as a stream: vocabulary and merges, which are most of it, go
-// straight into lists, so that a file costs a small multiple of its size; all else becomes a tree.
+// Streaming reader for the JSON of tokenizers. Vocabulary and merges, the largest parts, are read
+// directly into lists. Memory use is thus a small multiple of the file size. Everything else
+// becomes a tree.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,11 @@ struct TokenizerJson {
 enum class JsonFile {
   kTokenizer,  // a tokenizer.json
   kVocab,      // a vocab.json: `vocab` is the whole file
-  kOther       // all of it is a tree
+  kOther       // everything becomes a tree
 };
 
-// IoError with the byte: no JSON, a key that is there twice, nested too deeply, a vocabulary or
-// merges of another form.
+// Throws IoError with the byte position if the text is not JSON, a key is duplicate, nesting is too
+// deep, or a vocabulary or merges are malformed.
 TokenizerJson read_json(std::string_view json, std::string_view file, JsonFile kind);
 
 }  // namespace tensorgrad::text

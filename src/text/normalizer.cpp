@@ -10,7 +10,8 @@
 namespace tensorgrad::text {
 namespace {
 
-// Appends what `change(character, out)` makes of each character; bytes that are none stay.
+// Appends the output of `change(character, out)` for each character. Keeps bytes that are not
+// UTF-8.
 template <class Change>
 std::string each_character(std::string_view text, const Change& change) {
   std::string out;
@@ -72,7 +73,7 @@ std::string stripped(std::string_view text, bool left, bool right) {
   return std::string(text);
 }
 
-// Of CJK, as BERT has them: without kana and hangul.
+// CJK ideographs as defined by BERT, without kana and hangul.
 bool is_ideograph(char32_t code) {
   constexpr std::pair<char32_t, char32_t> kRanges[] = {
       {0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df}, {0x2a700, 0x2b73f},
@@ -121,7 +122,7 @@ std::string after_step(std::string_view text, const NormalStep& step) {
 
 }  // namespace
 
-// Units are those of darts-clone: a label, an offset and whether a value follows.
+// Units have the format of darts-clone: a label, an offset and whether a value follows.
 CharacterMap::CharacterMap(std::string bytes, const std::string& where) : bytes_(std::move(bytes)) {
   std::uint32_t size = 0;
   if (bytes_.size() >= sizeof size) std::memcpy(&size, bytes_.data(), sizeof size);
@@ -132,7 +133,7 @@ CharacterMap::CharacterMap(std::string bytes, const std::string& where) : bytes_
   replacements_ = std::string_view(bytes_).substr(sizeof size + size);
 }
 
-// 0, which matches no byte, beyond the end.
+// Returns 0, which matches no byte, beyond the end.
 std::uint32_t CharacterMap::unit(std::size_t at) const {
   std::uint32_t unit = 0;
   if (at < units_) std::memcpy(&unit, bytes_.data() + (at + 1) * sizeof unit, sizeof unit);
@@ -160,8 +161,8 @@ bool CharacterMap::replace(std::string_view part, std::string& out) const {
   return false;
 }
 
-// As the crate spm_precompiled does it, which is what tokenizers uses: a cluster of a few bytes as
-// a whole, else each of its characters.
+// Same as the crate spm_precompiled, which Hugging Face's tokenizers use: replaces a cluster of a
+// few bytes as a whole, otherwise each of its characters.
 std::string CharacterMap::apply(std::string_view text) const {
   constexpr std::size_t kShort = 6;
   std::string out;

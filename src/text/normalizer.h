@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What tokenizers do to text before they cut it: the normalizers of Hugging Face's tokenizers.
+// Normalizers of Hugging Face's tokenizers, applied to text before pre-tokenization.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,19 @@
 
 namespace tensorgrad::text {
 
-// The character map of a SentencePiece model: a double array of prefixes with their replacements.
+// The character map of a SentencePiece model: a double-array trie of prefixes and their
+// replacements.
 class CharacterMap {
  public:
-  // Of its bytes; IoError, beginning with `where`, if the sizes in them do not fit.
+  // Parses the map. Throws IoError, beginning with `where`, if its sizes are inconsistent.
   CharacterMap(std::string bytes, const std::string& where);
 
-  // What grapheme clusters and characters of the text become.
+  // Returns the text with grapheme clusters and characters replaced.
   [[nodiscard]] std::string apply(std::string_view text) const;
 
  private:
-  // Appends what stands for the shortest prefix of `part` that is in the map; false if none is.
+  // Appends the replacement of the shortest prefix of `part` in the map. Returns false if there is
+  // none.
   bool replace(std::string_view part, std::string& out) const;
   [[nodiscard]] std::uint32_t unit(std::size_t at) const;
 
@@ -36,9 +38,9 @@ struct NormalStep {
     kForm,
     kLowercase,
     kStripAccents,
-    kPrepend,        // `to`, before text that is not empty
-    kReplace,        // `from` by `to`
-    kReplaceSpaces,  // each run of at least `least` spaces (of white space, if 1) by `to`
+    kPrepend,        // prepend `to` to non-empty text
+    kReplace,        // replace `from` by `to`
+    kReplaceSpaces,  // replace runs of at least `least` spaces (white space if 1) by `to`
     kStrip,
     kBert,
     kCharacterMap
@@ -47,12 +49,13 @@ struct NormalStep {
   NormalForm form = NormalForm::kNfc;
   std::string from = {}, to = {};
   std::size_t least = 1;
-  bool left = true, right = true;                                      // kStrip
-  bool clean = true, ideographs = true, accents = true, lower = true;  // kBert; accents are removed
+  bool left = true, right = true;  // for kStrip
+  // For kBert. `accents` removes accents.
+  bool clean = true, ideographs = true, accents = true, lower = true;
   std::shared_ptr<const CharacterMap> map = nullptr;
 };
 
-// The text after all steps. Bytes that are no UTF-8 stay as they are.
+// Applies all steps to a text. Keeps bytes that are not UTF-8.
 std::string normalized(std::string_view text, const std::vector<NormalStep>& steps);
 
 }  // namespace tensorgrad::text

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The regular expressions of well-known tokenizers as functions: each tries the alternatives of its
-// expression in order. In comments L is a letter, N a number, s white space, as in \p{L} \p{N} \s.
+// The regular expressions of well-known tokenizers as functions, which try the alternatives in
+// order. In comments, L is a letter, N a number, s white space, as in \p{L} \p{N} \s.
 #include "text/patterns.h"
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace tensorgrad::text {
 namespace {
 
-// As the tokenizer.json files of GPT-2, GPT-4, Qwen2 and GPT-4o have them.
+// As in the tokenizer.json files of GPT-2, GPT-4, Qwen2 and GPT-4o.
 constexpr std::string_view kGpt2Text =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kCl100kText =
@@ -26,8 +26,8 @@ constexpr std::string_view kO200kText =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
     R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-// As tiktoken has them now: GPT-2 and GPT-4 with possessive quantifiers, where white space at the
-// end of the text is one piece (\s++$) even if it holds a line's end.
+// As in current tiktoken. GPT-2 and GPT-4 have possessive quantifiers; white space at the end of
+// the text is one piece (\s++$), even if it contains a line end.
 constexpr std::string_view kGpt2Possessive =
     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)";
 constexpr std::string_view kGpt2Grouped =
@@ -35,7 +35,8 @@ constexpr std::string_view kGpt2Grouped =
 constexpr std::string_view kTiktokenCl100kText =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+)"
     R"(|\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
-// The same for the engine of Hugging Face's tokenizers, to which {1,3}+ is one to three, repeated.
+// The same without {1,3}+, which the regex engine of Hugging Face's tokenizers interprets as a
+// repetition of one to three digits.
 constexpr std::string_view kCl100kTail =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+)"
     R"(|\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
@@ -56,7 +57,7 @@ constexpr std::array kSpellings = {
     Spelling{kO200kText, PreTokenization::kO200k},
 };
 
-// Reads ahead in a text: past its end there is a character of no kind and no size.
+// Reads characters of a text. Beyond the end, returns a character of no kind and size 0.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -65,7 +66,7 @@ class Reader {
   }
   [[nodiscard]] std::size_t size() const { return text_.size(); }
 
-  // The end of the longest run from `i` on of characters that `is` likes.
+  // Returns the end of the longest run of characters from `i` for which `is` is true.
   template <class Is>
   [[nodiscard]] std::size_t run(std::size_t i, const Is& is) const {
     while (i < text_.size()) {
@@ -88,18 +89,18 @@ bool is_lower(const Character& c) { return (c.kinds & kLower) != 0; }
 bool is_other(const Character& c) { return (c.kinds & (kLetter | kNumber | kSpace)) == 0; }
 bool is_line_end(const Character& c) { return c.code == '\r' || c.code == '\n'; }
 bool is_line_end_or_slash(const Character& c) { return is_line_end(c) || c.code == '/'; }
-// [^\r\n\p{L}\p{N}]; false past the end.
+// Matches [^\r\n\p{L}\p{N}]. False beyond the end.
 bool may_lead(const Character& c) {
   return c.size > 0 && (c.kinds & (kLetter | kNumber)) == 0 && !is_line_end(c);
 }
 
-// A small letter of ASCII; the long s is one that folds to s.
+// Case-folds ASCII letters and the long s, which folds to s.
 char32_t folded(char32_t code) {
   if (code >= 'A' && code <= 'Z') return code + ('a' - 'A');
   return code == 0x17f ? U's' : code;
 }
 
-// The end of 's 't 're 've 'm 'll 'd at `i`; `i` where there is none.
+// Returns the end of 's 't 're 've 'm 'll 'd at `i`, or `i` if there is no match.
 template <bool kAnyCase>
 std::size_t contraction(const Reader& text, std::size_t i) {
   if (text.at(i).code != '\'') return i;
@@ -118,7 +119,8 @@ std::size_t contraction(const Reader& text, std::size_t i) {
   }
 }
 
-// \s+(?!\S)|\s+ where `i` is white space: all but the last, which goes to what follows.
+// Matches \s+(?!\S)|\s+ if `i` is white space: all but the last character, which belongs to what
+// follows.
 std::size_t spaces(const Reader& text, std::size_t i) {
   std::size_t last = i, end = i;
   while (is_space(text.at(end))) {
@@ -128,7 +130,8 @@ std::size_t spaces(const Reader& text, std::size_t i) {
   return end == text.size() || last == i ? end : last;
 }
 
-// \s*[\r\n]+ where `i` is white space: to the last line's end of the run; `i` where there is none.
+// Matches \s*[\r\n]+ if `i` is white space: up to the last line end of the run. Returns `i` if
+// there is no match.
 std::size_t spaces_to_line_end(const Reader& text, std::size_t i) {
   std::size_t found = i;
   for (std::size_t end = i;;) {
@@ -139,7 +142,7 @@ std::size_t spaces_to_line_end(const Reader& text, std::size_t i) {
   }
 }
 
-// At most `most` numbers.
+// Matches at most `most` numbers.
 std::size_t numbers(const Reader& text, std::size_t i, int most) {
   for (; most > 0 && is_number(text.at(i)); --most) i += text.at(i).size;
   return i;
@@ -156,7 +159,7 @@ std::size_t gpt2_piece(const Reader& text, std::size_t at) {
   return spaces(text, at);
 }
 
-// What follows letters in the expressions of GPT-4 and after.
+// Matches the alternatives after letters in the expressions of GPT-4 and later.
 template <class Tail>
 std::size_t after_letters(const Reader& text, std::size_t at, int digits, bool whole_tail,
                           const Tail& in_tail) {
@@ -180,10 +183,10 @@ std::size_t cl100k_piece(const Reader& text, std::size_t at, int digits, bool wh
   return after_letters(text, at, digits, whole_tail, is_line_end);
 }
 
-// [upper]*[lower]+ from `i` on; `i` where that is not there. The last of the first run may be taken
-// by the second, if it is in both.
+// Matches [upper]*[lower]+ from `i`. Returns `i` if there is no match. A character in both classes
+// at the end of the first run can belong to the second.
 std::size_t small_word(const Reader& text, std::size_t i) {
-  std::size_t upper = i, shared = i;  // `shared`: behind the last one of the run that is also lower
+  std::size_t upper = i, shared = i;  // `shared`: end of the last one that is also lower
   for (Character c = text.at(i); is_upper(c); c = text.at(upper)) {
     upper += c.size;
     if (is_lower(c)) shared = upper;
@@ -192,7 +195,7 @@ std::size_t small_word(const Reader& text, std::size_t i) {
   return end > upper ? end : shared;
 }
 
-// [upper]+[lower]*, which is tried where small_word() found nothing.
+// Matches [upper]+[lower]*. Used if small_word() does not match.
 std::size_t large_word(const Reader& text, std::size_t i) { return text.run(i, is_upper); }
 
 std::size_t o200k_piece(const Reader& text, std::size_t at) {

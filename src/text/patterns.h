@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How text is cut into the pieces that merges do not cross: the regular expressions of well-known
-// tokenizers, each as a function. What comes out is what a regular-expression engine with Unicode
-// classes finds; no such engine is needed, and no file can bring an expression that never ends.
+// Pre-tokenization into pieces that merges do not cross. The regular expressions of well-known
+// tokenizers are implemented as functions, with the results of a regex engine with Unicode classes.
+// Files cannot bring their own expressions, so none can run forever.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace tensorgrad::text {
 
-// The expression of a pattern as tokenizer.json has it; empty for kNone.
+// Returns the expression of a pattern as in tokenizer.json; empty for kNone.
 std::string_view expression_of(PreTokenization pattern);
-// The pattern of an expression, in any of the spellings that files have it in.
+// Returns the pattern of an expression, in any spelling that occurs in files.
 std::optional<PreTokenization> pattern_of(std::string_view expression);
-// The expressions that pattern_of() knows, by name, for messages: "gpt2, cl100k, ...".
+// Returns the names of the known expressions for messages: "gpt2, cl100k, ...".
 std::string_view known_patterns();
 
-// Where the piece ends that begins at byte `at` of `text`; `at` < text.size(). Pieces cover the
-// text. A byte that is no UTF-8 counts as a character that is neither letter nor number nor space.
+// Returns the end of the piece that begins at byte `at` < text.size(). Pieces cover the text. A
+// byte that is not UTF-8 counts as a character that is neither a letter nor a number nor a space.
 std::size_t piece_end(PreTokenization pattern, std::string_view text, std::size_t at);
 
 }  // namespace tensorgrad::text

@@ -13,7 +13,7 @@ namespace {
 
 struct Found {
   std::size_t begin = 0, end = 0;
-  bool match = false;  // of what the stage looks for; after the behaviour: to be left out
+  bool match = false;  // matches the stage; after applying the behavior: to be removed
 };
 
 template <class Is>
@@ -33,7 +33,7 @@ std::vector<Found> characters_that_are(std::string_view text, const Is& is) {
   return all;
 }
 
-// Runs of word characters, of white space, which is what is looked for, and of others.
+// Splits into runs of word characters, white space (the matches) and other characters.
 std::vector<Found> words_of(std::string_view text) {
   std::vector<Found> all;
   int last = -1;
@@ -48,7 +48,7 @@ std::vector<Found> words_of(std::string_view text) {
   return all;
 }
 
-// With the stage's literal in place of spaces.
+// Returns the text with the stage's literal in place of spaces.
 std::string with_metaspace(const Stage& stage, std::string_view text, bool first) {
   std::string made;
   for (const char c : text) {
@@ -63,7 +63,7 @@ std::string with_metaspace(const Stage& stage, std::string_view text, bool first
   return (begins && !made.starts_with(stage.literal) ? stage.literal : "") + made;
 }
 
-// What a stage finds in `text` and what is between; together they cover it.
+// Returns the matches of a stage and the text between them; together they cover `text`.
 std::vector<Found> find_all(const Stage& stage, std::string_view text) {
   std::vector<Found> all;
   switch (stage.what) {
@@ -89,7 +89,7 @@ std::vector<Found> find_all(const Stage& stage, std::string_view text) {
     case Stage::What::kSpaces:
       return characters_that_are(text, [](const Character& c) { return (c.kinds & kSpace) != 0; });
     case Stage::What::kWords: return words_of(text);
-    case Stage::What::kMetaspace: break;  // changes text
+    case Stage::What::kMetaspace: break;  // changes the text
     case Stage::What::kPunctuation:
       return characters_that_are(text,
                                  [](const Character& c) { return (c.kinds & kPunctuation) != 0; });
@@ -97,7 +97,7 @@ std::vector<Found> find_all(const Stage& stage, std::string_view text) {
   return all;
 }
 
-// Joins what the behaviour joins. `match` says of the result what is left out.
+// Merges matches according to the stage's behavior. In the result, `match` marks parts to remove.
 std::vector<Found> joined_parts(std::vector<Found> all, const Stage& stage) {
   if (stage.invert) {
     for (Found& one : all) one.match = !one.match;
@@ -106,7 +106,7 @@ std::vector<Found> joined_parts(std::vector<Found> all, const Stage& stage) {
   const bool backwards = stage.behaviour == Behaviour::kMergedWithNext;
   if (backwards) std::reverse(all.begin(), all.end());
   std::vector<Found> parts;
-  bool before = false;  // whether the last one was a match
+  bool before = false;  // whether the previous one was a match
   for (const Found& one : all) {
     bool join = false;
     if (stage.behaviour == Behaviour::kContiguous) join = one.match == before;
@@ -124,7 +124,7 @@ std::vector<Found> joined_parts(std::vector<Found> all, const Stage& stage) {
   return parts;
 }
 
-// The pattern that alone decides about the pieces of these stages, if it is that simple.
+// Returns the single pattern that determines the pieces of these stages, if there is one.
 std::optional<PreTokenization> only_pattern_of(const Definition& definition) {
   if (definition.subword && !definition.stages.empty()) return std::nullopt;
   if (!definition.model.byte_level) return PreTokenization::kNone;
@@ -166,7 +166,8 @@ TokenizerImpl::TokenizerImpl(text::Definition definition, std::shared_ptr<const 
     subword_.emplace(*definition_.subword, model());
   std::vector<AddedToken> plain, normal;
   std::int32_t largest = model().tokens.largest();
-  // Special ones go first, as in Hugging Face's tokenizers: it matters where two are equal.
+  // Special tokens come first, as in Hugging Face's tokenizers; this matters if two have the same
+  // content.
   for (const bool special : {true, false}) {
     for (AddedToken token : definition_.added) {
       largest = std::max(largest, token.id);
@@ -199,7 +200,7 @@ const AddedToken* TokenizerImpl::added(text::Id id) const {
 
 template <class Take>
 void TokenizerImpl::normalised(std::string_view text, const Take& take) const {
-  const bool forms = definition_.normalizer.empty();  // which leave ASCII as it is
+  const bool forms = definition_.normalizer.empty();  // normal forms do not change ASCII
   if (definition_.normal.empty() || (forms && text::is_ascii(text))) return take(text);
   take(text::normalized(text, definition_.normal));
 }
@@ -207,7 +208,7 @@ void TokenizerImpl::normalised(std::string_view text, const Take& take) const {
 template <class Take>
 void TokenizerImpl::cut_by_stages(std::string_view text, bool first, const Take& take) const {
   std::vector<std::string_view> parts = {text};
-  std::deque<std::string> made;  // parts that stages changed
+  std::deque<std::string> made;  // owns parts that stages changed
   for (const text::Stage& stage : definition_.stages) {
     std::vector<std::string_view> next;
     for (std::string_view part : parts) {
@@ -267,7 +268,7 @@ void TokenizerImpl::encode(std::string_view text, bool special, std::vector<text
     if (!subword_) return encoder.add(piece);
     if (!piece.empty()) subword_->encode(piece, ids);
   };
-  bool first = true;  // what comes is the beginning of the text
+  bool first = true;  // whether the next part begins the text
   const auto take_normal = [&](std::string_view part) {
     if (part.empty()) return;
     if (normal_.empty()) return cut(part, std::exchange(first, false), take_piece);

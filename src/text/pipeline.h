@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The way of a text to its ids: added tokens are found, the rest is normalised, cut into pieces and
-// merged.
+// The pipeline from text to ids: finds added tokens, normalizes the rest, splits it into pieces and
+// merges them.
 #pragma once
 
 #include <functional>
@@ -19,33 +19,34 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace detail {
 
-// What a Tokenizer points to. Does not change.
+// Implementation of Tokenizer. Immutable.
 class TokenizerImpl {
  public:
-  // `bpe` is made of `definition.model`, which is not kept here.
+  // `bpe` must be created from `definition.model`, which is not kept.
   TokenizerImpl(text::Definition definition, std::shared_ptr<const text::Bpe> bpe);
 
-  // Without the model: model() has it.
+  // Does not include the model; use model().
   [[nodiscard]] const text::Definition& definition() const { return definition_; }
   [[nodiscard]] const text::BpeModel& model() const { return bpe_->model(); }
   [[nodiscard]] const std::shared_ptr<const text::Bpe>& bpe() const { return bpe_; }
-  // With the model, to be changed or written.
+  // Returns the definition with the model, to be changed or written.
   [[nodiscard]] text::Definition whole_definition() const;
 
-  // Appends the ids of `text`; special tokens in it are found if `special`.
+  // Appends the ids of `text`. Finds special tokens only if `special` is set.
   void encode(std::string_view text, bool special, std::vector<text::Id>& ids) const;
-  // The text of ids, which must have tokens. Bytes that are no UTF-8 stay if `raw`.
+  // Returns the text of ids, which must have tokens. Bytes that are not UTF-8 are kept if `raw` is
+  // set.
   [[nodiscard]] std::string decoded(std::span<const text::Id> ids, bool skip_special,
                                     bool raw) const;
-  // Whether the text of a token depends on those beside it.
+  // True if the text of a token depends on the adjacent tokens.
   [[nodiscard]] bool decodes_together() const { return definition_.subword.has_value(); }
-  // Gives the pieces that merges do not cross to `take`, as training counts them: all of the text
-  // is text. A piece is gone after the call.
+  // Calls `take` for each piece, as training counts them. Treats special tokens as text. A piece is
+  // only valid during the call.
   void pieces(std::string_view text, const std::function<void(std::string_view)>& take) const;
 
-  // Null where it is none.
+  // Returns an added token, or null.
   [[nodiscard]] const AddedToken* added(text::Id id) const;
-  // What an added token stands for: its content, as normalised text has it.
+  // Returns the content of an added token, normalized if it is matched in normalized text.
   [[nodiscard]] const std::string& text_of(const AddedToken& token) const {
     const auto found = normal_contents_.find(token.id);
     return found == normal_contents_.end() ? token.content : found->second;
@@ -55,7 +56,7 @@ class TokenizerImpl {
  private:
   template <class Take>
   void normalised(std::string_view text, const Take& take) const;
-  // `first`: the text begins there.
+  // `first`: the text begins here.
   template <class Take>
   void cut(std::string_view text, bool first, const Take& take) const;
   template <class Take>
@@ -63,10 +64,10 @@ class TokenizerImpl {
 
   text::Definition definition_;
   std::shared_ptr<const text::Bpe> bpe_;
-  std::optional<text::SubwordEncoder> subword_;  // in place of bpe_'s merges
-  text::AddedTokenSet plain_, normal_;           // looked for before and after text is normalised
-  std::map<text::Id, std::string> normal_contents_;  // of the latter
-  // Where one pattern does it all, which is so of all well-known tokenizers.
+  std::optional<text::SubwordEncoder> subword_;      // replaces the merges of bpe_
+  text::AddedTokenSet plain_, normal_;               // matched before and after normalization
+  std::map<text::Id, std::string> normal_contents_;  // of normal_
+  // Set if a single pattern determines the pieces, as in all well-known tokenizers.
   std::optional<PreTokenization> only_pattern_;
   std::int32_t vocab_size_ = 0;
 };

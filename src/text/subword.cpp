@@ -22,7 +22,7 @@ std::string byte_name(unsigned char byte) {
   return {'<', '0', 'x', kDigits[byte >> 4U], kDigits[byte & 15U], '>'};
 }
 
-// The byte of a token <0xNN>; -1 for others.
+// Returns the byte of a token <0xNN>, or -1.
 int byte_of_token(std::string_view token) {
   if (token.size() != kByteTokenSize || !token.starts_with("<0x") || token.back() != '>') return -1;
   unsigned byte = 0;
@@ -146,7 +146,7 @@ SubwordEncoder::SubwordEncoder(const Subword& subword, const BpeModel& model)
     if (!token.empty()) sorted_.emplace_back(token, id);
   }
   std::sort(sorted_.begin(), sorted_.end());
-  constexpr double kPenalty = 10;  // as SentencePiece has it
+  constexpr double kPenalty = 10;  // as in SentencePiece
   unknown_score_ = *std::min_element(subword.scores.begin(), subword.scores.end()) - kPenalty;
 }
 
@@ -166,7 +166,7 @@ void SubwordEncoder::prefixes(std::string_view text, const Take& take) const {
   const auto byte = [](char c) { return static_cast<unsigned char>(c); };
   auto first = sorted_.begin(), last = sorted_.end();
   for (std::size_t length = 0; length < text.size(); ++length) {
-    // Those that agree with the text in the first `length` bytes, and are longer.
+    // Tokens that match the first `length` bytes of the text and are longer.
     first = std::lower_bound(first, last, text[length], [&](const auto& token, char c) {
       return byte(token.first[length]) < byte(c);
     });
@@ -180,7 +180,7 @@ void SubwordEncoder::prefixes(std::string_view text, const Take& take) const {
   }
 }
 
-// The most likely way to cut the piece (Kudo 2018), by sums over prefixes.
+// Finds the most likely segmentation (Kudo 2018) by dynamic programming over prefixes.
 void SubwordEncoder::encode_unigram(std::string_view piece, std::vector<Id>& ids) const {
   constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
   struct Node {
@@ -204,7 +204,7 @@ void SubwordEncoder::encode_unigram(std::string_view piece, std::vector<Id>& ids
     if (!single) offer(at, at + size, score + unknown_score_, model_.unk ? *model_.unk : kNoId);
     at += size;
   }
-  // Parts from the end; unknown characters side by side are one.
+  // Collect the parts from the end; merge consecutive unknown characters.
   std::vector<std::string_view> parts;
   bool unknown_before = false;
   for (std::size_t end = piece.size(); end > 0; end = ends[end].begin) {
@@ -235,9 +235,9 @@ void SubwordEncoder::encode_unigram(std::string_view piece, std::vector<Id>& ids
   }
 }
 
-// The longest token first, again and again; a word that cannot be cut so is unknown as a whole.
+// Takes the longest matching token repeatedly. If that fails, the whole word is unknown.
 void SubwordEncoder::encode_words(std::string_view piece, std::vector<Id>& ids) const {
-  std::vector<std::size_t> edges = {0};  // of characters
+  std::vector<std::size_t> edges = {0};  // boundaries of characters
   while (edges.back() < piece.size())
     edges.push_back(edges.back() + character_at(piece, edges.back()).size);
   const std::size_t before = ids.size(), count = edges.size() - 1;

@@ -140,7 +140,7 @@ void add_decoders(const Part& part, std::vector<DecodeStep>& steps) {
 
 Stage::Prefix prepend_scheme(const Part& part) {
   const Part scheme = part["prepend_scheme"];
-  if (scheme.is_null()) {  // older files
+  if (scheme.is_null()) {  // in older files
     return part["add_prefix_space"].boolean(true) ? Stage::Prefix::kAlways : Stage::Prefix::kNever;
   }
   return scheme.one_of<Stage::Prefix>({{"always", Stage::Prefix::kAlways},

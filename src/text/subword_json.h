@@ -7,7 +7,7 @@
 
 namespace tensorgrad::text {
 
-// Where Metaspace puts its replacement before a text.
+// Returns at which texts Metaspace prepends its replacement.
 Stage::Prefix prepend_scheme(const Part& part);
 void take_normalizer(const Part& part, Definition& definition);
 void take_subword_decoder(const Part& part, Subword& subword);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The files of tiktoken: a token in base64 and its rank on each line. Any two tokens that make a
-// third one side by side are merged, and the rank of that one says when.
+// Files of tiktoken: each line has a token in base64 and its rank. Two adjacent tokens merge if
+// their concatenation is a token, whose rank is the rank of the merge.
 #include <algorithm>
 #include <charconv>
 

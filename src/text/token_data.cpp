@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files of tokens, and chunks of them.
+// Token files and chunks of tokens.
 #include "tensorgrad/data/token_data.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kTensorName = "tokens";
 constexpr std::int64_t kMostOfU16 = 65'536;
-constexpr std::size_t kBlock = 1 << 16;  // tokens that are converted at a time
+constexpr std::size_t kBlock = 1 << 16;  // number of tokens converted at a time
 
 template <class Word>
 void append_words(std::span<const std::int32_t> tokens, std::vector<std::byte>& bytes) {
@@ -134,7 +134,7 @@ void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out, SourceLoca
     block.resize(part.size() * width);
     file_->read_at(begin_ + first * width, block);
     for (std::size_t i = 0; i < part.size(); ++i) {
-      std::uint32_t word = 0;  // files are little-endian, and so are the machines we run on
+      std::uint32_t word = 0;  // files and supported machines are little-endian
       std::memcpy(&word, block.data() + i * width, width);
       if (word >= most || word > std::numeric_limits<std::int32_t>::max()) {
         throw IoError(file_->name() + ": token " + std::to_string(first + i) + " is " +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokenizer: text to ids and back, and which tokens there are.
+// Tokenizer: converts text to ids and back, and describes its vocabulary.
 #include "tensorgrad/data/tokenizer.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;  // of a tokenizer
+constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;  // of a tokenizer file
 constexpr const char* kTokenizerFile = "tokenizer.json";
 constexpr const char* kConfigFile = "tokenizer_config.json";
 constexpr const char* kAddedTokensFile = "added_tokens.json";
@@ -35,7 +35,7 @@ Impl tokenizer_of(text::Definition definition) {
   return std::make_shared<const detail::TokenizerImpl>(std::move(definition), std::move(bpe));
 }
 
-// The same tokens and merges, all else as `definition` has it.
+// Returns a tokenizer with the same tokens and merges; all else is taken from `definition`.
 Impl changed(const Impl& impl, text::Definition definition) {
   definition.model = {};
   return std::make_shared<const detail::TokenizerImpl>(std::move(definition), impl->bpe());
@@ -66,7 +66,7 @@ text::Definition definition_of_pairs(const FileSource& vocab, const FileSource& 
                                    read_whole(merges).text(), merges.name(), options);
 }
 
-// Of a folder as transformers writes one for its slow tokenizers.
+// Reads a folder that transformers wrote for one of its slow tokenizers.
 text::Definition definition_of_pairs_in(const FolderSource& folder) {
   text::Definition definition =
       definition_of_pairs(folder.file("vocab.json"), folder.file("merges.txt"), {});
@@ -80,7 +80,7 @@ text::Definition definition_of_pairs_in(const FolderSource& folder) {
   return definition;
 }
 
-// Of a tokenizer.json, with the special tokens that the folder's configuration names.
+// Reads a tokenizer.json and the special tokens in the folder's configuration.
 text::Definition definition_with_config(const FileSource& file, const FolderSource& folder) {
   text::Definition definition = text::definition_of_json(read_whole(file).text(), file.name());
   if (folder.has_file(kConfigFile)) {
@@ -125,7 +125,7 @@ void check_ids(const detail::TokenizerImpl& impl, std::span<const std::int32_t> 
   }
 }
 
-// Cuts ids to `length`, from the left or from the right.
+// Truncates ids to `length`, on the left or on the right.
 void cut_to(std::vector<std::int32_t>& ids, std::size_t length, bool left) {
   if (ids.size() <= length) return;
   if (left) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(length));
@@ -462,7 +462,8 @@ void Tokenizer::save(const FileSink& sink) const {
 DecodeStream::DecodeStream(const Tokenizer& tokenizer, const DecodeOptions& options)
     : tokenizer_(tokenizer), options_(options) {}
 
-// What the last text was made of stays in front, as the text of a token depends on those before.
+// Keeps the ids of the last output in the window, because the text of a token depends on previous
+// ones.
 std::string DecodeStream::step_together(std::int32_t id) {
   window_.push_back(id);
   std::string text = tokenizer_.decode(window_, options_);

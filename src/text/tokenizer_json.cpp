@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a tokenizer.json says, part by part. What is not done exactly is refused by its name.
+// Reads a tokenizer.json part by part. Rejects, by name, parts that are not implemented exactly.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -59,7 +59,7 @@ Stage metaspace_stage(const Part& part) {
   return stage;
 }
 
-// Whether a ByteLevel stage was among them.
+// Returns true if it contained a ByteLevel stage.
 bool take_pre_tokenizer(const Part& part, Definition& definition, bool byte_level_before) {
   enum class Kind {
     kByteLevel,
@@ -133,7 +133,7 @@ void take_decoder(const Part& part, Definition& definition) {
   }
 }
 
-// Ids that one part of the post-processor puts around a text.
+// Adds ids that a part of the post-processor puts around a text.
 void take_around(Definition& definition, std::vector<Id> before, const std::vector<Id>& behind) {
   before.insert(before.end(), definition.before.begin(), definition.before.end());
   definition.before = std::move(before);
@@ -181,7 +181,7 @@ void take_post_processor(const Part& part, Definition& definition) {
   }
 }
 
-// Numbers the merges and finds their tokens.
+// Assigns ranks to the merges and finds their tokens.
 std::vector<Merge> merges_of(const std::vector<std::pair<std::string, std::string>>& pairs,
                              const BpeModel& model, const std::string& where) {
   const TokenTable& tokens = model.tokens;
@@ -231,7 +231,7 @@ void take_vocab(std::vector<std::pair<std::string, std::uint64_t>>& vocab, BpeMo
   model.tokens = TokenTable(std::move(entries));
 }
 
-// What kind of model the file has, and whether it is one of bytes.
+// Determines the kind of the model, and whether it is byte-level.
 void take_kind(const Part& root, const TokenizerJson& file, Definition& definition) {
   const Part part = root["model"], type = part["type"];
   if (type.is_null() && !(file.has_vocab && file.has_merges))
@@ -249,7 +249,7 @@ void take_kind(const Part& root, const TokenizerJson& file, Definition& definiti
       pre.fail("Metaspace is not supported together with ByteLevel");
   }
   if (kind == Kind::kBpe) {
-    // Without merges, and without anything that cuts text, tokens are characters.
+    // Without merges and pre-tokenization, tokens are characters.
     const bool characters =
         pre.is_null() && file.merges.empty() && !part["byte_fallback"].boolean(false);
     if (byte_level || characters) return;
@@ -263,7 +263,7 @@ void take_kind(const Part& root, const TokenizerJson& file, Definition& definiti
   if (!pre.is_null()) definition.subword->pre_tokenizer = pre.json().dump();
 }
 
-// The pieces and scores of a unigram model.
+// Reads the pieces and scores of a unigram model.
 void take_unigram(const Part& part, Subword& subword, BpeModel& model, const std::string& where) {
   std::vector<std::pair<std::string, std::uint64_t>> vocab;
   for (const Part& entry : part["vocab"].list()) {
@@ -314,12 +314,12 @@ void take_model(const Part& part, TokenizerJson& file, Definition& definition,
   model.fuse_unk = part["fuse_unk"].boolean(false);
   if (const Part unk = part["unk_token"]; !unk.is_null()) {
     const Id id = find_token(model, unk.string());
-    // Without such a token it can stand for nothing.
+    // Ignored if the vocabulary has no such token.
     if (id != kNoId) model.unk = id;
   }
 }
 
-// Without its id.
+// Reads an added token without its id.
 AddedToken added_token_of(const Part& item) {
   constexpr std::size_t kLongest = 4096;
   AddedToken token;
@@ -346,7 +346,7 @@ std::vector<AddedToken> added_of(const Part& part) {
   return tokens;
 }
 
-// What is wrong with them is the file's fault.
+// Adds tokens. Converts errors to IoError, since the file is at fault.
 void add_tokens_of_file(Definition& definition, const std::vector<AddedToken>& tokens,
                         const std::string& where) {
   try {
@@ -358,13 +358,13 @@ void add_tokens_of_file(Definition& definition, const std::vector<AddedToken>& t
   }
 }
 
-// The token that a field such as eos_token names.
+// Returns the token in a field such as eos_token.
 std::optional<std::string> mark_of(const Part& part) {
   if (part.is_null()) return std::nullopt;
   return part.json().is_object() ? part["content"].string() : part.string();
 }
 
-// Those that are there. Null, or a token that is not known, is none.
+// Reads the special tokens. Ignores null and unknown tokens.
 void take_marks(const Part& root, Definition& definition) {
   const auto id_of = [&](const char* name) -> std::optional<Id> {
     const std::optional<std::string> token = mark_of(root[name]);
@@ -383,8 +383,8 @@ void take_marks(const Part& root, Definition& definition) {
   take("pad_token", definition.pad);
 }
 
-// Of a vocabulary whose tokens are found whole, those that are added tokens: as text they are none.
-// json_of() writes them into the vocabulary.
+// Removes special added tokens from a vocabulary with ignore_merges, because their text must not be
+// encoded as a token. json_of() writes them into the vocabulary again.
 void drop_added(Definition& definition) {
   BpeModel& model = definition.model;
   if (!model.ignore_merges) return;
@@ -444,14 +444,15 @@ Definition definition_of_pairs(std::string_view vocab_json, std::string_view voc
   Definition definition;
   take_vocab(read.vocab, definition.model, std::string(vocab_file));
   std::vector<std::pair<std::string, std::string>> pairs;
-  std::size_t number = 0, blank = 0;  // lines; the first of those at the end that are empty
+  // Line numbers; `blank` is that of the first empty line at the end.
+  std::size_t number = 0, blank = 0;
   while (!merges.empty()) {
     const std::size_t end = std::min(merges.find('\n'), merges.size());
     std::string_view line = merges.substr(0, end);
     merges.remove_prefix(std::min(end + 1, merges.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     ++number;
-    // A merge may begin with # too.
+    // Only the first line is a comment: a merge can also begin with #.
     if (number == 1 && line.starts_with("#version")) continue;
     if (line.empty()) {
       blank = blank == 0 ? number : blank;
@@ -508,7 +509,7 @@ void take_pairs_config(Definition& definition, std::string_view json, std::strin
   }
   set_pre_tokenization(definition, qwen ? PreTokenization::kQwen2 : PreTokenization::kGpt2,
                        root["add_prefix_space"].boolean(false), qwen);
-  // As in those classes, unless the file says otherwise.
+  // Defaults of these classes.
   for (const char* mark : {"bos_token", "eos_token", "unk_token"}) {
     const bool none = qwen && std::string_view(mark) == "bos_token";
     if (!none && !(*read.tree).contains(mark)) (*read.tree)[mark] = "<|endoftext|>";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Code points of text that may be no UTF-8: kinds, normal forms, symbols of bytes.
+// Code points of text that may not be UTF-8: kinds, normal forms, symbols of bytes.
 #include "text/unicode.h"
 
 #include <utf8proc.h>
@@ -36,9 +36,9 @@ constexpr auto kCategoryKinds = [] {
   return kinds;
 }();
 
-constexpr char32_t kNextLine = 0x85;  // the one control character beyond ASCII that is white space
+constexpr char32_t kNextLine = 0x85;  // the only control character beyond ASCII that is white space
 
-// Of a sequence of `size` bytes that is UTF-8.
+// Decodes a valid UTF-8 sequence of `size` bytes.
 char32_t code_of(std::string_view text, std::size_t at, std::size_t size) {
   const auto byte = [&](std::size_t i) -> char32_t {
     return static_cast<unsigned char>(text[at + i]);
@@ -51,7 +51,7 @@ char32_t code_of(std::string_view text, std::size_t at, std::size_t size) {
 
 bool part_of_word(char32_t code) {
   if (code == kNoCharacter) return false;
-  if (code == 0x200c || code == 0x200d) return true;  // they join
+  if (code == 0x200c || code == 0x200d) return true;  // joiners
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
@@ -64,7 +64,7 @@ bool part_of_word(char32_t code) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_PC: return true;
-    // Letters in circles and squares are alphabetic (Other_Alphabetic), which utf8proc lacks.
+    // Circled and squared letters are alphabetic (Other_Alphabetic), which utf8proc does not know.
     case UTF8PROC_CATEGORY_SO:
       return (code >= 0x24b6 && code <= 0x24e9) || (code >= 0x1f130 && code <= 0x1f149) ||
              (code >= 0x1f150 && code <= 0x1f169) || (code >= 0x1f170 && code <= 0x1f189);
@@ -72,7 +72,7 @@ bool part_of_word(char32_t code) {
   }
 }
 
-// Where the character that ends at `end` > 0 begins.
+// Returns the start of the character that ends at `end` > 0.
 std::size_t last_character(std::string_view text, std::size_t end) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(4, end); ++back) {
     const std::size_t at = end - back;
@@ -94,7 +94,7 @@ utf8proc_option_t options_of(NormalForm form) {
 void decompose(std::vector<utf8proc_int32_t>& codes, utf8proc_int32_t code,
                utf8proc_option_t options) {
   constexpr std::size_t kUsual = 32;
-  int boundary = 0;  // not used by these options
+  int boundary = 0;  // not used with these options
   const std::size_t start = codes.size();
   for (std::size_t room = kUsual;;) {
     codes.resize(start + room);
@@ -107,8 +107,8 @@ void decompose(std::vector<utf8proc_int32_t>& codes, utf8proc_int32_t code,
   }
 }
 
-// Sorts the marks behind each character by their combining classes. utf8proc_map() does so by
-// swapping neighbors, which is quadratic in the number of marks.
+// Sorts the marks after each character by combining class. utf8proc_map() does so by swapping
+// neighbors, which is quadratic in the number of marks.
 void order_marks(std::vector<utf8proc_int32_t>& codes) {
   const auto rank = [](utf8proc_int32_t code) {
     return utf8proc_get_property(code)->combining_class;
@@ -147,7 +147,8 @@ void append_normalized(std::string& out, std::string_view valid, NormalForm form
   }
 }
 
-// How many bytes at the head of `text` belong to one U+FFFD: the longest that begins a sequence.
+// Returns the number of leading bytes that form one U+FFFD: the longest valid beginning of a
+// sequence.
 std::size_t broken_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char head = byte(0);
@@ -263,7 +264,7 @@ void append_utf8(std::string& out, char32_t code) {
 }
 
 void append_lower(std::string& out, char32_t code) {
-  constexpr char32_t kCapitalIWithDot = 0x130;  // the one whose lower case is two code points
+  constexpr char32_t kCapitalIWithDot = 0x130;  // the only one whose lower case is two code points
   if (code == kCapitalIWithDot) {
     out += "i\u0307";
   } else {
@@ -308,8 +309,9 @@ bool is_ascii(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-// A character of ASCII never joins what is before it: what lies between two such can be looked at
-// alone, together with the one before it, which may join what follows.
+// An ASCII character never composes with the characters before it. Text between two ASCII
+// characters can therefore be normalized independently, together with the ASCII character before
+// it, which may compose with what follows.
 std::string normalized(std::string_view text, NormalForm form) {
   std::string out;
   out.reserve(text.size());

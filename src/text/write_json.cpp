@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a tokenizer.json that Hugging Face's tokenizers read, with merges as "left right", which
-// all of their versions do.
+// Writes a tokenizer.json for Hugging Face's tokenizers. Merges are written as "left right", which
+// all of their versions read.
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ std::string json_string(std::string_view text) {
 
 std::string truth(bool value) { return value ? "true" : "false"; }
 
-// [a, b], of JSON.
+// Returns a JSON list.
 std::string list_of(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
@@ -94,8 +94,8 @@ std::string added_tokens_text(const Definition& definition) {
   return list_of(all);
 }
 
-// Added tokens that have to be in the vocabulary so that Hugging Face's tokenizers gives them the
-// ids that they have here: it numbers the others from the size of the vocabulary on.
+// Returns added tokens that must be in the vocabulary to keep their ids: Hugging Face's tokenizers
+// number the others from the size of the vocabulary.
 std::vector<const AddedToken*> numbered_otherwise(const Definition& definition) {
   if (definition.subword && definition.subword->kind == Subword::Kind::kUnigram) return {};
   const TokenTable& tokens = definition.model.tokens;
@@ -103,7 +103,7 @@ std::vector<const AddedToken*> numbered_otherwise(const Definition& definition) 
   for (const AddedToken& token : definition.added) {
     if (!tokens.has(token.id)) missing.push_back(&token);
   }
-  // The last ones stay out as long as their ids follow each other up to the last.
+  // Tokens at the end can be left out if their ids are consecutive up to the last.
   const std::size_t count = tokens.count() + missing.size();
   while (!missing.empty() &&
          missing.back()->id == static_cast<Id>(tokens.count() + missing.size() - 1) &&
@@ -143,7 +143,8 @@ std::string json_of(const Definition& definition) {
     out += "    \"unk_token\": ";
     out += model.unk ? json_string(token_text(model, *model.unk)) : "null";
   }
-  // Beside unk_token, as tokenizers refuses unknown fields of the whole and ignores those of parts.
+  // Written next to unk_token: tokenizers rejects unknown fields at the top level, but ignores them
+  // in parts.
   const auto mark = [&](const char* name, const std::optional<Id>& id) {
     if (id) out += ",\n    \"" + std::string(name) + "\": " + json_string(content_of(*id));
   };
