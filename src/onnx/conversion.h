@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A graph written with operators, with the node that each is a part of: what models for several
-// sizes are compared by.
+// A graph converted to ONNX operators, with the source node of each operator. Models for several
+// sizes are compared by these.
 #pragma once
 
 #include "onnx/convert.h"
@@ -9,13 +9,13 @@
 namespace tensorgrad::onnx {
 
 struct Converted {
-  Graph graph;                   // as it was written: expanded and simplified
-  Emitter emitter;               // inputs, outputs and initializers are its model's already
-  std::vector<ValueId> made_by;  // for each of the emitter's nodes
+  Graph graph;                   // as converted: expanded and simplified
+  Emitter emitter;               // already has the inputs, outputs and initializers of the model
+  std::vector<ValueId> made_by;  // for each node of the emitter
 };
 Converted convert(const Graph& graph, const LeafValues& values);
 
-// The model, with its nodes and what is said of it.
+// Completes the model with its nodes and texts.
 io::OnnxModel finished(Emitter emitter, const ModelText& text);
 
 }  // namespace tensorgrad::onnx

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Walks the graph once. Leaves, constants and broadcasts are written where something needs them:
-// pointwise operators and MatMul broadcast by themselves.
+// Converts a graph in one pass. Leaves, constants and broadcasts are written when they are first
+// needed, since pointwise operators and MatMul broadcast by themselves.
 #include "onnx/convert.h"
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 namespace tensorgrad::onnx {
 namespace {
 
-// slice(concat(..)) = slice(part), where it lies in one part: of attention, which gives its rows'
-// logsumexp as well, only the result is left. Such results are flat. Others stay, as it may depend
-// on an open size in which part a slice lies.
+// Replaces slice(concat(..)) by slice(part) if it is within one part. This removes the logsumexp
+// that attention computes along with its result. Only for flat tensors: along other axes, the part
+// in which a slice lies may depend on a dynamic size.
 ValueId slice_of_part(Graph& out, const Node& node) {
   if (node.op != &ops::slice || out[node.inputs[0]].op != &ops::concat) return kNoValue;
   const Node concat = out[node.inputs[0]];
@@ -40,7 +40,8 @@ ValueId slice_of_part(Graph& out, const Node& node) {
   UNREACHABLE("slice past the end");
 }
 
-// The algebra without what asks whether a number is a power of two, which an open size may be.
+// Expands and simplifies the graph. Excludes the rule that tests for powers of two, since a dynamic
+// size may be one.
 Graph prepared(const Graph& graph) {
   const auto simpler = [](const Graph& of) { return simplify_without(of, "div_by_power_of_two"); };
   Graph ready = expand_where(graph, [](const Node& node) { return !is_writable(node); });
@@ -56,13 +57,13 @@ io::OnnxType outer_type(DType dtype) {
   return dtype == DType::kU32 ? OnnxType::kUint32 : type_of(dtype);
 }
 
-// A value as operators that broadcast may read it.
+// A value, without its broadcasts, as operand of an operator that broadcasts.
 struct Loose {
   std::string name;
   Shape shape;
 };
 
-// The shape that all broadcast to.
+// Returns the shape to which all broadcast.
 Shape joint_shape(const std::vector<Loose>& values) {
   Shape shape;
   for (const Loose& value : values) {
@@ -108,7 +109,7 @@ class Conversion {
   }
 
  private:
-  // Written where it is first read.
+  // True if the node is written when it is first read.
   static bool is_late(const Node& node) {
     return node.op->kind == OpKind::kLeaf || node.op == &ops::iota || node.op == &ops::broadcast;
   }
@@ -129,7 +130,7 @@ class Conversion {
                     " has the name of another input, output, parameter or state");
   }
 
-  // Inputs are the model's whether they are read or not.
+  // Inputs are part of the model even if they are not read.
   void reserve_names() {
     for (const Node& node : graph_.nodes) {
       if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) continue;
@@ -145,7 +146,7 @@ class Conversion {
       reserve(output.name, "the output '" + output.name + "'");
   }
 
-  // Of all nodes since the last call.
+  // Sets the source of all nodes emitted since the last call.
   void note_maker(ValueId id) { made_by_.resize(emitter_.nodes().size(), id); }
 
   static bool is_input(const Node& node) { return node.op == &ops::input || node.op == &ops::data; }
@@ -182,7 +183,7 @@ class Conversion {
     return emitter_.elements(emitter_.fresh(name), node.type, values_(node));
   }
 
-  // f16 is kept as such.
+  // f16 is stored as such and cast to f32.
   std::string write_elements(const Node& node, const std::string& name) {
     std::string kept = emitter_.elements(name, node.type, values_(node));
     if (node.type.dtype != DType::kF16) return kept;
@@ -207,7 +208,7 @@ class Conversion {
     return {emitter_.numbers(counts, type_of(node.type.dtype), line), line};
   }
 
-  // Together they must still have the result's shape.
+  // Leaves out broadcasts as long as the operands still broadcast to the shape of the result.
   std::vector<std::string> pointwise_operands(const Node& node) {
     std::vector<Loose> parts;
     for (const ValueId id : node.inputs) parts.push_back(loose(id));
@@ -217,7 +218,7 @@ class Conversion {
     return names;
   }
 
-  // MatMul broadcasts all but the last two axes.
+  // MatMul broadcasts all axes except the last two.
   std::vector<std::string> product_operands(const Node& node) {
     std::vector<Loose> parts, batches;
     for (const ValueId id : node.inputs) {
@@ -275,10 +276,10 @@ class Conversion {
   Graph graph_;
   const LeafValues& values_;
   Emitter emitter_;
-  std::vector<ValueId> made_by_;                // of the emitter's nodes
+  std::vector<ValueId> made_by_;                // for each node of the emitter
   std::vector<std::string> names_;              // of values that are written
-  std::set<std::string> made_;                  // by nodes
-  std::map<std::string, std::string> renamed_;  // to what the outputs are called
+  std::set<std::string> made_;                  // results of nodes
+  std::map<std::string, std::string> renamed_;  // names of the outputs
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model of ONNX in the making: nodes one after another, constants once each, names that nobody
-// else has.
+// An ONNX model under construction: a list of nodes, deduplicated constants and unique names.
 #pragma once
 
 #include <functional>
@@ -17,7 +16,7 @@ namespace tensorgrad::onnx {
 
 using io::OnnxType;
 
-// What values of the graph are computed as.
+// Returns the ONNX type in which values of the graph are computed.
 OnnxType type_of(DType dtype);
 
 class Emitter {
@@ -25,34 +24,34 @@ class Emitter {
   Emitter() = default;
   Emitter(Emitter&&) noexcept = default;
   Emitter& operator=(Emitter&&) = default;
-  Emitter(const Emitter&) = delete;  // the model's initializers refer to what it keeps
+  Emitter(const Emitter&) = delete;  // initializers of the model refer to its data
   Emitter& operator=(const Emitter&) = delete;
   ~Emitter() = default;
 
-  // The name is the user's, and no other value's from now on. False where it is one already.
+  // Reserves a name of the user. Returns false if it is taken.
   bool reserve(const std::string& name) { return taken_.insert(name).second; }
-  // "exp", or "exp_2" ... where that is taken.
+  // Returns a unique name: "exp", or "exp_2" ... if that is taken.
   std::string fresh(const std::string& name);
 
-  // What the names of the nodes to come begin with: the composite that they are part of.
+  // Sets the prefix for names of subsequent nodes: the composite that they belong to.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
-  // Adds an operator with one result, and gives the result's name.
+  // Adds an operator with one result and returns the result's name.
   std::string node(const char* op, std::vector<std::string> inputs,
                    io::OnnxAttributes attributes = {});
-  // The one of several results at `which`.
+  // Adds an operator with `count` results and returns the name of result `which`.
   std::string node(const char* op, std::vector<std::string> inputs, io::OnnxAttributes attributes,
                    std::size_t which, std::size_t count);
 
-  // Constants: a scalar, a row or a tensor of numbers, one of INT64.
+  // Constants: a scalar, a vector or a tensor of numbers, or an INT64 list.
   std::string number(double value, OnnxType type) { return numbers({value}, type, {}); }
   std::string numbers(const std::vector<double>& values, OnnxType type, const Shape& shape);
   std::string list(const std::vector<std::int64_t>& values);
   std::string list(const std::vector<std::int64_t>& values, const Shape& shape);
-  // The elements of a value of the graph.
+  // Adds the elements of a leaf as a constant.
   std::string elements(const std::string& name, const Type& type,
                        std::span<const std::byte> values);
 
-  // Nodes go into another graph meanwhile; they may read constants, and nothing else, of this one.
+  // Collects nodes for another graph during its lifetime. They can only read constants of this one.
   class Body {
    public:
     explicit Body(Emitter& emitter) : emitter_(emitter) { emitter_.nodes_.swap(outer_); }
@@ -67,7 +66,7 @@ class Emitter {
   };
 
   std::vector<io::OnnxNode>& nodes() { return nodes_; }
-  io::OnnxModel model;  // but for the nodes
+  io::OnnxModel model;  // without the nodes
 
  private:
   std::string constant(OnnxType type, const Shape& shape, std::vector<std::byte> data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models of one function for several sizes, joined node by node into one for every size. Where a
-// constant differs between them, the rule that gives it from the size takes its place.
+// Joins models of one function for several sizes, node by node, to a single model for every size.
+// Constants that differ are computed from the size.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -40,7 +40,7 @@ std::size_t element_size(OnnxType type) {
   UNREACHABLE("invalid element type");
 }
 
-// Whole numbers beyond 2^53 are rounded.
+// Integers beyond 2^53 are rounded.
 Numbers elements_of(const io::OnnxTensor& tensor) {
   Numbers values;
   const std::size_t size = element_size(tensor.value.type);
@@ -64,7 +64,7 @@ bool same_tensor(const io::OnnxTensor& a, const io::OnnxTensor& b) {
   return a.data.data() == b.data.data() || std::ranges::equal(a.data, b.data);
 }
 
-// Of one name, type and number of axes each.
+// True if names, types and ranks are equal.
 bool are_alike(const std::vector<io::OnnxValue>& some, const std::vector<io::OnnxValue>& others) {
   return std::ranges::equal(some, others, [](const io::OnnxValue& a, const io::OnnxValue& b) {
     return a.name == b.name && a.type == b.type && a.shape.size() == b.shape.size();
@@ -93,7 +93,8 @@ class Joining {
     std::vector<std::vector<io::OnnxNode>*> pointers;
     for (auto& list : lists) pointers.push_back(&list);
     join_nodes(pointers, true);
-    std::vector<io::OnnxNode>& made = emitter().nodes();  // from the size: they come first
+    // Nodes that compute constants from the size come first.
+    std::vector<io::OnnxNode>& made = emitter().nodes();
     made.insert(made.end(), std::make_move_iterator(lists[0].begin()),
                 std::make_move_iterator(lists[0].end()));
     drop_unread_constants();
@@ -101,12 +102,12 @@ class Joining {
   }
 
  private:
-  // The first model becomes the one for all sizes.
+  // The first model becomes the joint model.
   Emitter& emitter() { return models_[0].emitter; }
 
-  // ---- what is refused -------------------------------------------------------------------------
+  // ---- errors ----------------------------------------------------------------------------------
 
-  // What the operator that is being joined is a part of.
+  // Returns the source node of the operator that is being joined.
   [[nodiscard]] const Node& node() const {
     const auto longer =
         std::ranges::find_if(models_, [&](const Converted& m) { return at_ < m.made_by.size(); });
@@ -142,7 +143,7 @@ class Joining {
                "; expected a * size + b evenly spaced integers along one of its axes");
   }
 
-  // Throws where the outputs differ in more than sizes.
+  // Throws UserError if the outputs differ in more than sizes.
   void refuse_other_ends() {
     const auto& first = models_[0].emitter.model.graph.outputs;
     for (std::size_t k = 1; k < models_.size(); ++k) {
@@ -154,7 +155,7 @@ class Joining {
 
   // ---- sizes of inputs and outputs -------------------------------------------------------------
 
-  // Of lists that are alike.
+  // Joins the sizes of lists for which are_alike() is true.
   void join_values(const std::vector<std::vector<io::OnnxValue>*>& lists) const {
     for (std::size_t i = 0; i < lists[0]->size(); ++i) {
       io::OnnxValue& first = (*lists[0])[i];
@@ -251,7 +252,7 @@ class Joining {
 
   // ---- constants -------------------------------------------------------------------------------
 
-  // What stands for an operand that has these names in the models.
+  // Returns the operand for the joint model. `names` has its name in each model.
   std::string joined(const std::vector<std::string>& names, bool shape_of_reshape) {
     const bool constant = initializers_[0].contains(names[0]);
     Constants all;
@@ -292,7 +293,8 @@ class Joining {
     return inferred.empty() ? element_by_element(first, tensors) : inferred;
   }
 
-  // -1 for the one size that differs, which a Reshape finds by the number of elements; or nothing.
+  // Returns a shape with -1 for the only size that differs, which Reshape infers from the number of
+  // elements. Returns "" if several differ.
   std::string with_one_unknown(const std::vector<NumberTensor>& tensors) {
     Ints shape;
     for (std::size_t e = 0; e < tensors[0].values.size(); ++e) {
@@ -304,7 +306,7 @@ class Joining {
     return std::ranges::count(shape, -1) == 1 ? emitter().list(shape) : "";
   }
 
-  // On a line each, or reciprocals of such numbers each.
+  // Computes each element as a * size + b or as the reciprocal of that.
   std::string element_by_element(const io::OnnxValue& value,
                                  const std::vector<NumberTensor>& tensors) {
     const std::size_t count = tensors[0].values.size();
@@ -336,14 +338,14 @@ class Joining {
     return cast(x, value.type);
   }
 
-  // ---- what is computed from the size ----------------------------------------------------------
+  // ---- computations from the size --------------------------------------------------------------
 
   std::string cast(const std::string& x, OnnxType type) {
     if (type == OnnxType::kInt64) return x;
     return emitter().node("Cast", {x}, {{"to", static_cast<std::int64_t>(type)}});
   }
 
-  // INT64, of this shape.
+  // Returns an INT64 tensor of this shape with the elements a * size + b.
   std::string on_lines(const std::vector<Line>& lines, const Shape& shape) {
     Ints a, b;
     for (const Line& line : lines) {
@@ -356,7 +358,7 @@ class Joining {
     return emitter().node("Add", {x, emitter().list(b, shape)});
   }
 
-  // A scalar of INT64: of the first input that has it.
+  // Returns the size, an INT64 scalar, from the first input that has it.
   const std::string& size() {
     if (!size_.empty()) return size_;
     for (const io::OnnxValue& input : emitter().model.graph.inputs) {
@@ -393,9 +395,9 @@ class Joining {
   const Sizes sizes_;
   const std::string size_name_;
   std::vector<std::map<std::string, io::OnnxTensor>> initializers_;  // of each model
-  std::size_t at_ = 0;                                               // the node of the whole graph
+  std::size_t at_ = 0;  // index of the node in the main graph
   std::string size_;
-  // By the names that the models have for it, and whether it is the shape of a Reshape.
+  // By names in the models, and whether it is the shape of a Reshape.
   std::map<std::pair<std::vector<std::string>, bool>, std::string> computed_;
 };
 

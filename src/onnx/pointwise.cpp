@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The rows of pointwise.def. Where ONNX says nothing, or an operator lacks the element type, the
-// result is made of what it does say something of: integer overflow, division by zero, shifts, and
-// casts of numbers that the new type does not hold.
+// The ops of pointwise.def. If ONNX leaves a case undefined or an operator lacks the element type,
+// composes the result from operations that are defined. This concerns integer overflow, division by
+// zero, shifts, and casts of numbers that the new type cannot represent.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTwo31 = 0x1p31, kTwo32 = 0x1p32;
 
-// i32 wraps in INT32; u32 does in INT64.
+// i32 wraps in INT32; u32 needs wrapping in INT64.
 std::string arithmetic(WriteContext& ctx, const char* name, std::vector<std::string> operands) {
   const std::string y = ctx.op(name, std::move(operands));
   return ctx.dtype() == DType::kU32 ? ctx.wrapped(y, DType::kU32) : y;
@@ -26,7 +26,7 @@ std::string sub(WriteContext& ctx) { return arithmetic(ctx, "Sub", ctx.all()); }
 std::string mul(WriteContext& ctx) { return arithmetic(ctx, "Mul", ctx.all()); }
 std::string square(WriteContext& ctx) { return arithmetic(ctx, "Mul", {ctx.in(0), ctx.in(0)}); }
 
-// Whole numbers have no fraction, and those without a sign none that could be taken away.
+// Integers have no fraction, and unsigned ones no sign, so the op is the identity.
 template <const char* kName>
 std::string of_real(WriteContext& ctx) {
   return ctx.op(ctx.dtype() == DType::kF32 ? kName : "Identity", ctx.all());
@@ -45,8 +45,8 @@ std::string isnan(WriteContext& ctx) {
   return ctx.op("Not", {ctx.op("Equal", {ctx.in(0), ctx.in(0)})});
 }
 
-// By squares and products modulo 2^32, one for each bit of the exponent: the operator Pow goes by
-// way of floats.
+// Uses repeated squaring modulo 2^32, one step for each bit of the exponent. The operator Pow
+// computes in floats.
 std::string pow(WriteContext& ctx) {
   if (ctx.dtype() == DType::kF32) return ctx.op("Pow", ctx.all());
   const std::string one = ctx.wide(1), two = ctx.wide(2), none = ctx.wide(0);
@@ -66,7 +66,7 @@ std::string pow(WriteContext& ctx) {
   return ctx.wrapped(ctx.op("Where", {lost, none, y}), DType::kI32);
 }
 
-// x / 0 = x % 0 = 0. In INT64, where the least i32 / -1 is a number like others.
+// x / 0 = x % 0 = 0. Computed in INT64, in which the smallest i32 / -1 does not overflow.
 std::string whole_division(WriteContext& ctx, const char* name, io::OnnxAttributes attributes) {
   const std::string a = ctx.widened(0), b = ctx.widened(1), none = ctx.wide(0);
   const std::string by_zero = ctx.op("Equal", {b, none});
@@ -84,7 +84,7 @@ std::string fmod(WriteContext& ctx) {
   return whole_division(ctx, "Mod", of_dividend);
 }
 
-// Min and Max, the operators, let a NaN win. Of INT64 onnxruntime 1.31 looks at 32 bits alone.
+// The operators Min and Max propagate NaN. For INT64, onnxruntime 1.31 compares only 32 bits.
 template <bool kMax>
 std::string extreme(WriteContext& ctx) {
   if (ctx.dtype() != DType::kU32) return ctx.op(kMax ? "Max" : "Min", ctx.all());
@@ -92,7 +92,8 @@ std::string extreme(WriteContext& ctx) {
   return ctx.op("Where", {first, ctx.in(0), ctx.in(1)});
 }
 
-// The operator keeps a NaN, where sign is 0; of INT64 onnxruntime 1.31 looks at 32 bits.
+// The operator Sign propagates NaN, for which sign is 0. For INT64, onnxruntime 1.31 uses only 32
+// bits.
 std::string sign(WriteContext& ctx) {
   if (ctx.dtype() == DType::kU32)
     return ctx.cast(ctx.op("Greater", {ctx.in(0), ctx.wide(0)}), OnnxType::kInt64);
@@ -114,7 +115,8 @@ std::string log2(WriteContext& ctx) {
 }
 std::string rsqrt(WriteContext& ctx) { return ctx.op("Reciprocal", {ctx.op("Sqrt", {ctx.in(0)})}); }
 
-// With u = exp(x) as rounded: (u - 1) x / log(u) near 0 (Higham 2002, section 1.14.1), else u - 1.
+// With u = exp(x) as rounded, computes (u - 1) x / log(u) near 0 (Higham 2002, section 1.14.1),
+// otherwise u - 1.
 std::string expm1(WriteContext& ctx) {
   const std::string x = ctx.in(0), one = ctx.number(1);
   const std::string u = ctx.op("Exp", {x}), less = ctx.op("Sub", {u, one});
@@ -124,7 +126,7 @@ std::string expm1(WriteContext& ctx) {
   return ctx.op("Where", {ctx.op("Equal", {u, one}), x, y});
 }
 
-// With u = 1 + x as rounded: log(u) x / (u - 1), the same source; log(u) where u is x.
+// With u = 1 + x as rounded, computes log(u) x / (u - 1) (same source), or log(u) if u is x.
 std::string log1p(WriteContext& ctx) {
   const std::string x = ctx.in(0), one = ctx.number(1);
   const std::string u = ctx.op("Add", {x, one}), log = ctx.op("Log", {u});
@@ -133,21 +135,22 @@ std::string log1p(WriteContext& ctx) {
   return ctx.op("Where", {ctx.op("Equal", {u, one}), x, y});
 }
 
-// Of -0, too: its reciprocal is -inf.
+// Also true for -0, whose reciprocal is -inf.
 std::string is_negative(WriteContext& ctx, const std::string& x) {
   const std::string zero = ctx.number(0);
   return ctx.op("Or",
                 {ctx.op("Less", {x, zero}), ctx.op("Less", {ctx.op("Reciprocal", {x}), zero})});
 }
 
-// The angle of (b, a), of the smaller by the larger and put into its place among the octants.
+// Computes the angle of (b, a) from the quotient of the smaller and the larger coordinate, then
+// moves it to its octant.
 std::string atan2(WriteContext& ctx) {
   const std::string y = ctx.in(0), x = ctx.in(1);
   const std::string height = ctx.op("Abs", {y}), width = ctx.op("Abs", {x});
   const std::string small = ctx.op("Min", {height, width}), large = ctx.op("Max", {height, width});
   const std::string quotient = ctx.op("Div", {small, large});
   const std::string at_zero = ctx.op("Equal", {large, ctx.number(0)});
-  const std::string diagonal =  // 0 by 0 is 0, infinity by infinity 1
+  const std::string diagonal =  // 0 / 0 is 0, infinity / infinity is 1
       ctx.op("Where", {ctx.op("Equal", {small, large}), ctx.number(1), quotient});
   std::string angle = ctx.op("Atan", {ctx.op("Where", {at_zero, ctx.number(0), diagonal})});
   angle = ctx.op("Where", {ctx.op("Greater", {height, width}),
@@ -165,17 +168,17 @@ std::string isfinite(WriteContext& ctx) {
 
 std::string ne(WriteContext& ctx) { return ctx.op("Not", {ctx.op("Equal", ctx.all())}); }
 
-// BitShift is for unsigned numbers alone.
+// BitShift only supports unsigned integers.
 std::string left_shift(WriteContext& ctx) {
   const std::string bits = ctx.cast(ctx.wrapped(ctx.widened(0), DType::kU32), OnnxType::kUint64);
   const std::string count = ctx.op("Mod", {ctx.widened(1), ctx.wide(32)});
   const std::string y = ctx.op("BitShift", {bits, ctx.cast(count, OnnxType::kUint64)},
                                {{"direction", std::string("LEFT")}});
-  // At most 2^63 - 1: no shift is longer than 31.
+  // At most 2^63 - 1, since the shift is at most 31.
   return ctx.wrapped(ctx.cast(y, OnnxType::kInt64), ctx.dtype());
 }
 
-// a >> n is the floor of a / 2^n, for i32 too: (a - a mod 2^n) / 2^n.
+// a >> n is floor(a / 2^n), also for i32: (a - a mod 2^n) / 2^n.
 std::string right_shift(WriteContext& ctx) {
   const std::string count = ctx.op("Mod", {ctx.widened(1), ctx.wide(32)});
   const std::string power = ctx.cast(
@@ -188,7 +191,7 @@ std::string right_shift(WriteContext& ctx) {
   return ctx.dtype() == DType::kI32 ? ctx.cast(y, OnnxType::kInt32) : y;
 }
 
-// The operator does not take truths to choose from everywhere.
+// Not every runtime supports bool operands to select from in the operator Where.
 std::string where(WriteContext& ctx) {
   if (ctx.dtype(1) != DType::kBool) return ctx.op("Where", ctx.all());
   const std::string chosen = ctx.op("And", {ctx.in(0), ctx.in(1)});
@@ -196,7 +199,7 @@ std::string where(WriteContext& ctx) {
   return ctx.op("Or", {chosen, other});
 }
 
-// f32 to an integer: towards zero, saturated, NaN is 0.
+// Converts f32 to an integer: towards zero, saturating, NaN to 0.
 std::string saturated(WriteContext& ctx, DType to) {
   const double least = to == DType::kI32 ? -kTwo31 : 0, past = to == DType::kI32 ? kTwo31 : kTwo32;
   const std::string number =
@@ -207,7 +210,7 @@ std::string saturated(WriteContext& ctx, DType to) {
   return to == DType::kI32 ? ctx.cast(whole, OnnxType::kInt32) : whole;
 }
 
-// Values of f16 are computed, and so handed about, in f32.
+// f16 values are computed and passed as f32.
 std::string round_to_f16(WriteContext& ctx) {
   return ctx.cast(ctx.cast(ctx.in(0), OnnxType::kFloat16), OnnxType::kFloat);
 }
@@ -225,9 +228,9 @@ std::string cast(WriteContext& ctx) {
   return ctx.cast(ctx.in(0), type_of(to));
 }
 
-// By sign, exponent and fraction, with a table of the exponents' powers of two.
+// Composes the number from sign, exponent and fraction, with a table of powers of two.
 std::string float_of_bits(WriteContext& ctx) {
-  constexpr int kExponents = 256, kBias = 150;  // of the fraction as a whole number
+  constexpr int kExponents = 256, kBias = 150;  // for the fraction as an integer
   const double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> powers;
   for (int e = 0; e < kExponents; ++e) powers.push_back(std::ldexp(1.0, std::max(e, 1) - kBias));

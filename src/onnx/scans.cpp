@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Recurrences along an axis by the operator Scan, whose body makes one step for a whole slice.
+// Recurrences along an axis, written with the operator Scan. Its body makes one step for a whole
+// slice.
 #include <limits>
 #include <numeric>
 
@@ -12,7 +13,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Ints = std::vector<std::int64_t>;
 
-// A body in the making: values of one slice each.
+// The body of a Scan under construction. Its values are single slices.
 class Step {
  public:
   explicit Step(WriteContext& ctx)
@@ -20,13 +21,13 @@ class Step {
         body_(ctx.emitter),
         slice_(without_axes(ctx.type().shape, {ctx.node.attrs.integer("axis")})) {}
 
-  // States first, then what is read.
+  // Adds an input: first states, then scanned inputs.
   std::string input(OnnxType type) { return input(type, slice_); }
   std::string input(OnnxType type, const Shape& shape) {
     graph_.inputs.push_back({ctx_.emitter.fresh("step"), type, shape});
     return graph_.inputs.back().name;
   }
-  // New states first, then what is kept of each step. A value may be given more than once.
+  // Adds an output: first new states, then results of the step. A value can be used several times.
   void output(const std::string& value, OnnxType type) {
     graph_.outputs.push_back({ctx_.op("Identity", {value}), type, slice_});
   }
@@ -44,7 +45,8 @@ class Step {
   io::OnnxGraph graph_;
 };
 
-// The last of the results, stacked along the axis; `along` says where each of `read` has it.
+// Returns the last result, stacked along the axis. `along` has the scan axis of each element of
+// `read`.
 std::string scan(WriteContext& ctx, std::shared_ptr<const io::OnnxGraph> body, const Names& initial,
                  const Names& read, const Ints& along) {
   const std::int64_t reverse = ctx.node.attrs.integer("reverse");
@@ -60,7 +62,7 @@ std::string scan(WriteContext& ctx, std::shared_ptr<const io::OnnxGraph> body, c
   return ctx.emitter.node("Scan", inputs, std::move(attributes), results - 1, results);
 }
 
-// h = a h + b; without b: h = a h, which begins as 1, in INT64 if it is whole.
+// h = a h + b. Without b: h = a h, starting from 1. Integers are computed in INT64.
 template <bool kHasB>
 std::string recurrence(WriteContext& ctx) {
   const bool real = ctx.dtype() == DType::kF32;
@@ -87,7 +89,7 @@ std::string recurrence(WriteContext& ctx) {
   return scan(ctx, std::move(body), {initial}, ctx.all(), Ints(ctx.all().size(), axis));
 }
 
-// The place of the largest (smallest) so far; the last of equals; a NaN wins.
+// Running index of the maximum (minimum). In a tie, the last one; a NaN takes precedence.
 template <bool kMax>
 std::string place_so_far(WriteContext& ctx) {
   const OnnxType type = type_of(ctx.dtype());
@@ -107,7 +109,7 @@ std::string place_so_far(WriteContext& ctx) {
     step.output(place, OnnxType::kInt32);
     body = step.take();
   }
-  // Whatever comes first is at least as good.
+  // The initial value must not be better than any element.
   const double worst = real                         ? std::numeric_limits<double>::infinity()
                        : ctx.dtype() == DType::kI32 ? (kMax ? 0x1p31 : 0x1p31 - 1)
                                                     : (kMax ? 0 : 0x1p32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whatever a rule is found by, it is held against every size in the end.
+// However a rule is found, it is verified for every size.
 #include "onnx/size_rules.h"
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 namespace tensorgrad::onnx {
 namespace {
 
-constexpr double kMostWhole = 0x1p53;  // up to which doubles have every whole number
+constexpr double kMostWhole = 0x1p53;  // doubles represent all integers up to this
 
 bool is_integral(double value) {
   return value == std::floor(value) && std::abs(value) <= kMostWhole;
 }
 
-// The tensor's elements as [outer, length, inner].
+// Views the elements of a tensor as [outer, length, inner].
 struct Around {
   std::int64_t outer = 1, length = 1, inner = 1;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a number depends on the open size, by what it is for some sizes.
+// Finds how a number depends on the dynamic size from its values for some sizes.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,18 @@ struct Line {
   bool operator==(const Line&) const = default;
 };
 
-// "batch", "2*batch+1"
+// Returns a text such as "batch" or "2*batch+1".
 std::string text_of(const Line& line, const std::string& size_name);
 
-// The line through a number for each size, if there is one of whole a and b. At least two sizes.
+// Returns the line with integers a and b through the values for the sizes (at least two), if there
+// is one.
 std::optional<Line> line_through(const Sizes& sizes, const Numbers& values);
 
-// The line whose reciprocals, as floats, these are. Floats do not tell large numbers exactly: one
-// through 0 is tried first.
+// Returns the line whose reciprocals, as floats, are the values. Floats do not determine large
+// numbers exactly, so a line through 0 is tried first.
 std::optional<Line> reciprocal_line(const Sizes& sizes, const Numbers& values);
 
-// base[.., 0, ..] + step * i at place i of an axis.
+// Elements base[.., 0, ..] + step * i, where i is the index along an axis.
 struct Steps {
   Line length;  // of the axis
   std::int64_t step = 0;
@@ -40,13 +41,14 @@ struct Steps {
   bool operator==(const Steps&) const = default;
 };
 
-// A tensor of one size: row-major.
+// A row-major tensor for one size.
 struct NumberTensor {
   Shape shape;
   Numbers values;
 };
 
-// What gives the tensor of each size; their shapes differ in this axis alone.
+// Returns the rule that yields the tensor of each size, if there is one. Shapes may only differ in
+// this axis.
 std::optional<Steps> steps_along(const Sizes& sizes, const std::vector<NumberTensor>& tensors,
                                  std::size_t axis);
 

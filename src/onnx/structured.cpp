@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Views, reductions, what places and picks elements, products, convolutions, pools, sorting.
+// Views, reductions, indexing, products, convolutions, pooling, sorting.
 #include <limits>
 #include <numeric>
 
@@ -45,7 +45,7 @@ std::string pad(WriteContext& ctx) {
   return ctx.op("Pad", {ctx.in(0), ctx.emitter.list(amounts)});
 }
 
-// From the last element down to before the first.
+// Slices from the last element to before the first.
 std::string flip(WriteContext& ctx) {
   const Ints& axes = ctx.node.attrs.list("axes");
   if (axes.empty()) return ctx.op("Identity", {ctx.in(0)});
@@ -54,7 +54,7 @@ std::string flip(WriteContext& ctx) {
                           ctx.emitter.list(axes), all(-1)});
 }
 
-// Gathers [.., N, size, ..], and moves the windows' axis to the end.
+// Gathers [.., N, size, ..] and moves the axis of the windows to the end.
 std::string unfold(WriteContext& ctx) {
   const Attrs& attrs = ctx.node.attrs;
   const std::int64_t axis = attrs.integer("axis"), size = attrs.integer("size");
@@ -78,14 +78,14 @@ std::string reduced(WriteContext& ctx, const char* name, const std::string& x) {
                 {{"keepdims", std::int64_t{0}}});
 }
 
-// Whole numbers are added up in INT64: operators differ in what they do on overflow.
+// Integers are summed in INT64, since runtimes differ on overflow.
 std::string reduce_sum(WriteContext& ctx) {
   if (ctx.node.attrs.list("axes").empty()) return ctx.op("Identity", {ctx.in(0)});
   if (ctx.dtype() == DType::kF32) return reduced(ctx, "ReduceSum", ctx.in(0));
   return ctx.wrapped(reduced(ctx, "ReduceSum", ctx.widened(0)), ctx.dtype());
 }
 
-// u32 as INT32 of the same order: of INT64 onnxruntime 1.31 compares 32 bits alone here.
+// Maps u32 to INT32 of the same order: for INT64, onnxruntime 1.31 compares only 32 bits here.
 std::string ordered(WriteContext& ctx) {
   if (ctx.dtype() != DType::kU32) return ctx.in(0);
   return ctx.cast(ctx.op("Sub", {ctx.in(0), ctx.wide(0x1p31)}), OnnxType::kInt32);
@@ -130,9 +130,10 @@ std::string pack(WriteContext& ctx) {
   return ctx.op("Concat", parts, {{"axis", std::int64_t{0}}});
 }
 
-// The operators refuse indices that are out of range, and count negative ones from the end.
+// Indices with a mask. The operators reject indices out of range and count negative ones from the
+// end.
 struct Places {
-  std::string inside;  // bool: those in range
+  std::string inside;  // bool mask of indices in range
   std::string index;   // all in range
 };
 
@@ -144,7 +145,7 @@ Places places_in(WriteContext& ctx, const std::string& index, std::int64_t size)
   return {inside, ctx.op("Where", {inside, index, zero})};
 }
 
-// `value` with zeros where the index was out of range.
+// Returns `value` with zeros for indices out of range.
 std::string zero_outside(WriteContext& ctx, const std::string& inside, const std::string& value) {
   if (ctx.dtype() == DType::kBool) return ctx.op("And", {inside, value});
   return ctx.op("Where", {inside, value, ctx.number(0)});
@@ -237,7 +238,7 @@ std::string cumsum(WriteContext& ctx) {
   return ctx.wrapped(ctx.op("CumSum", {ctx.widened(0), axis}, attributes), ctx.dtype());
 }
 
-// All of the axis; equal elements keep their order, by the operator's definition.
+// Sorts the whole axis with TopK. By the operator's definition, the sort is stable.
 std::string argsort(WriteContext& ctx) {
   const std::int64_t axis = ctx.node.attrs.integer("axis");
   const std::string count = ctx.emitter.list({ctx.type().shape[static_cast<std::size_t>(axis)]});
@@ -288,7 +289,7 @@ bool picks_slices(const Graph& graph, const Node& gather) {
   return from.size() == wide.size() && from[axis] == wide[axis] && numel(from) == wide[axis];
 }
 
-// AveragePool has dilations from opset 19 on.
+// AveragePool only has dilations from opset 19.
 bool is_writable(const Node& node) {
   if (!writers().contains(node.op)) return false;
   if (node.op != &ops::sum_pool) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How each op is written with operators of ONNX.
+// How ops are written with ONNX operators.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::onnx {
 
-// One node of the graph, whose operands have names already.
+// A node of the graph and the names of its operands.
 class WriteContext {
  public:
   WriteContext(Emitter& out, const Graph& of, const Node& self, std::vector<std::string> operands)
@@ -19,7 +19,7 @@ class WriteContext {
 
   [[nodiscard]] const std::string& in(std::size_t i) const { return operands_[i]; }
   [[nodiscard]] const std::vector<std::string>& all() const { return operands_; }
-  // Of the operands, and of the result.
+  // Types of the operands.
   [[nodiscard]] const Type& type(std::size_t i = 0) const { return graph[node.inputs[i]].type; }
   [[nodiscard]] DType dtype(std::size_t i = 0) const { return type(i).dtype; }
 
@@ -27,7 +27,7 @@ class WriteContext {
                  io::OnnxAttributes attributes = {}) {
     return emitter.node(name, std::move(inputs), std::move(attributes));
   }
-  // A number of the type that operand i is computed as.
+  // Adds a number of the type in which operand i is computed.
   std::string number(double value, std::size_t i = 0) {
     return emitter.number(value, type_of(dtype(i)));
   }
@@ -35,9 +35,9 @@ class WriteContext {
   std::string cast(const std::string& x, OnnxType to) {
     return op("Cast", {x}, {{"to", static_cast<std::int64_t>(to)}});
   }
-  // INT64, of any size, to what an integer type of 32 bits keeps of it.
+  // Wraps an INT64 to a 32-bit integer type.
   std::string wrapped(const std::string& x, DType to);
-  // Of i32 or u32, as INT64.
+  // Returns an i32 or u32 operand as INT64.
   std::string widened(std::size_t i) {
     return dtype(i) == DType::kI32 ? cast(in(i), OnnxType::kInt64) : in(i);
   }
@@ -50,11 +50,11 @@ class WriteContext {
   std::vector<std::string> operands_;
 };
 
-// Throws UserError with the node's line, and what was called there.
+// Throws UserError with the called op and its line.
 [[noreturn]] void refuse(const Node& node, const std::string& why);
 
-// An op is one operator on the same operands, or what a function makes of them; it gives the
-// result's name.
+// Writes an op, either as a single operator on the same operands or with a function. Returns the
+// name of the result.
 class Writer {
  public:
   Writer(const char* name) : name_(name) {}                           // NOLINT
@@ -73,13 +73,13 @@ void add_pointwise(Writers& writers);
 void add_structured(Writers& writers);
 void add_scans(Writers& writers);
 
-// Of all ops but leaves, iota, broadcasts and marks, which the graph's conversion knows itself, and
-// of macros that must be expanded.
+// Returns the writers of all ops except leaves, iota, broadcasts and annotations, which the
+// conversion handles itself, and macros that must be expanded.
 const Writers& writers();
-// Of a gather: its index is a broadcast of one number for each slice, which the writer is given
-// instead, as with the rows of an embedding.
+// True if the index of a gather is a broadcast of one number for each slice, as for the rows of an
+// embedding. The writer then gets these numbers instead.
 bool picks_slices(const Graph& graph, const Node& gather);
-// False for a macro that has no writer, or none for these attributes.
+// False for a macro without a writer, or without one for these attributes.
 bool is_writable(const Node& node);
 
 }  // namespace tensorgrad::onnx
