@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file that appears whole or not at all, the log that grows line by line.
+// Atomically written files, and line-by-line logs.
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
@@ -22,9 +22,10 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace io {
 namespace {
 
-constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux limit: 2 GiB per call
 
-// Where a write to `path` must land: symbolic links followed, everything else untouched.
+// Returns the file that a write to `path` replaces: follows symbolic links, rejects anything but
+// regular files.
 std::string resolve_target(const std::string& path) {
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(path, code);
@@ -39,7 +40,7 @@ std::string resolve_target(const std::string& path) {
 
 }  // namespace
 
-// Some file systems refuse to sync a folder, which is not an error.
+// Some file systems cannot sync a folder; this is not an error.
 void sync_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const int fd = open_file(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
@@ -70,7 +71,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_t
 }
 
 AtomicFile::~AtomicFile() {
-  // Removed while it is locked: afterwards, another process may have the name.
+  // Unlink while locked: afterwards, another process may use the name.
   if (!committed_ && !temporary_.empty()) ::unlink(temporary_.c_str());
   if (fd_ >= 0) ::close(fd_);
 }
@@ -116,7 +117,7 @@ void write_file_atomically(const std::string& path, std::string_view text) {
 
 namespace {
 
-// Opens a log to go on with. What follows the last newline was cut short by a crash: it is dropped.
+// Opens a log for appending. Drops an incomplete last line, left by a crash.
 int open_log_for_append(const std::string& path) {
   const int fd = open_file(path.c_str(), O_RDWR | O_APPEND);
   if (fd < 0) return fd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file that appears whole or not at all: written beside its place, synced, renamed.
+// Atomically written files: written to a temporary file in the same folder, synced, then renamed.
 #pragma once
 
 #include <cstddef>
@@ -10,34 +10,34 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// Writes go to path.tmp.N until commit(); without commit() the destructor removes that file and
-// what was at `path` stays. Throws IoError. POSIX only.
+// Writes go to path.tmp.N until commit(). Without commit(), the destructor removes that file and
+// `path` stays as it was. Throws IoError. POSIX only.
 class AtomicFile {
  public:
-  // IoError if `path` exists and is not a regular file, or if its folder cannot be written.
+  // Throws IoError if `path` exists and is not a regular file, or if its folder is not writable.
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::span<const std::byte> bytes);
-  // Syncs, renames and syncs the folder. Nothing may be written afterwards.
+  // Syncs, renames and syncs the folder. No more writes are allowed.
   void commit();
-  // As commit(), but keeps the descriptor open at the end of the file and gives it to the caller.
+  // Like commit(), but returns the open descriptor, positioned at the end of the file.
   int commit_and_release();
 
  private:
   void sync_and_rename();
   [[noreturn]] void fail(const char* action, int code) const;
 
-  std::string path_;    // as the user gave it, for messages
-  std::string target_;  // with symbolic links followed
+  std::string path_;    // as passed by the user, for messages
+  std::string target_;  // with symbolic links resolved
   std::string temporary_;
   int fd_ = -1;
   bool committed_ = false;
 };
 
-// Writes all of `bytes` to a descriptor; returns 0 or the errno value.
+// Writes all of `bytes` to a descriptor. Returns 0 or the errno value.
 int write_all(int fd, std::span<const std::byte> bytes);
 
 // Makes a file durable. Returns false and sets errno if that fails.

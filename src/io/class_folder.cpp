@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists the pictures of a class folder, holds some out, and reads them.
+// Lists the images of a class folder, splits off a test set, and reads them.
 #include "io/class_folder.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostReaders = 16;  // threads
 constexpr const char* kPictureEndings[] = {".png", ".jpg", ".jpeg", ".jfif"};
 
-// Without what is hidden or put there by a system.
+// Returns the entries without hidden and system files.
 std::vector<std::string> entries_of(const FolderSource& folder) {
   std::vector<std::string> entries = folder.entries();
   std::erase_if(entries, [](const std::string& name) {
@@ -79,7 +79,7 @@ class ClassFolder {
     FolderSource train = folder_;
     std::optional<FolderSource> test;
     if (folder_.has_folder("train") && !folders_in(folder_.folder("train")).empty()) {
-      for (const char* const name : {"valid", "val", "test"}) {  // the last that is there
+      for (const char* const name : {"valid", "val", "test"}) {  // the last one that exists
         if (folder_.has_folder(name)) test = folder_.folder(name);
       }
       train = folder_.folder("train");
@@ -128,7 +128,7 @@ class ClassFolder {
     data_.classes = static_cast<int>(data_.class_names.size());
   }
 
-  // The pictures of all classes, class by class.
+  // Returns the images of all classes, class by class.
   std::vector<PictureFile> list(const FolderSource& folder) {
     std::vector<PictureFile> files;
     for (const std::string& name : folders_in(folder)) {
@@ -164,7 +164,7 @@ class ClassFolder {
     return files;
   }
 
-  // What all pictures are to be like.
+  // Reads the first image, which determines the size and channels of all.
   void read_first() {
     first_ = train_[0].source.name();
     const Image first = read_image(
@@ -175,7 +175,7 @@ class ClassFolder {
     if (first.channels > 1) data_.image_shape.push_back(first.channels);
   }
 
-  // A share of each class, but never all of it.
+  // Moves a share of each class to the test set, but never a whole class.
   void hold_out(std::uint64_t& random) {
     if (options_.holdout == 0.0) return;
     const std::vector<PictureFile> all = std::move(train_);
@@ -204,8 +204,9 @@ class ClassFolder {
          " exceed the limit of " + std::to_string(options_.max_bytes) + " bytes" + hint());
   }
 
-  // Decoding takes a millisecond and more each. Which thread reads a picture changes nothing: its
-  // place is its own, and of several errors it is that of the first file that is thrown.
+  // Decodes images in parallel, since each takes a millisecond or more. The result does not depend
+  // on the number of threads: each image has its own position, and of several errors, that of the
+  // first file is thrown.
   void read_set(const std::vector<PictureFile>& files, ImageSet& set) const {
     const auto each = static_cast<std::size_t>(numel(data_.image_shape));
     set.count = static_cast<std::int64_t>(files.size());
@@ -218,7 +219,8 @@ class ClassFolder {
   }
 
   [[nodiscard]] Image read_one(const FileSource& source) const {
-    // Nobody said that colours may be lost: then they are read, to be seen.
+    // If no channels are requested and the first image is gray, reads images with their own
+    // channels. A color image is then reported below instead of losing its colors.
     const bool keep_colour = wanted_.channels == 1 && options_.channels == 0;
     Image image = read_image(source, {.height = options_.height,
                                       .width = options_.width,
@@ -237,7 +239,7 @@ class ClassFolder {
   const ImageFolderOptions& options_;
   std::map<std::string, std::int32_t> labels_;
   std::vector<PictureFile> train_, test_;
-  std::string first_;  // the picture whose size is everyone's
+  std::string first_;  // the image that determines the size
   Image wanted_;       // without pixels
   LabeledImages data_;
 };

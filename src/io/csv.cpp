@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CSV tables for training: finds the header and the label column, turns features into f32 and
-// labels into class numbers, and holds out rows by a seed.
+// CSV tables for training: finds the header and the label column, converts features to f32 and
+// labels to class numbers, and splits off test rows by a seed.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -34,7 +34,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// A number whose f32 is finite, blanks around it allowed; nullopt if it is no number or too large.
+// Parses a number that is finite as f32, with optional blanks around it. Returns nullopt if it is
+// malformed or too large.
 std::optional<double> parse_number(std::string_view text) {
   text = trimmed(text);
   if (text.starts_with('+')) {
@@ -66,7 +67,7 @@ bool is_nan(std::string_view text) {
   return text.size() == 3 && lower_case(text) == "nan";
 }
 
-// Returns true if the fields but `label` are numbers that count their columns: 0,1,2 or 1,2,3.
+// Returns true if all fields except `label` are their column numbers: 0,1,2 or 1,2,3.
 bool counts_columns(const std::vector<std::string>& fields, std::size_t label) {
   std::optional<std::int64_t> next;
   std::int64_t count = 0;
@@ -91,7 +92,8 @@ bool is_usual_label_name(std::string_view text) {
   return std::find(std::begin(kNames), std::end(kNames), lower) != std::end(kNames);
 }
 
-// One class per distinct label text, numbered as they come until finish() sorts them.
+// Maps each distinct label text to a class, numbered in order of appearance until finish() sorts
+// them.
 class Labels {
  public:
   explicit Labels(const CsvOptions& options) : fixed_(!options.class_names.empty()) {
@@ -99,7 +101,7 @@ class Labels {
     for (const std::string& name : options.class_names) add(name);
   }
 
-  // The label's number, or nothing if the classes are fixed and it is not one of them.
+  // Returns the label's number, or nullopt if the classes are fixed and do not contain it.
   std::optional<std::int32_t> number(std::string_view text) {
     const auto found = numbers_.find(std::string(text));
     if (found != numbers_.end()) return found->second;
@@ -177,7 +179,7 @@ class CsvReader {
          what);
   }
 
-  // What ends an error that another label column may mend.
+  // Returns a suffix for errors that another label column may fix.
   [[nodiscard]] std::string hint() const {
     return options_.label_hint.empty() ? "" : "; " + options_.label_hint;
   }
@@ -239,7 +241,8 @@ std::size_t CsvReader::find_label(const std::vector<std::string>& first) const {
     }
   }
   const std::optional<std::int64_t> index = parse_integer(options_.label);
-  // A number that is no column's name, or that may just be a value of the first row, is an index.
+  // A number is an index if it is not the name of a column, or if it could be a value of the first
+  // row.
   if (index && (found == kNoLabel || options_.header == CsvOptions::Header::kAuto)) {
     const auto columns = static_cast<std::int64_t>(first.size());
     if (*index < -columns || *index >= columns) {
@@ -311,7 +314,7 @@ CsvRows CsvReader::read_rows() {
   return rows;
 }
 
-// What looks like a column that was not meant to be the label.
+// Throws if the labels seem to be from a wrong column: a single class, or fractional numbers.
 void CsvReader::check_classes() const {
   const std::vector<std::string>& names = data_.class_names;
   const std::string column =
@@ -382,7 +385,7 @@ void CsvReader::split(CsvRows all) {
     data_.train = std::move(all);
     return;
   }
-  // The first `held` of a Fisher-Yates shuffle; the remainder's bias is below n / 2^64.
+  // A partial Fisher-Yates shuffle. The bias of the remainder is below n / 2^64.
   std::vector<std::size_t> order(n);
   for (std::size_t i = 0; i < n; ++i) order[i] = i;
   std::vector<bool> is_test(n, false);

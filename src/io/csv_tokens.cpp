@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cuts CSV text into rows of fields.
+// Splits CSV text into rows of fields.
 #include "io/csv_tokens.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ CsvTokens::CsvTokens(std::string_view text, char delimiter, std::string_view fil
   if (text_.starts_with("\xef\xbb\xbf")) at_ = 3;
 }
 
-// LF, CRLF, the end of the text, or a CR in front of that end.
+// True at LF, CRLF, the end of the text, or a CR right before the end.
 bool CsvTokens::at_line_end() const {
   if (at_ == text_.size() || text_[at_] == '\n') return true;
   return text_[at_] == '\r' && (at_ + 1 == text_.size() || text_[at_ + 1] == '\n');

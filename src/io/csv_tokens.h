@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cuts CSV text into rows of fields (RFC 4180: quotes, doubled quotes, line breaks within quotes;
-// LF or CRLF). Knows nothing of headers, numbers or labels.
+// Splits CSV text into rows of fields according to RFC 4180: quotes, doubled quotes, line breaks
+// within quotes, LF or CRLF. Does not interpret headers, numbers or labels.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,21 @@ inline constexpr std::size_t kMaxCsvColumns = 1'000'000;
 
 class CsvTokens {
  public:
-  // `text` and `file` (for messages) must outlive the object. A byte order mark is skipped.
+  // `text` and `file` (for messages) must outlive the object. Skips a byte order mark.
   CsvTokens(std::string_view text, char delimiter, std::string_view file);
 
-  // Reads the next row that is not an empty line; false at the end. The fields live until the next
-  // call. IoError: an open quote, text behind a closing one, too many columns.
+  // Reads the next row that is not an empty line. Returns false at the end. Fields are valid until
+  // the next call. Throws IoError if a quote is not closed, text follows a closing quote, or there
+  // are too many columns.
   bool next();
   [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
-  // Of the row's first character, from 1.
+  // Returns the line of the row's first character, from 1.
   [[nodiscard]] std::uint64_t line() const { return row_line_; }
 
  private:
   std::string_view quoted_field();
   std::string_view plain_field();
-  // Steps over what ends a field; true if another field of the row follows.
+  // Skips the end of a field. Returns true if another field of the row follows.
   bool end_field();
   [[nodiscard]] bool at_line_end() const;
   void skip_line_end();
@@ -44,7 +45,7 @@ class CsvTokens {
   std::uint64_t line_ = 1;
   std::uint64_t row_line_ = 1;
   std::vector<std::string_view> fields_;
-  std::deque<std::string> unescaped_;  // fields that had doubled quotes
+  std::deque<std::string> unescaped_;  // fields with doubled quotes
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

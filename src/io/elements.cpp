@@ -16,7 +16,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-// Reads elements of type From and writes what `convert(value, index)` makes of them.
+// Converts each element of type From by `convert(value, index)`.
 template <class From, class Convert>
 Elements converted(DType dtype, const StoredTensor& tensor, const Convert& convert) {
   const std::size_t count = tensor.data.size() / sizeof(From);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The elements of a stored tensor as they lie in memory: four bytes each.
+// Converts elements of stored tensors to their types in memory, of four bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// The upper half of a float, as a float: exact.
+// Converts bfloat16, the upper half of a float. Exact.
 float from_bfloat16(std::uint16_t bits);
 
 struct Elements {
@@ -19,9 +19,9 @@ struct Elements {
   std::vector<std::byte> bytes;
 };
 
-// F64 (rounded to the nearest), F32, F16 and BF16 become f32; integers become i32, but U32 u32;
-// BOOL becomes bool. IoError, naming `file` and the tensor: another dtype, a value that does not
-// fit.
+// Converts F64 (rounding to nearest), F32, F16 and BF16 to f32, U32 to u32, other integers to i32,
+// and BOOL to bool. Throws IoError, naming `file` and the tensor, if the dtype is not supported or
+// a value is out of range.
 Elements to_elements(const std::string& file, const std::string& name, StoredTensor tensor);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Locks that name their holder, and folders that appear whole or not at all.
+// Lock files with the process id of their holder, and atomically created folders.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ std::optional<int> lock_file(const std::string& path, const std::string& user) {
     throw IoError(user + ": in use by " +
                   (pid.empty() ? "another process" : "process " + pid.substr(0, pid.find('\n'))));
   }
-  // Without locks, as on some network file systems, nothing is held.
+  // On file systems without locks, such as some network file systems, nothing is locked.
   if (io::is_at(fd, path)) return fd;
   ::close(fd);
   return std::nullopt;
@@ -57,7 +57,7 @@ FileLock::FileLock(const std::string& path, const std::string& user) : path_(pat
 
 FileLock::~FileLock() {
   if (fd_ < 0) return;
-  // Removed while it is locked: another process that has opened it sees that it is gone.
+  // Unlink while locked: another process that has opened the file then sees that it was removed.
   if (io::is_at(fd_, path_)) ::unlink(path_.c_str());
   ::close(fd_);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sources of bytes, and folders of them in the file system and in memory.
+// Byte sources, and folders of them, in the file system and in memory.
 #include "tensorgrad/data/file_source.h"
 
 #include <algorithm>

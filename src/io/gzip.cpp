@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads bytes that may be gzipped, a piece at a time.
+// Reads bytes that may be gzipped, piece by piece.
 #include "io/gzip.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{4} << 20;
-constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, gzip framing with its checksum
+constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, gzip format with checksum
 
 void check_text_size(std::uint64_t bytes, std::uint64_t most, const std::string& name) {
   if (bytes <= most) return;
@@ -38,7 +38,7 @@ Content read_inflated(const FileSource& source, std::uint64_t max_bytes, double 
   if (is_gzip(content.bytes())) {
     std::vector<std::byte> inflated;
     InflatingReader reader(content.bytes(), source.name(), max_expansion);
-    // One byte more than allowed tells that the limit is exceeded.
+    // One byte more than allowed shows that the limit is exceeded.
     reader.append(inflated, std::min(max_bytes, UINT64_MAX - 1) + 1);
     content = Content(std::move(inflated));
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Reads bytes that may be gzipped (told by their first two), a piece at a time, so that the caller
-// bounds what is inflated. Checksums are verified; members that follow each other are joined.
+// Reads bytes that may be gzipped (detected by the first two) piece by piece, so that the caller
+// limits the output. Verifies checksums and joins consecutive members.
 #pragma once
 
-#define ZLIB_CONST  // zlib reads its input without writing to it
+#define ZLIB_CONST  // zlib takes its input as const
 #include <zlib.h>
 
 #include <cstddef>
@@ -20,14 +20,14 @@ namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 bool is_gzip(std::span<const std::byte> bytes);
 
-// Compressed files expand to this size whatever the ratio is.
+// Size to which any compressed file may expand, regardless of the ratio.
 inline constexpr std::uint64_t kFreeBytes = std::uint64_t{64} << 20;
 
-// Returns the limit on what `bytes` compressed bytes expand to.
+// Returns the limit on the size to which `bytes` compressed bytes may expand.
 std::uint64_t most_expanded(std::uint64_t bytes, double max_expansion);
 
-// All bytes of a source, inflated if they are gzipped. IoError: as read_file(), a damaged stream,
-// more than `max_bytes` bytes, more than most_expanded().
+// Reads all bytes of a source and inflates them if they are gzipped. Throws IoError as read_file(),
+// and if the stream is damaged, or larger than `max_bytes` or most_expanded().
 Content read_inflated(const FileSource& source, std::uint64_t max_bytes,
                       double max_expansion = kMaxExpansion);
 
@@ -40,13 +40,13 @@ class InflatingReader {
   InflatingReader(const InflatingReader&) = delete;
   InflatingReader& operator=(const InflatingReader&) = delete;
 
-  // Fills `out`; returns the number of bytes, which is less than asked for only at the end.
-  // IoError if the stream is damaged or cut off.
+  // Fills `out` and returns the number of bytes, which is smaller only at the end. Throws IoError
+  // if the stream is damaged or truncated.
   std::size_t read(std::span<std::byte> out);
-  // Appends up to `count` bytes to `out`, whose memory grows with what is really there.
+  // Appends up to `count` bytes to `out`. Its memory grows with the bytes that are actually read.
   std::size_t append(std::vector<std::byte>& out, std::uint64_t count);
 
-  // No more than this can come out in all.
+  // Returns an upper bound on the total output.
   [[nodiscard]] std::uint64_t most_bytes() const;
   [[nodiscard]] bool inflates() const { return gzip_; }
 
@@ -63,7 +63,7 @@ class InflatingReader {
   double max_expansion_;
   std::uint64_t inflated_ = 0;
   bool ended_ = false;
-  std::size_t next_ = 0;  // plain: bytes given out; gzip: bytes handed to zlib
+  std::size_t next_ = 0;  // plain: bytes returned; gzip: bytes passed to zlib
   z_stream stream_{};
 };
 

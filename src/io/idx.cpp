@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// IDX: two zero bytes, an element type, a rank, big-endian sizes, then big-endian elements.
+// IDX format: two zero bytes, element type, rank, big-endian sizes, then big-endian elements.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -26,7 +26,7 @@ std::optional<IdxElement> element_of_code(unsigned code) {
   }
 }
 
-// Reads the parts of one file in order and words its errors.
+// Reads the parts of a file in order and reports errors.
 class IdxReader {
  public:
   IdxReader(std::span<const std::byte> bytes, std::string_view file)

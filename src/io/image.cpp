@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pictures: checked by image_header.cpp, decoded by stb_image, resized where that is asked for.
+// Reads images: checks them (image_header.cpp), decodes them with stb_image, and resizes them if
+// requested.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -19,15 +20,15 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-// What the decoder may take at once, which it does not bound by the size of the picture, and
-// whether it wanted more.
+// Limit on a single allocation of the decoder, which does not limit it by the size of the image,
+// and whether it was exceeded.
 struct DecoderMemory {
   std::size_t most = 0;
   bool refused = false;
 };
 thread_local DecoderMemory decoder_memory;
 
-// Memory is zeroed: of a damaged file the decoder reads what it has not written.
+// Zeroes memory: for damaged files, the decoder reads memory that it has not written.
 void* decoder_grows(void* old, std::size_t old_bytes, std::size_t bytes) {
   if (bytes > decoder_memory.most) {
     decoder_memory.refused = true;
@@ -69,8 +70,8 @@ struct FreePixels {
 
 std::vector<std::uint8_t> decoded(std::span<const std::byte> bytes, std::string_view name,
                                   const ImageHeader& header, int channels) {
-  // The most at once: 4 channels of 16 bits each, twice as a buffer that is too small is doubled,
-  // of a picture that is rounded up to blocks of 32; compressed data, also doubled; tables.
+  // Limit for one allocation: an image of 4 channels of 16 bits, rounded up to blocks of 32 and
+  // doubled, since buffers grow by doubling; compressed data, also doubled; tables.
   decoder_memory = {
       .most = std::max(static_cast<std::size_t>((header.height + 32) * (header.width + 32)) * 16,
                        2 * bytes.size()) +
@@ -111,7 +112,7 @@ void check_image_options(const ImageOptions& options, std::string_view name) {
   }
 }
 
-// Throws IoError if a file of few bytes has many pixels.
+// Throws IoError if a small file has a disproportionate number of pixels.
 void check_image_expansion(const Image& image, std::uint64_t file_bytes, double max_expansion,
                            std::string_view name) {
   const auto bytes = static_cast<std::uint64_t>(image.height * image.width * image.channels);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A folder of four IDX files, as MNIST and Fashion-MNIST come: found by name, checked against each
-// other. A folder of another kind is left to class_folder.cpp.
+// Reads a folder of four IDX files in the layout of MNIST and Fashion-MNIST: finds the files by
+// name and checks that they match. Other folders are read by class_folder.cpp.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kMaxClasses = 65'536;
 constexpr std::uint64_t kMaxClassFile = 1 << 20;
 
-// The endings that go with "train-images" or "train-labels", best first.
+// Returns the endings that may follow "train-images" or "train-labels", best first.
 std::vector<std::string> endings(const std::string& rank) {
   std::vector<std::string> all;
   for (const char* zip : {"", ".gz"}) {
@@ -33,7 +33,8 @@ std::vector<std::string> endings(const std::string& rank) {
   return all;
 }
 
-// The first of `stems` with an ending that is a file of `folder`, with any rank of 1 to 9.
+// Returns the first file in `folder` whose name is one of `stems` and an ending with any rank from
+// 1 to 9.
 FileSource find_file(const FolderSource& folder, const std::vector<std::string>& stems) {
   for (const std::string& stem : stems) {
     for (const char* rank : {"3", "1", "4", "2", "5", "6", "7", "8", "9"}) {
@@ -65,7 +66,7 @@ std::int64_t label_at(const IdxArray& array, std::size_t i) {
   }
 }
 
-// Labels as i32; each must lie in [0, limit).
+// Reads labels as i32. Throws IoError unless each is in [0, limit).
 std::vector<std::int32_t> read_labels(const FileSource& source, std::int64_t limit) {
   const IdxArray array = read_idx(source);
   const std::string& path = source.name();
@@ -112,7 +113,7 @@ ReadSet read_set(const FileSource& images_file, const FileSource& labels_file, s
   return read;
 }
 
-// The lines of classes.txt; empty if there is no such file.
+// Returns the lines of classes.txt, or an empty list if there is no such file.
 std::vector<std::string> read_class_names(const FolderSource& folder) {
   if (!folder.has_file("classes.txt")) return {};
   const FileSource source = folder.file("classes.txt");
@@ -154,7 +155,7 @@ std::vector<std::string> default_class_names(const std::string& folder, int clas
   return names;
 }
 
-// A size or channels that were asked for, but are not those of the file.
+// Throws if the requested size or channels differ from those of the file.
 void check_asked(const std::string& path, Shape shape, const ImageFolderOptions& asked) {
   const std::string what = to_string(shape);
   if (shape.size() == 3 && shape[2] == 1) shape.pop_back();

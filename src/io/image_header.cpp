@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Goes through the chunks of a PNG and the segments of a JPEG. The decoder that comes after reads
-// the same segments one by one, so what is checked here is what it gets.
+// Checks the chunks of a PNG and the segments of a JPEG. The decoder reads the same segments in
+// order, so it only sees data that was checked.
 #include "io/image_header.h"
 
 #include <zlib.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPngMagic = "\x89PNG\r\n\x1a\n";
 constexpr std::string_view kJpegMagic = "\xff\xd8";
-// Each scan of a progressive JPEG costs the time of a whole picture, however short it is.
+// Each scan of a progressive JPEG takes the time of a whole image, however short it is.
 constexpr int kMostScans = 100;
 constexpr int kMostCodes = 256;  // of a Huffman table
 
@@ -30,7 +30,7 @@ std::uint32_t big_endian_of(std::span<const std::byte> bytes) {
   return value;
 }
 
-// A file, piece by piece.
+// Reads a file piece by piece.
 class ImageCursor {
  public:
   ImageCursor(std::span<const std::byte> bytes, std::string_view name, const char* format)
@@ -57,7 +57,7 @@ class ImageCursor {
     return big_endian_of(take(width, what));
   }
 
-  // To the next 0xff whose next byte is neither 0 (then it is data), nor a restart, nor another.
+  // Skips to the next marker: 0xff followed by neither 0 (data), a restart marker nor another 0xff.
   void skip_scan() {
     for (;; ++place_) {
       const auto rest = bytes_.subspan(place_);
@@ -97,7 +97,7 @@ ImageHeader read_png(ImageCursor in) {
     const bool critical = (type[0] & 0x20) == 0;
     if (first != (type == "IHDR")) in.fail(place, first ? what + " before IHDR" : "second " + what);
     if (!critical) continue;
-    // Type and data lie side by side.
+    // The type and the data are contiguous.
     const auto* const start = reinterpret_cast<const Bytef*>(kind.data());
     if (crc32_z(0, start, kind.size() + length) != checksum) {
       in.fail(place, what + " with a wrong checksum");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a PNG or JPEG says of itself, before anything of it is decoded.
+// Validates and reads the headers of PNG and JPEG files before decoding.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-inline constexpr std::int64_t kMostImageSide = 65'535;  // pixels; what a JPEG can have
+inline constexpr std::int64_t kMostImageSide = 65'535;  // in pixels; the maximum of JPEG
 
 struct ImageHeader {
   const char* format = "";             // "PNG" or "JPEG"
-  std::int64_t height = 0, width = 0;  // each 1 to kMostImageSide
-  int channels = 0;                    // 1: grey, with or without transparency; 3: colour
+  std::int64_t height = 0, width = 0;  // each from 1 to kMostImageSide
+  int channels = 0;                    // 1: gray, with or without transparency; 3: color
 };
 
-// Goes through the whole file, which must be of one piece: no part of it is missing, checksums are
-// right, and Huffman tables of a JPEG have no more than 256 codes, which not every version of the
-// decoder looks at. IoError: anything else; it names the file, the byte and what was expected.
+// Checks the whole file and returns its properties. Throws IoError, naming the file, the byte and
+// what was expected, if a part is missing, a checksum is wrong, or a Huffman table of a JPEG has
+// more than 256 codes, which some versions of the decoder do not check.
 ImageHeader read_image_header(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A pixel of the result is a sum of pixels with integer weights, divided once, at the end.
+// Resizes with integer weights. Each result pixel is a weighted sum with a single division at the
+// end.
 #include "io/image_resize.h"
 
 #include <algorithm>
@@ -11,14 +12,15 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-// What one place along an axis is made of: the pixels from `first` on, with these weights.
+// The input pixels of a result position along an axis: weights of consecutive pixels from `first`
+// on.
 struct Taps {
   std::int64_t first = 0;
   std::vector<std::uint32_t> weights;
 };
 
-// Of the area that place `at` of `to` covers, in parts of which a pixel has `to` and a place
-// `from`.
+// Returns the weights of the pixels in the area that position `at` of `to` covers. In the units
+// used, a pixel has length `to` and a result position length `from`.
 Taps area_taps(std::int64_t at, std::int64_t from, std::int64_t to) {
   const std::int64_t begin = at * from;
   const std::int64_t end = begin + from;
@@ -30,8 +32,9 @@ Taps area_taps(std::int64_t at, std::int64_t from, std::int64_t to) {
   return taps;
 }
 
-// Of the two pixels around the centre of place `at`, (at + 1/2) * from / to - 1/2, in parts of
-// which there are 2 * to from one pixel to the next. Beyond the ends there is the last pixel.
+// Returns the weights of the two pixels around the center of position `at`,
+//   (at + 1/2) * from / to - 1/2,
+// in units of which adjacent pixels are 2 * to apart. Clamps to the first and last pixel.
 Taps line_taps(std::int64_t at, std::int64_t from, std::int64_t to) {
   const std::int64_t parts = 2 * to;
   const std::int64_t centre =
@@ -45,7 +48,7 @@ Taps line_taps(std::int64_t at, std::int64_t from, std::int64_t to) {
 
 struct Axis {
   std::vector<Taps> places;
-  std::uint64_t total = 0;  // of the weights of each place
+  std::uint64_t total = 0;  // sum of the weights of each position
 };
 
 Axis axis_of(std::int64_t from, std::int64_t to) {
@@ -68,7 +71,7 @@ Image resized(const Image& image, std::int64_t height, std::int64_t width) {
   Image out{.height = height, .width = width, .channels = image.channels};
   out.pixels.reserve(static_cast<std::size_t>(height * width) * channels);
   const std::uint64_t total = rows.total * columns.total;
-  std::vector<std::uint32_t> sums(line);  // of a column: at most 255 * 2 * kMostImageSide
+  std::vector<std::uint32_t> sums(line);  // for each column; at most 255 * 2 * kMostImageSide
   for (const Taps& row : rows.places) {
     std::fill(sums.begin(), sums.end(), 0);
     const std::uint8_t* pixels = image.pixels.data() + static_cast<std::size_t>(row.first) * line;

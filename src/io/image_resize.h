@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pictures of another size, in integers: the same bytes on every machine.
+// Image resizing in integer arithmetic, with identical results on every machine.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// Each axis by itself: made smaller, a pixel is the mean of the area that it covers; made larger,
-// it lies on the line between the two pixels whose centres are next to its own. Sizes are 1 to
-// kMostImageSide. The picture is stretched to fill the new size.
+// Resizes each axis separately: by area averaging if it shrinks, otherwise by linear interpolation
+// between the two nearest pixel centers. Sizes are 1 to kMostImageSide. Does not keep the aspect
+// ratio.
 Image resized(const Image& image, std::int64_t height, std::int64_t width);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

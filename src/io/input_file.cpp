@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sources read in parts or whole, and read_file on top of them.
+// Sources read in parts or as a whole, and read_file().
 #include "io/input_file.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ InputFile::InputFile(FileSource source)
     : source_(std::move(source)), size_(source_.bytes().size()) {
   if (source_.in_memory()) return;
   const std::string& path = source_.name();
-  // O_NONBLOCK: opening a pipe must not wait for its writer; files do not mind.
+  // O_NONBLOCK: opening a pipe must not wait for its writer. It has no effect on files.
   fd_ = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (fd_ < 0) throw IoError(path + ": cannot be opened: " + system_error_text(errno));
   struct stat info = {};
@@ -48,7 +48,7 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
     return;
   }
-  constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call
+  constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux limit: 2 GiB per call
   while (!out.empty()) {
     const ssize_t n =
         ::pread(fd_, out.data(), std::min(out.size(), kMaxTransfer), static_cast<off_t>(offset));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MBJS: magic number, version, kinds of layers, sizes, values; all little-endian.
+// MBJS format: magic number, version, layer kinds, sizes, values; all little-endian.
 #include "tensorgrad/data/mbjs.h"
 
 #include <cmath>
@@ -49,7 +49,7 @@ class MbjsReader {
                   wanted);
   }
   [[nodiscard]] std::uint64_t left() const { return bytes_.size() - at_; }
-  // Where `count` bytes are to come, says that they do not.
+  // Throws IoError if fewer than `count` bytes are left.
   void demand(std::uint64_t count, const std::string& what) const {
     if (left() >= count) return;
     fail("truncated", bytes_.size(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The format is that of numpy.lib.format: a magic string, a version, the size of the header, and
-// the header, which is a dictionary of Python with three keys.
+// The format of numpy.lib.format: a magic string, a version, the size of the header, and the
+// header, which is a Python dictionary with three keys.
 #include "io/npy.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kMostAxes = 64;
 
 struct NpyType {
-  const char* npy;  // without the byte order
+  const char* npy;  // without byte order
   const char* stored;
   std::size_t bytes;
 };
@@ -36,7 +36,7 @@ struct NpyHeader {
   Shape shape;
 };
 
-// Reads the literal of a header.
+// Parses the Python literal of a header.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
@@ -117,7 +117,7 @@ class HeaderReader {
       if (error != std::errc() || size < 0 || shape.size() == kMostAxes)
         fail("expected up to 64 sizes, got " + in_quotes(rest_, 20));
       rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
-      take("L");  // of Python 2
+      take("L");  // as written by Python 2
       shape.push_back(size);
       if (!take(",")) {
         expect(")");
@@ -137,7 +137,7 @@ void reverse_bytes(std::vector<std::byte>& bytes, std::size_t each) {
   }
 }
 
-// From the first axis fastest to the last axis fastest.
+// Converts from column-major (Fortran) to row-major order.
 std::vector<std::byte> row_major(const std::vector<std::byte>& bytes, const Shape& shape,
                                  std::size_t each) {
   std::vector<std::byte> made(bytes.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arrays of NumPy as stored tensors, and the ZIP archives that hold several.
+// NumPy arrays as stored tensors, and ZIP archives of several arrays.
 #pragma once
 
 #include <map>
@@ -12,20 +12,22 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// The array of a .npy file, row-major and little-endian. IoError, naming `file`: malformed, or
-// elements that StoredTensor has no name for.
+// Returns the array of a .npy file, row-major and little-endian. Throws IoError, naming `file`, if
+// it is malformed or StoredTensor does not support its element type.
 StoredTensor parse_npy(std::span<const std::byte> bytes, const std::string& file);
-// The head of a .npy file; the elements follow, four bytes each but two for F16 and one for BOOL.
+// Returns the header of a .npy file. The elements follow: two bytes for F16, one for BOOL,
+// otherwise four.
 std::string npy_head(const std::string& dtype, const Shape& shape);
 
 struct ZipMember {
   std::string name;
   std::vector<std::byte> bytes;
 };
-// All members, inflated. IoError, naming `file`: malformed, a wrong checksum, encrypted, compressed
-// by another method than deflate.
+// Returns all members, inflated. Throws IoError, naming `file`, if the archive is malformed or
+// encrypted, a checksum is wrong, or the compression method is not deflate.
 std::vector<ZipMember> read_zip(std::span<const std::byte> bytes, const std::string& file);
-// Writes members without compression. IoError: more than the format without extensions may hold.
+// Writes members without compression. Throws IoError if the limits of the format without Zip64 are
+// exceeded.
 void write_zip(const FileSink& sink, const std::vector<ZipMember>& members);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

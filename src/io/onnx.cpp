@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fields of onnx.proto. The data of initializers, nearly all of a file, go straight from where
-// they are to the file; all else is made first, as its size comes before it.
+// Writes the messages of onnx.proto. The data of initializers, the bulk of a file, is written
+// directly from its memory. Everything else is built first, because its size precedes it.
 #include "io/onnx.h"
 
 #include "io/output_file.h"
@@ -11,7 +11,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-// An initializer up to its data, which are its last field.
+// An initializer without its data, which are its last field.
 struct TensorHead {
   std::string begin;       // the fields, within the tensor
   std::uint64_t size = 0;  // of the whole tensor
@@ -67,10 +67,10 @@ class Writer {
     to.text(field, text);
   }
 
-  // Everything but the graph.
+  // Returns everything except the graph.
   ProtoMessage model_head(const OnnxModel& model) const {
     ProtoMessage opset, head;
-    opset.text(1, "");  // the operators of ONNX itself
+    opset.text(1, "");  // the standard operators of ONNX
     opset.integer(2, model.opset);
     head.integer(1, model.ir_version);
     name(head, 2, model.producer);
@@ -85,7 +85,7 @@ class Writer {
     return head;
   }
 
-  // Everything but the initializers.
+  // Returns everything except the initializers.
   [[nodiscard]] ProtoMessage graph_head(const OnnxGraph& graph) const {
     ProtoMessage head;
     for (const OnnxNode& each : graph.nodes) head.message(1, node(each));
@@ -106,7 +106,7 @@ class Writer {
     return made;
   }
 
-  // Number 20 is the attribute's kind.
+  // Field 20 is the type of the attribute.
   [[nodiscard]] ProtoMessage field(const std::string& key, const OnnxAttribute& attribute) const {
     ProtoMessage made;
     made.text(1, key);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model as ONNX has it (github.com/onnx/onnx/blob/main/onnx/onnx.proto), and its file. Knows the
-// messages, not what the operators mean.
+// ONNX models as data (github.com/onnx/onnx/blob/main/onnx/onnx.proto) and writing of their files.
+// Does not interpret operators.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// TensorProto.DataType, by its numbers.
+// TensorProto.DataType, with its numbers.
 enum class OnnxType : std::uint8_t {
   kFloat = 1,
   kInt32 = 6,
@@ -29,22 +29,22 @@ enum class OnnxType : std::uint8_t {
   kUint64 = 13
 };
 
-// In a value's shape: a size that only a run knows.
+// A dynamic size in the shape of a value.
 inline constexpr std::int64_t kUnknownSize = -1;
 
 struct OnnxValue {
   std::string name;
   OnnxType type = OnnxType::kFloat;
   Shape shape;
-  // Where there are any, one an axis: what an unknown size is called, or nothing. Equal names stand
-  // for equal sizes.
+  // Either empty, or the name of each size, which is empty for constant sizes. Equal names denote
+  // equal sizes.
   std::vector<std::string> sizes = {};
 };
 
-// A value with its elements: row-major, little-endian, a byte for a bool.
+// A value with its elements: row-major, little-endian, one byte for a bool.
 struct OnnxTensor {
   OnnxValue value;
-  std::span<const std::byte> data;  // kept by whoever made it until the model is written
+  std::span<const std::byte> data;  // must remain valid until the model is written
 };
 
 struct OnnxGraph;
@@ -54,14 +54,14 @@ using OnnxAttributes = std::vector<std::pair<std::string, OnnxAttribute>>;
 
 struct OnnxNode {
   std::string op;
-  std::vector<std::string> inputs, outputs;  // values; an empty input is one left out
+  std::vector<std::string> inputs, outputs;  // value names; empty for an omitted input
   OnnxAttributes attributes;
   std::string name;  // unique in the graph
 };
 
 struct OnnxGraph {
   std::string name, doc;
-  std::vector<OnnxNode> nodes;  // what makes a value comes before what reads it
+  std::vector<OnnxNode> nodes;  // in topological order
   std::vector<OnnxValue> inputs, outputs;
   std::vector<OnnxTensor> initializers;
 };
@@ -71,12 +71,12 @@ struct OnnxModel {
   std::int64_t ir_version = 0, opset = 0;
   std::vector<std::pair<std::string, std::string>> metadata;  // metadata_props
   OnnxGraph graph;
-  std::deque<std::vector<std::byte>> kept;  // data of initializers that nobody else keeps
+  std::deque<std::vector<std::byte>> kept;  // data of initializers owned by the model
 };
 
-// Writes the model atomically; of the initializers' data it makes no copy. IoError: a name or the
-// doc that is not UTF-8, more bytes than a message of Protocol Buffers may have, a path that cannot
-// be written.
+// Writes the model atomically, without a copy of the initializers' data. Throws IoError if a name
+// or `doc` is not UTF-8, the model exceeds the size limit of Protocol Buffers, or the path is not
+// writable.
 void write_onnx(const FileSink& sink, const OnnxModel& model);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

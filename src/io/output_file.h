@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a writer writes to: a file that appears whole or not at all, or a vector of bytes that is
-// replaced whole or not at all.
+// Output of writers: a file or a vector of bytes. Either is replaced as a whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +15,17 @@ namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 class OutputFile {
  public:
-  // `size` is that of what will be written. IoError: as AtomicFile.
+  // `size` is the number of bytes that will be written. Throws IoError as AtomicFile.
   OutputFile(const FileSink& sink, std::uint64_t size);
 
   void write(std::span<const std::byte> bytes);
-  // As AtomicFile::commit(). Nothing may be written afterwards.
+  // As AtomicFile::commit(). No more writes are allowed.
   void commit();
 
  private:
   std::vector<std::byte>* target_;
   std::vector<std::byte> bytes_;
-  std::optional<AtomicFile> file_;  // if there is no target
+  std::optional<AtomicFile> file_;  // set if there is no target
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -4,7 +4,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-constexpr std::uint64_t kVarint = 0, kLengthAndBytes = 2;  // kinds of values
+constexpr std::uint64_t kVarint = 0, kLengthAndBytes = 2;  // wire types
 
 std::uint64_t tag(int field, std::uint64_t kind) {
   return static_cast<std::uint64_t>(field) << 3U | kind;
@@ -12,7 +12,7 @@ std::uint64_t tag(int field, std::uint64_t kind) {
 
 }  // namespace
 
-// Seven bits a byte, the lowest first; the eighth says that more follow.
+// Writes seven bits per byte, lowest first. The eighth bit is set if more bytes follow.
 void ProtoMessage::varint(std::uint64_t value) {
   for (; value >= 0x80; value >>= 7U) bytes_ += static_cast<char>(value | 0x80);
   bytes_ += static_cast<char>(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random numbers for splitting data: the same on every machine.
+// Random numbers for splitting data. Results are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// splitmix64. A remainder of it by n is biased by less than n / 2^64.
+// splitmix64. The bias of its remainder modulo n is below n / 2^64.
 inline std::uint64_t next_random(std::uint64_t& state) {
   state += 0x9e3779b97f4a7c15ULL;
   std::uint64_t z = state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads the JSON header of a safetensors file as a stream of tokens, so that duplicate keys are
-// seen and a hostile header costs no more memory than its own size; then checks the layout.
+// Reads the JSON header of a safetensors file as a stream of tokens, then checks the layout. This
+// detects duplicate keys, and a malicious header takes no more memory than its own size.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -30,7 +30,7 @@ struct StoredType {
   std::size_t bytes;
 };
 
-// In the order of the reference implementation, which writes the last of these first.
+// In the order of the reference implementation, which writes tensors of the last types first.
 constexpr std::array<StoredType, 19> kStoredTypes = {{
     {"BOOL", 1},    {"U8", 1},          {"I8", 1},          {"F8_E5M2", 1}, {"F8_E4M3", 1},
     {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"I16", 2},     {"U16", 2},
@@ -38,7 +38,7 @@ constexpr std::array<StoredType, 19> kStoredTypes = {{
     {"C64", 8},     {"F64", 8},         {"I64", 8},         {"U64", 8},
 }};
 
-// A character pointer that tells how far the lexer has read.
+// A character pointer that records how far the lexer has read.
 class Cursor {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -66,7 +66,7 @@ class Cursor {
   const char** seen_;
 };
 
-// Takes the tokens of {"__metadata__": {str: str}, name: {"dtype", "shape", "data_offsets"}}.
+// Parses {"__metadata__": {str: str}, name: {"dtype", "shape", "data_offsets"}}.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderReader(std::string_view json, std::string_view file)
@@ -75,7 +75,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   void read() {
     const char* const end = json_.data() + json_.size();
     nlohmann::json::sax_parse(Cursor(json_.data(), &seen_), Cursor(end, &seen_), this);
-    // The lexer takes a NUL for the end of its input: what stands behind one is not looked at.
+    // The lexer treats a NUL as the end of its input and would ignore the rest.
     if (seen_ != end) fail("a zero byte in the header", "only spaces may follow the JSON");
   }
   SafetensorsHeader take() { return std::move(header_); }
@@ -138,7 +138,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   Place place_ = Place::kStart;
   bool in_tensor_ = false;  // from a tensor's name to the end of its object
   bool in_metadata_ = false;
-  std::string key_;      // the last key of the innermost object
+  std::string key_;      // last key of the innermost object
   unsigned fields_ = 0;  // of the current tensor
   std::vector<std::uint64_t> offsets_;
   SafetensorsEntry entry_;
@@ -276,7 +276,7 @@ bool HeaderReader::key(std::string& name) {
   return true;
 }
 
-// Sorts the entries by their place and checks that they cover data bytes 0..data_bytes.
+// Sorts the entries by offset and checks that they cover the data bytes [0, data_bytes).
 void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes, std::string_view file) {
   const auto fail = [&](const SafetensorsEntry& e, std::uint64_t byte, const std::string& what) {
     throw IoError(std::string(file) + ": tensor " + in_quotes(e.name) + ": " + what + " at byte " +

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostTemporaries = 1 << 20;
 
-// Closes the file at its end, whatever is thrown.
+// Closes the file on destruction.
 struct OpenFile {
   int fd;
   explicit OpenFile(int opened) : fd(opened) {}
@@ -55,7 +55,7 @@ Temporary make_at(std::string path, bool folder) {
     }
     if (fd < 0) return {std::move(path), -1};
     const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-    const bool removed = !locked && errno == EWOULDBLOCK;  // another process takes it for stale
+    const bool removed = !locked && errno == EWOULDBLOCK;  // another process considers it stale
     if (!removed && is_at(fd, path)) return {std::move(path), fd};
     ::close(fd);
   }
@@ -72,7 +72,7 @@ bool is_at(int fd, const std::string& path) {
 bool remove_if_stale(const std::string& path) {
   const OpenFile file(open_file(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   if (file.fd < 0) return errno == ENOENT;
-  // The owner locks what it creates, and then looks whether it is still there.
+  // The owner locks what it creates, and then checks that it still exists.
   if (::flock(file.fd, LOCK_EX | LOCK_NB) != 0) return false;
   std::error_code error;
   if (is_at(file.fd, path)) std::filesystem::remove_all(path, error);
@@ -85,7 +85,7 @@ Temporary make_temporary(const std::string& path, bool folder) {
     Temporary made = make_at(name(i), folder);
     if (made.fd < 0 && errno == EEXIST) continue;
     if (made.fd < 0) return made;
-    try {  // those of killed processes that wrote at the same time
+    try {  // left by killed processes that wrote concurrently
       for (int next = i + 1; is_there(name(next)) && remove_if_stale(name(next));) ++next;
     } catch (const std::bad_alloc&) {  // the next writer does it
     }

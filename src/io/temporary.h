@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Temporary files and folders, locked while they are used. So those of a killed process are told
-// from those in use, and the next writer removes them.
+// Temporary files and folders, locked while in use. The next writer can thus recognize and remove
+// those of killed processes.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 struct Temporary {
   std::string path;
-  int fd = -1;  // holds the lock; of a file, it is open for appending
+  int fd = -1;  // holds the lock; a file is open for appending
 };
 
-// Creates the file, or the folder, PATH.tmp.N with the least N that is not in use. Removes those
-// that killed processes left. If the file system has no locks, nothing is removed. Returns fd -1
-// and sets errno if it cannot be created.
+// Creates the file or folder PATH.tmp.N with the smallest N that is not in use. Removes those left
+// by killed processes, unless the file system has no locks. Returns fd -1 and sets errno if it
+// cannot be created.
 Temporary make_temporary(const std::string& path, bool folder);
 
-// Removes a temporary file or folder that no process uses. Returns true if nothing is at the path
+// Removes a temporary file or folder that no process uses. Returns true if the path does not exist
 // afterwards.
 bool remove_if_stale(const std::string& path);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small helpers of the io room: quoting for messages, UTF-8 checking, sizes that cannot overflow.
+// Helpers of the io module: quoting for messages, UTF-8 validation, sizes with overflow checks.
 #include "io/text.h"
 
 #include <limits>
@@ -51,7 +51,7 @@ std::string in_quotes(std::string_view text, std::size_t max_bytes) {
   std::string out = "\"";
   const bool cut = text.size() > max_bytes;
   if (cut) {
-    // Back to the start of a sequence, so that no character is split.
+    // Moves back to the start of a sequence, so that no character is split.
     while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xc0) == 0x80) {
       --max_bytes;
     }

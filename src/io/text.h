@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small helpers of the io room: quoting for messages, UTF-8 checking, sizes that cannot overflow.
+// Helpers of the io module: quoting for messages, UTF-8 validation, sizes with overflow checks.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,25 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// `text` in double quotes for a message: unprintable bytes become \xNN, and what exceeds
-// `max_bytes` is cut with "...".
+// Returns `text` in double quotes for a message. Escapes unprintable bytes as \xNN, and truncates
+// with "..." after `max_bytes`.
 std::string in_quotes(std::string_view text, std::size_t max_bytes = 60);
 
-// The same escapes without quotes and without a cut.
+// Like in_quotes(), without quotes and truncation.
 std::string printable(std::string_view text);
 
-// Length of the UTF-8 sequence at the head of `text`, which is not empty; 0 if it is malformed.
+// Returns the length of the UTF-8 sequence at the start of a non-empty `text`, or 0 if it is
+// malformed.
 std::size_t utf8_length(std::string_view text);
 
-// Whether `text` is UTF-8 (no surrogates, nothing overlong) without control characters.
+// True if `text` is UTF-8 (no surrogates, nothing overlong) without control characters.
 bool is_plain_utf8(std::string_view text);
 
-// Product of the sizes times `element_bytes`; nothing if a size is negative or it exceeds 63 bits.
+// Returns the product of the sizes and `element_bytes`, or nullopt if a size is negative or the
+// result exceeds 63 bits.
 std::optional<std::uint64_t> checked_bytes(const Shape& shape, std::uint64_t element_bytes);
 
-// The system's text for an errno value, in lower case.
+// Returns the system's text for an errno value, in lower case.
 std::string system_error_text(int code);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

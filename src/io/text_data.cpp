@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text as numbers, one for each character.
+// Text as a sequence of character numbers.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// The characters of `text` in order, given to `take(character, byte)`.
+// Calls `take(character, byte)` for the characters of `text` in order.
 template <class Take>
 void for_each_character(std::string_view text, std::string_view name, const Take& take) {
   for (std::size_t at = 0; at < text.size();) {

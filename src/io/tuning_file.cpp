@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Entries are appended to a copy that takes the file's place, under a lock on the file itself, so
-// that processes which write at once lose nothing of each other's.
+// Appends entries to a copy that replaces the file, while holding a lock on the file. Concurrent
+// processes thus do not lose each other's entries.
 #include "io/tuning_file.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ constexpr std::string_view kTuningColumns =
 constexpr std::uint64_t kMostTuningBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kTuningFields = 5;
 
-// A field that holds neither the separator nor a line's end.
+// Replaces control characters, such as separators and line ends, by spaces.
 std::string one_field(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -62,8 +62,8 @@ std::string tuning_text(const std::string& path) {
   return read_text_file(path, kMostTuningBytes);
 }
 
-// Holds the file that is at the path, which it makes where there is none, until the end of the
-// scope. Where the file system has no locks, nothing is held.
+// Locks the file at the path during its lifetime; creates it if it does not exist. On file systems
+// without locks, nothing is locked.
 class TuningLock {
  public:
   explicit TuningLock(const std::string& path) {
@@ -75,7 +75,7 @@ class TuningLock {
   TuningLock& operator=(const TuningLock&) = delete;
 
  private:
-  // False where another process put a new file there while this one waited for the old.
+  // Returns false if another process replaced the file while this one waited for the lock.
   bool take(const std::string& path) {
     fd_ = open_file(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK, 0666);
     if (fd_ < 0) throw IoError(path + ": cannot be written: " + system_error_text(errno));
@@ -119,7 +119,7 @@ void TuningFile::fail(int line, const std::string& what) const {
   throw IoError(path_ + ": line " + std::to_string(line) + ": " + what);
 }
 
-// Takes the entries for those in memory; of two for the same kernel the first counts.
+// Replaces the entries in memory. If a kernel has two entries, the first one wins.
 void TuningFile::parse(std::string_view text) {
   known_.clear();
   for (int number = 1; !text.empty(); ++number) {

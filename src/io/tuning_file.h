@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tuning cache: which form of a kernel a device runs fastest, a line each. docs/formats.md has
-// the format. What a choice means is the device's matter.
+// The tuning cache: the fastest variant of each kernel on a device, one per line. docs/formats.md
+// describes the format. Choices are interpreted by the device.
 #pragma once
 
 #include <map>
@@ -14,30 +14,31 @@ namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 struct TuningEntry {
   std::string device, driver;
-  std::string kernel;  // what was chosen for
+  std::string kernel;  // the kernel that was tuned
   std::string choice;
-  std::string times;  // for people: of all that were tried
+  std::string times;  // times of all candidates, for people
 };
 
 class TuningFile {
  public:
-  // Reads the file; one that is not there, or is empty, has no entries. IoError where it cannot be
-  // read or is damaged, with the line; and where its folder is not there.
+  // Reads the file. A missing or empty file has no entries. Throws IoError, with the line, if it is
+  // unreadable or damaged, or if its folder does not exist.
   explicit TuningFile(std::string path);
 
-  // The choice, or null. Valid until reload(), add() or save().
+  // Returns the choice, or null. Valid until reload(), add() or save().
   [[nodiscard]] const std::string* find(const std::string& device, const std::string& driver,
                                         const std::string& kernel) const;
-  // The error for an entry whose choice means nothing, with its line.
+  // Throws the error for an entry with an invalid choice, with its line.
   [[noreturn]] void refuse(const std::string& device, const std::string& driver,
                            const std::string& kernel) const;
 
-  // What other processes have written since.
+  // Reads what other processes have written since.
   void reload();
-  // An entry that find() does not know; in memory until save().
+  // Adds an entry that find() does not know. It stays in memory until save().
   void add(const TuningEntry& entry);
-  // Writes what was added behind what the file has by now. Where another process was first, its
-  // entry stays and counts from here on. IoError where the file cannot be written.
+  // Appends the added entries to the current contents of the file. If another process has written
+  // an entry for the same kernel, that entry is kept and used from now on. Throws IoError if the
+  // file is not writable.
   void save();
 
  private:

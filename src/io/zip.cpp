@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ZIP archives (APPNOTE 6.3). The central directory at the end lists the members. Zip64 archives
-// are read, but not written.
+// can be read, but are not written.
 #include <zlib.h>
 
 #include <algorithm>
@@ -77,14 +77,14 @@ class ZipReader {
         count = number(wide + 32, 8);
         at = number(wide + 48, 8);
       }
-      // A directory that could not be there.
+      // More entries than the file can hold.
       if (count > bytes_.size() / kEntryBytes) fail("truncated or damaged");
       return;
     }
     fail("no central directory");
   }
 
-  // Returns where the next entry is.
+  // Returns the position of the next entry.
   std::uint64_t read_entry(std::uint64_t at, std::vector<ZipMember>& members) {
     need(at, kEntryBytes);
     if (word(at) != kEntryMark) fail("truncated or damaged");
@@ -116,7 +116,7 @@ class ZipReader {
     return at + kEntryBytes + name_size + extra_size + number(at + 32, 2);
   }
 
-  // Takes the sizes that are kWide from the extra field, where they are in this order.
+  // Reads the sizes that are kWide from the extra field, which has them in this order.
   void widen(std::uint64_t at, std::uint64_t bytes,
              std::initializer_list<std::uint64_t*> sizes) const {
     const std::uint64_t end = at + bytes;
@@ -145,7 +145,7 @@ class ZipReader {
     constexpr std::size_t kPiece = std::size_t{1} << 30;
     std::size_t read = 0, written = 0;
     int code = Z_OK;
-    std::byte spare{};  // there is no more than `size`
+    std::byte spare{};  // output buffer once `size` bytes are written
     while (code == Z_OK) {
       const std::size_t in = std::min(from.size() - read, kPiece);
       const std::size_t room = std::min(out.size() - written, kPiece);
@@ -176,7 +176,7 @@ void append_number(std::string& to, std::uint64_t value, std::size_t bytes) {
   }
 }
 
-// What a member's head and its entry in the directory have in common.
+// Returns the fields that a member's local header and its directory entry have in common.
 std::string common_fields(const ZipMember& member) {
   constexpr std::uint64_t kNoDate = 0x21;  // 1980-01-01, as NumPy writes it
   std::string fields;
