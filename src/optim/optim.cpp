@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Optimizers, in terms of ops.
+// Optimizers, composed of ops.
 #include "tensorgrad/optim/optimizers.h"
 
 #include <algorithm>
@@ -32,19 +32,19 @@ void check_adam(const std::string& name, double beta1, double beta2, double eps,
 
 Tensor descent(const Update& u, bool maximize) { return maximize ? -u.grad : u.grad; }
 
-// The gradient with the decay added to it.
+// Returns the gradient plus weight decay.
 Tensor decayed_gradient(Update& u, const Tensor& grad, double weight_decay) {
   const auto decay = u.weight_decay(weight_decay);
   return decay ? grad + *decay * u.param : grad;
 }
 
-// The parameter after a decay that is no part of the gradient.
+// Returns the parameter after decoupled weight decay.
 Tensor decayed_param(Update& u, double weight_decay) {
   const auto decay = u.weight_decay(weight_decay);
   return decay ? u.param * (1.0 - u.lr * *decay) : u.param;
 }
 
-// A decay of a running mean, below 1.
+// The decay of a running mean, less than 1.
 struct Decay {
   const char* name;
   Hyperparameter number;
@@ -54,14 +54,14 @@ Tensor taken(Update& u, const Decay& decay) {
   return u.hyperparameter(decay.name, decay.number, 1, [](double number) { return 1 - number; });
 }
 
-// decay * state + (1 - decay) * x, which becomes the state.
+// Updates a state to decay * state + (1 - decay) * x and returns it.
 Tensor running_mean(Update& u, const char* name, const Decay& decay, const Tensor& x) {
   const Tensor mean = kept(u, decay) * u.state(name) + taken(u, decay) * x;
   u.set_state(name, mean);
   return mean;
 }
 
-// 1 - decay^t, without the cancellation that the formula has for small t.
+// Returns 1 - decay^t, without the cancellation of this formula for small t.
 Tensor correction(Update& u, const Decay& decay) {
   return -expm1(u.step * u.hyperparameter(decay.name, decay.number, 1,
                                           [](double number) { return std::log(number); }));
@@ -79,7 +79,7 @@ struct AdamStep {
   bool amsgrad = false, epsilon_hat = false;
 };
 
-// mhat / (sqrt(vhat) + eps) times the learning rate, and the new moments.
+// Returns the learning rate times mhat / (sqrt(vhat) + eps), and updates the moments.
 Tensor adam_step(Update& u, const Tensor& grad, const AdamStep& adam) {
   const Decay beta1 = {"beta1", adam.beta1}, beta2 = {"beta2", adam.beta2};
   const Tensor m = running_mean(u, "exp_avg", beta1, grad);
@@ -105,7 +105,7 @@ void SGD::operator()(Update& u) const {
   Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
   if (may_be_used(momentum)) {
     const Tensor factor = momentum_of(u, momentum), old = factor * u.state("momentum_buffer");
-    // The state begins as zero, so without dampening the first step is as the others.
+    // The state starts as zero, so without dampening the first step needs no special case.
     const Tensor v = dampening == 0 ? old + g : where(u.step == 1.0, g, old + (1 - dampening) * g);
     u.set_state("momentum_buffer", v);
     g = nesterov ? g + factor * v : v;
@@ -137,7 +137,7 @@ void NAdam::operator()(Update& u) const {
   const auto mu = [beta = beta1, decay = momentum_decay](std::int64_t t) {
     return beta * (1 - 0.5 * std::pow(0.96, static_cast<double>(t) * decay));
   };
-  // The product of all mu so far. It is made in order, so that it is the same after a resume.
+  // Product of all mu so far. Computed in order, so that a resumed run has the same value.
   struct Product {
     std::int64_t t = 0;
     double value = 1;
@@ -147,7 +147,7 @@ void NAdam::operator()(Update& u) const {
     while (last->t < t) last->value *= mu(++last->t);
     return last->value;
   };
-  // lr (1 - mu_t) / (1 - prod mu) and lr mu_{t+1} / (1 - prod mu mu_{t+1}), without lr
+  // lr (1 - mu_t) / (1 - prod mu) and lr mu_{t+1} / (1 - prod mu mu_{t+1}), without lr.
   const Tensor of_grad = u.per_update(
       "of_grad", [mu, product](std::int64_t t) { return (1 - mu(t)) / (1 - product(t)); });
   const Tensor of_mean = u.per_update("of_mean", [mu, product](std::int64_t t) {
@@ -167,7 +167,7 @@ void RAdam::operator()(Update& u) const {
   } else {
     g = decayed_gradient(u, g, weight_decay);
   }
-  // The rectification r_t * sqrt(1 - beta2^t), or 0 where rho_t is at most 5.
+  // Rectification r_t * sqrt(1 - beta2^t), or 0 if rho_t is at most 5.
   const Tensor rectified = u.per_update("rectified", [beta = beta2](std::int64_t t) {
     const auto steps = static_cast<double>(t);
     const double left = 1 - std::pow(beta, steps), limit = 2 / (1 - beta) - 1;
@@ -189,7 +189,7 @@ void RMSprop::operator()(Update& u) const {
   const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
   const Decay mean = {"alpha", alpha};
   Tensor v = running_mean(u, "square_avg", mean, square(g));
-  // Rounding must not make a variance negative.
+  // Rounding must not make the variance negative.
   if (centered) v = maximum(v - square(running_mean(u, "grad_avg", mean, g)), 0.0);
   Tensor change = g / (sqrt(v) + eps);
   if (may_be_used(momentum)) {
@@ -234,8 +234,10 @@ void Lion::operator()(Update& u) const {
 
 namespace {
 
-// The nearest orthogonal matrix, nearly (Jordan et al. 2024): its singular values are brought close
-// to 1 by x = a x + (b A + c A^2) x, A = x x^T, with a, b, c for the fastest rise from near 0.
+// Approximates the nearest orthogonal matrix (Jordan et al. 2024). Brings the singular values close
+// to 1 by iterating
+//   x = a x + (b A + c A^2) x,  A = x x^T,
+// where a, b, c are chosen for the fastest growth from near 0.
 Tensor orthogonalized(const Tensor& matrix, int steps) {
   constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315, kEps = 1e-7;
   const bool tall = matrix.size(0) > matrix.size(1);
@@ -255,7 +257,7 @@ void Muon::operator()(Update& u) const {
   check_range("Muon: momentum", momentum, 0, 1);
   check_range("Muon: adamw_lr_factor", adamw_lr_factor);
   check_range("Muon: ns_steps", ns_steps, 1, 100);
-  // One state serves both: the buffer of the matrices, the first moment of the others.
+  // One state is both the momentum buffer of matrices and the first moment of other parameters.
   const Tensor muon = u.mask(params), g = descent(u, maximize);
   const Tensor m =
       where(muon, momentum, beta1) * u.state("exp_avg") + where(muon, 1.0, 1 - beta1) * g;

@@ -4,7 +4,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Each '*' meets as little as it can; where the text does not fit, the last one meets more.
+// Each '*' first matches as little as possible. On a mismatch, the last '*' is extended.
 std::optional<std::vector<std::string>> match_pattern(const std::string& pattern,
                                                       const std::string& text) {
   struct Met {

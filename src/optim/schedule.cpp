@@ -44,12 +44,12 @@ void check_rising(const std::string& name, const std::vector<std::int64_t>& mile
 
 constexpr std::size_t kLongestText = 1 << 14;
 
-// From `from` to `to`, `part` of the way along half a cosine.
+// Interpolates from `from` to `to` along half a cosine; `part` is in [0, 1].
 double along_cosine(double from, double to, double part) {
   return to + 0.5 * (from - to) * (1.0 + std::cos(std::numbers::pi * part));
 }
 
-// The whole of `text` as a number; false where it is none.
+// Parses all of `text` as a number. Returns false if it is not a number.
 bool number(const std::string& text, double& value) {
   std::string_view rest = text;
   const std::optional<double> read = take_float(rest);
@@ -247,7 +247,7 @@ double Schedule::sequence_at(std::int64_t step) const {
   return parts_[static_cast<std::size_t>(next - milestones_.begin())].at(step - begin);
 }
 
-// What at() relies on.
+// True if the invariants that at() requires hold.
 bool Schedule::valid() const {
   const std::size_t parts = parts_.size(), count = milestones_.size();
   const bool rising = std::is_sorted(milestones_.begin(), milestones_.end());
@@ -270,8 +270,10 @@ bool Schedule::valid() const {
   return false;
 }
 
-// kind a b steps count milestones..., then warmup's schedule; the kinds from one_cycle on: kind a b
-// c d steps count milestones... count schedules...
+// Writes
+//   kind a b steps count milestones...,
+// followed by the schedule after warmup; kinds from one_cycle on write
+//   kind a b c d steps count milestones... count schedules...
 std::string Schedule::text() const {
   const bool longer = kind_ >= Kind::kOneCycle;
   std::string text =
@@ -291,12 +293,12 @@ Schedule Schedule::parse(const std::string& text) {
   try {
     const Schedule schedule = parse(words, at);
     if (at == words.size()) return schedule;
-  } catch (const std::out_of_range&) {  // what is below throws it where words are missing or wrong
+  } catch (const std::out_of_range&) {  // missing or wrong words; reported below
   }
   throw IoError("schedule: malformed text '" + text + "'");
 }
 
-// Schedules may hold others; the length of the text bounds how deep.
+// Schedules can be nested; the length of the text limits the depth.
 Schedule Schedule::parse(const std::vector<std::string>& words, std::size_t& at) {
   const auto read = [&](auto& value) {
     if (!number(words.at(at++), value)) throw std::out_of_range("schedule");

@@ -30,7 +30,7 @@ constexpr const char* kManifestFile = "model.json";
 constexpr const char* kWeightsFile = "weights.bin";
 constexpr std::int64_t kLeastBinding = 16;  // vec4<f32>
 
-// Kernels are read by machines only.
+// Kernels are only read by machines.
 std::string without_indentation(const std::string& wgsl) {
   std::string text;
   bool begins = true;
@@ -98,7 +98,7 @@ class ModelWriter {
       if (bounds == sized.bounds.end()) continue;
       for (const IndexBound& bound : bounds->second) input["indices"].push_back(index(bound));
     }
-    // The outputs lie behind one another where they are read back.
+    // Outputs are contiguous in the read-back buffer.
     std::int64_t at = 0;
     json["outputs"] = Json::array();
     for (const Port& port : program.outputs) {
@@ -141,7 +141,7 @@ class ModelWriter {
     return json;
   }
 
-  // The row of run-time scalars, and which of its words the runner sets.
+  // Adds the run-time scalars, and the indices of those that the runner sets.
   static void add_scalars(const SizedProgram& sized, Json& json) {
     const HyperRow row = row_of(sized.program, sized.scalars);
     const std::vector<std::string>& names = sized.program.hypers;
@@ -152,11 +152,11 @@ class ModelWriter {
     }
   }
 
-  // Its number among the buffers of all programs.
+  // Returns the index of a buffer among the buffers of all programs.
   std::size_t buffer(const BufferDecl& decl) {
     const bool constant = decl.kind == BufferKind::kConstant;
     std::string key = decl.name;
-    if (constant) {  // numbered in each program for itself
+    if (constant) {  // numbered separately in each program
       const auto bytes = std::as_bytes(std::span(decl.data));
       key.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       key.insert(0, "constant ");
@@ -179,7 +179,7 @@ class ModelWriter {
     return known->second;
   }
 
-  // Contents of the last buffer; without the zeros at their end, which buffers have anyway.
+  // Sets the contents of the last buffer. Drops trailing zeros, since buffers are zero-initialized.
   void keep(std::span<const std::byte> bytes) {
     const auto last = std::find_if(bytes.rbegin(), bytes.rend(),
                                    [](std::byte each) { return each != std::byte{}; });
@@ -196,7 +196,7 @@ class ModelWriter {
     Json bindings = Json::array();
     for (const Binding& binding : dispatch.bindings) {
       const std::int64_t bytes =
-          std::max(kLeastBinding, (binding.bytes + 3) / 4 * 4);  // as the WebGPU backend binds it
+          std::max(kLeastBinding, (binding.bytes + 3) / 4 * 4);  // as in the WebGPU backend
       bindings.push_back(
           {numbers_[static_cast<std::size_t>(binding.buffer)], binding.offset, bytes});
       need("maxStorageBufferBindingSize", bytes);
@@ -209,7 +209,7 @@ class ModelWriter {
             {"bindings", bindings}};
   }
 
-  // Its number among the kernels of all programs.
+  // Returns the index of a kernel among the kernels of all programs.
   std::size_t kernel(const Program& program, const Dispatch& dispatch) {
     const WgslKernel& written = dispatch.kernel;
     const auto [known, fresh] = by_body_.try_emplace(written.body, kernels_.size());
@@ -236,7 +236,7 @@ class ModelWriter {
   Json buffers_ = Json::array(), kernels_ = Json::array(), limits_ = Json::object();
   std::vector<std::byte> weights_;
   std::map<std::string, std::size_t> by_key_, by_body_;
-  std::vector<std::size_t> numbers_;  // of the program's buffers, among those of all
+  std::vector<std::size_t> numbers_;  // of the program's buffers, among those of all programs
 };
 
 }  // namespace
@@ -271,7 +271,7 @@ void write_files(const std::string& folder, const Files& files) {
   for (const auto& [name, bytes] : files) {
     if (name != kManifestFile) write(name);
   }
-  write(kManifestFile);  // last: it names the weights
+  write(kManifestFile);  // last, since it refers to the weights
 }
 
 }  // namespace tensorgrad::web

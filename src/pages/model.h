@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A compiled function as files that a page runs without the compiler: kernels and buffers as JSON,
-// and what the buffers hold at first. docs/formats.md describes them.
+// Exports a compiled function as files that a web page runs without the compiler: kernels and
+// buffers as JSON, and the initial contents of the buffers. docs/formats.md describes them.
 #pragma once
 
 #include <cstddef>
@@ -16,29 +16,30 @@
 
 namespace tensorgrad::web {
 
-// What every browser with WebGPU has: the default limits, no subgroups. `f16`: and shader-f16.
+// Returns the capabilities of every browser with WebGPU: default limits, no subgroups. With `f16`,
+// also shader-f16.
 DeviceInfo portable_device(bool f16);
 
-// The program for one value of the dynamic size, compiled for portable_device().
+// The program for one dynamic size, compiled for portable_device().
 struct SizedProgram {
-  std::optional<std::int64_t> size;  // none: no input is dynamic
+  std::optional<std::int64_t> size;  // empty: no input is dynamic
   Program program;
   HyperValues scalars;                                    // at the first run
   std::map<std::string, std::vector<IndexBound>> bounds;  // by input
 };
 
-// Contents of the buffers of parameters and states, by their names. Zeros may be missing at the
-// end.
+// Contents of parameter and state buffers by name. Trailing zeros may be omitted.
 using Contents = std::map<std::string, std::vector<std::byte>>;
 
 struct ModelText {
   std::string name, doc;
 };
 
-// By name: model.json, weights.bin, runner.js and runner.d.ts.
+// Files by name: model.json, weights.bin, runner.js and runner.d.ts.
 using Files = std::map<std::string, std::vector<std::byte>>;
 
-// Buffers of one name are one buffer of all programs. Throws UserError if a name is not UTF-8.
+// Returns the files of the programs, which share buffers of equal name. Throws UserError if a name
+// is not UTF-8.
 Files make_files(const ModelText& text, bool f16, const std::vector<SizedProgram>& programs,
                  const Contents& contents);
 
