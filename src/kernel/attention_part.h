@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The words of attention launches.
+// Enumerations for attention launches.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// What an attention launch computes of s = scale * q k^T and the weights p = exp(s - lse).
+// Output of an attention launch. s = scale * q k^T are the scores, p = exp(s - lse) the weights.
 enum class AttentionPart : std::uint8_t {
   kForward,  // o = (keep * p) v, and lse, the logsumexp of each row of s
   kQueries,  // dq = scale * ds k, where ds = p * (keep * (dy v^T) - delta)

@@ -10,8 +10,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// By lanes nothing is read once for several results: above so many multiply-adds it loses, and a
-// driver may take the seconds that it needs for a kernel that hangs.
+// Largest number of multiply-adds for the form of lanes, which reuses no operand. A larger launch
+// would be slow and could run for seconds, which a driver may treat as a hang.
 constexpr std::int64_t kMostByLanes = 1 << 26;
 
 struct FormName {
@@ -40,7 +40,8 @@ ContractionForm write_form(const Launch& launch, WgslOptions options, const Form
   return {name.name, write_wgsl(launch, options)};
 }
 
-// As if every buffer began where the launch's part of it does, but for what vectors depend on.
+// Returns the launch with all offsets reduced modulo 8, as vectorized access depends on no more of
+// them. Launches that differ only in their place in the buffers become equal.
 Launch without_offsets(Launch launch) {
   const auto drop = [](IndexMap& map) { map.views.back().offset %= 8; };
   for (ScalarProgram* const program : programs_of(launch)) {

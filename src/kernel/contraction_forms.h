@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernels that one contraction may have: the one that the cost model chooses, and those of
-// other tiles, for a device to time.
+// The kernel variants of one contraction: the default, chosen by the cost model, and other tiles. A
+// device can time them.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@ struct ContractionForm {
   WgslKernel kernel;
 };
 
-// What decides how fast each form is, beside the device: the sizes, how the operands lie, and a
-// hash of the default's text, with everything at the start of its buffer. So layers that are alike
-// have one key: "1x512x1024x256 kn 09af...", where a lies along k (else m) and b along n (else k).
+// Returns a key for everything but the device that decides how fast each form is: sizes, operand
+// layout, and a hash of the default kernel's text without buffer offsets. Equal layers share a key.
+// In "1x512x1024x256 kn 09af...", a is contiguous along k (else m) and b along n (else k).
 std::string contraction_key(const Launch& launch, const WgslOptions& options);
 
-// The form of this name, written; an empty name where there is none for this launch.
+// Returns the form of this name. Its name is empty if the launch has no such form.
 ContractionForm contraction_form(const Launch& launch, const WgslOptions& options,
                                  const std::string& name);
 
-// All that differ, the default first. Forms that would take very long are left out.
+// Returns all distinct forms, the default first. Skips forms that would take very long.
 std::vector<ContractionForm> contraction_forms(const Launch& launch, const WgslOptions& options);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A launch as text for people: what it binds, and its scalar programs instruction by instruction.
+// Prints a launch for people: its bindings and its scalar programs, instruction by instruction.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Not read back.
+// Returns the text of a launch. There is no parser for it.
 std::string print(const Program& program, const Launch& launch);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// WGSL functions behind the WGSL column of ops/pointwise.def. Compilers may assume that no value is
-// NaN or infinite, so those are told by their bits, and are made from bits that are not constant.
-// Polynomials and reductions are those of simd_math-inl.h and simd_trig-inl.h.
+// WGSL functions for the WGSL column of ops/pointwise.def. WGSL compilers may assume that no value
+// is NaN or infinite. The functions therefore detect these by their bits, and make them from bits
+// that are not constant. Polynomials and argument reductions are those of simd_math-inl.h and
+// simd_trig-inl.h.
 #include "kernel/pointwise.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -23,13 +24,13 @@ fn tg_isfinite(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u;
 }
 )"},
-    // Not by masks: LLVM 15, which lavapipe compiles with, mistakes them for others with AVX-512.
+    // Avoids bit masks: LLVM 15, which lavapipe uses, miscompiles them with AVX-512.
     {"tg_copysign", R"(
 fn tg_copysign(magnitude: f32, sign: f32) -> f32 {
   return select(abs(magnitude), -abs(magnitude), bitcast<i32>(sign) < 0i);
 }
 )"},
-    // The float of these bits; `any` keeps compilers from evaluating it.
+    // Returns the float with these bits. `any` prevents constant evaluation by compilers.
     {"tg_special", R"(
 fn tg_special(bits: u32, any: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(any) & 0u) | bits);
@@ -37,15 +38,15 @@ fn tg_special(bits: u32, any: f32) -> f32 {
 )"},
 
     // ---- arithmetic ------------------------------------------------------------------------
-    // WGSL promises a quotient for divisors up to 2^126 only: beyond, GPUs take their reciprocal
-    // for 0.
+    // WGSL guarantees the accuracy of a quotient only for divisors up to 2^126. Beyond that, the
+    // reciprocal is 0 on GPUs.
     {"tg_div", R"(
 fn tg_div(a: f32, b: f32) -> f32 {
   let s = select(1.0f, 2.3283064e-10f, abs(b) > 8.5070592e37f);
   return (a * s) / (b * s);
 }
 )"},
-    // A zero of these bits times x, and divided by x.
+    // x times a zero with the bits `zero`. The next function returns x divided by that zero.
     {"tg_mul_zero", R"(
 fn tg_mul_zero(x: f32, zero: u32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -71,7 +72,7 @@ fn tg_div_u32(a: u32, b: u32) -> u32 {
   return select(a / max(b, 1u), 0u, b == 0u);
 }
 )"},
-    // Not a % b, which Vulkan leaves undefined where an operand is negative.
+    // Avoids a % b, which is undefined in Vulkan if an operand is negative.
     {"tg_rem_i32", R"(
 fn tg_rem_i32(a: i32, b: i32) -> i32 {
   let odd = b == 0 || b == -1;
@@ -84,9 +85,9 @@ fn tg_rem_u32(a: u32, b: u32) -> u32 {
   return select(a % max(b, 1u), 0u, b == 0u);
 }
 )"},
-    // x mod d for x, d > 0 and x / d < 2^128. A round takes 11 bits off the quotient: with 12 bits
-    // in each factor the products are exact, and so are the differences. A quotient that was
-    // rounded up leaves a small negative rest, which goes on with the other sign.
+    // Returns x mod d for x, d > 0 and x / d < 2^128. Each round reduces the quotient by 11 bits.
+    // Factors have 12 bits, so that products and differences are exact. If a quotient was rounded
+    // up, the remainder is small and negative; the loop continues with the opposite sign.
     {"tg_rem_step", R"(
 fn tg_rem_step(x: f32, d: f32) -> f32 {
   let high = bitcast<f32>(bitcast<u32>(d) & 0xfffff000u);
@@ -101,15 +102,16 @@ fn tg_rem_step(x: f32, d: f32) -> f32 {
   return select(r, d - r, negative && r != 0.0f);
 }
 )"},
-    // d 2^64, by the exponent: of two factors compilers make one, which overflows.
+    // Returns d 2^64, computed by the exponent. Compilers would merge two factors into one, which
+    // overflows.
     {"tg_rem_above", R"(
 fn tg_rem_above(d: f32) -> f32 {
   let bits = bitcast<u32>(d);
   return bitcast<f32>(select(bits + 0x20000000u, 0x7f800000u, bits >= 0x5f800000u));
 }
 )"},
-    // Modulo d 2^128, d 2^64 and d, so that no quotient overflows. The last step of small numbers
-    // is taken 2^64 times as large: the lower bits of d are no normal numbers.
+    // Reduces modulo d 2^128, d 2^64 and d, so that no quotient overflows. If d is small, the last
+    // step is scaled by 2^64, as the low bits of d would be denormal.
     {"tg_rem_f32", R"(
 fn tg_rem_f32(a: f32, b: f32) -> f32 {
   let x = abs(a);
@@ -139,8 +141,9 @@ fn tg_maximum(a: f32, b: f32) -> f32 {
 }
 )"},
 
-    // A sum with 1.5 2^13 times the power of two below x, or 2^-14, has the bits that f16 keeps and
-    // no others. Compilers would take (x + y) - y for x: the sum is doubled where they do not look.
+    // The sum of x and 1.5 2^13 times the power of two of x (at least 2^-14) has exactly the bits
+    // that f16 keeps. Compilers would simplify (x + y) - y to x, so the sum is doubled by its bits
+    // in between.
     {"tg_round_to_f16", R"(
 fn tg_round_to_f16(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -154,28 +157,27 @@ fn tg_round_to_f16(x: f32) -> f32 {
 )"},
 
     // ---- exponentials ----------------------------------------------------------------------
-    // The whole number next to x, for |x| <= 2^21: a sum with 1.5 2^23 has it in its last bits.
-    // GPUs
-    // round and convert numbers more slowly than they add.
+    // Returns the integer nearest to x for |x| <= 2^21. It is in the low bits of x + 1.5 2^23. GPUs
+    // add faster than they round and convert.
     {"tg_whole", R"(
 fn tg_whole(x: f32) -> i32 {
   return bitcast<i32>(x + 12582912.0f) - 0x4b400000i;
 }
 )"},
-    // n as a float, for |n| <= 2^21, from the bits of 1.5 2^24 + 2 n
+    // Returns n as a float for |n| <= 2^21, from the bits of 1.5 2^24 + 2 n.
     {"tg_whole_f32", R"(
 fn tg_whole_f32(n: i32) -> f32 {
   return fma(bitcast<f32>(n + 0x4bc00000i), 0.5f, -12582912.0f);
 }
 )"},
-    // a 2^n, for |n| <= 252
+    // Returns a 2^n for |n| <= 252.
     {"tg_scale", R"(
 fn tg_scale(a: f32, n: i32) -> f32 {
   let half = n >> 1u;
   return a * bitcast<f32>((half + 127) << 23u) * bitcast<f32>((n - half + 127) << 23u);
 }
 )"},
-    // e^r - 1 for |r| <= ln 2 / 2
+    // Returns e^r - 1 for |r| <= ln 2 / 2.
     {"tg_expm1_reduced", R"(
 fn tg_expm1_reduced(r: f32) -> f32 {
   var p = fma(0.000199442715f, r, 0.0013932708f);
@@ -186,9 +188,9 @@ fn tg_expm1_reduced(r: f32) -> f32 {
   return fma(r * r, p, r);
 }
 )"},
-    // The built-in exp loses as many bits as its argument has before the point. 2^(n-1) is a number
-    // for n = 128 as well. Results below 2^-125.5, for which it is none, are zero, whatever `whole`
-    // is then; NaN and infinity come through by r.
+    // The built-in exp loses as many bits as its argument has before the binary point. 2^(n-1) is a
+    // float even for n = 128. Results below 2^-125.5, for which it is not, are set to zero,
+    // whatever `whole` is. NaN and infinity propagate through r.
     {"tg_exp", R"(
 fn tg_exp(x: f32) -> f32 {
   let whole = tg_whole(min(x, 89.0f) * 1.44269504f);
@@ -198,7 +200,7 @@ fn tg_exp(x: f32) -> f32 {
   return select(twice * bitcast<f32>((whole + 126) << 23u), 0.0f, x < -86.98f);
 }
 )"},
-    // For what is rounded to f16, whose numbers e^x has for |x| < 18 alone.
+    // For results that are rounded to f16: e^x is within its range only for |x| < 18.
     {"tg_exp_to_f16", R"(
 fn tg_exp_to_f16(x: f32) -> f32 {
   return select(exp(x), x, tg_isnan(x));
@@ -212,7 +214,7 @@ fn tg_exp2(x: f32) -> f32 {
   return select(tg_scale(y, whole), x, tg_isnan(x));
 }
 )"},
-    // From half of the result, since 2^128 is no float.
+    // Computed from half of the result, as 2^128 is not a float.
     {"tg_expm1", R"(
 fn tg_expm1(x: f32) -> f32 {
   let inside = clamp(x, -25.0f, 89.0f);
@@ -243,9 +245,8 @@ fn tg_softplus(x: f32) -> f32 {
 )"},
 
     // ---- logarithms ------------------------------------------------------------------------
-    // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)): gives (f, k). The bits of a denormal, which
-    // as
-    // a float may be taken for zero, count its steps of 2^-149.
+    // Returns (f, k) with x = 2^k (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)). A denormal may be
+    // flushed to zero as a float, but its bits count multiples of 2^-149.
     {"tg_split", R"(
 fn tg_split(x: f32) -> vec2<f32> {
   let given = bitcast<i32>(x);
@@ -255,7 +256,7 @@ fn tg_split(x: f32) -> vec2<f32> {
   return vec2<f32>(bitcast<f32>(bits - (k << 23u)) - 1.0f, f32(k) - select(0.0f, 149.0f, denormal));
 }
 )"},
-    // log(1 + f) - f
+    // Returns log(1 + f) - f.
     {"tg_log_tail", R"(
 fn tg_log_tail(f: f32) -> f32 {
   var p = fma(0.0691561252f, f, -0.117893703f);
@@ -269,7 +270,7 @@ fn tg_log_tail(f: f32) -> f32 {
   return f * f * fma(f, p, -0.5f);
 }
 )"},
-    // y = log x, right for 0 < x < infinity, made right everywhere
+    // Returns y = log x, which is correct for 0 < x < infinity, with all other cases corrected.
     {"tg_log_edges", R"(
 fn tg_log_edges(x: f32, y: f32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -293,7 +294,7 @@ fn tg_log2(x: f32) -> f32 {
   return tg_log_edges(x, s.y + small);
 }
 )"},
-    // Near 0 by s = x / (2 + x): log(1 + x) = 2 s + s^3 p(s^2)
+    // Near 0, with s = x / (2 + x): log(1 + x) = 2 s + s^3 p(s^2).
     {"tg_log1p", R"(
 fn tg_log1p(x: f32) -> f32 {
   let s = x / (2.0f + x);
@@ -342,7 +343,8 @@ fn tg_atanh(a: f32) -> f32 {
 )"},
 
     // ---- pow -------------------------------------------------------------------------------
-    // b (k + log2(1 + f)) = n + rest: b k is exact in two parts, so that only b log2(1 + f) rounds.
+    // b (k + log2(1 + f)) = n + rest. b k is exact in two parts, so that only b log2(1 + f) is
+    // rounded.
     {"tg_pow", R"(
 fn tg_pow(a: f32, b: f32) -> f32 {
   let x = abs(a);
@@ -369,7 +371,7 @@ fn tg_pow(a: f32, b: f32) -> f32 {
 }
 )"},
 
-    // Squares and products, modulo 2^32.
+    // By repeated squaring, modulo 2^32.
     {"tg_pow_u32", R"(
 fn tg_pow_u32(a: u32, b: u32) -> u32 {
   var y = 1u;
@@ -381,7 +383,7 @@ fn tg_pow_u32(a: u32, b: u32) -> u32 {
   return y;
 }
 )"},
-    // To a negative power 1, -1 and, of all others, 0.
+    // For a negative exponent, the power is 1 or -1 if the base is 1 or -1, otherwise 0.
     {"tg_pow_i32", R"(
 fn tg_pow_i32(a: i32, b: i32) -> i32 {
   let y = bitcast<i32>(tg_pow_u32(bitcast<u32>(a), bitcast<u32>(b)));
@@ -390,7 +392,7 @@ fn tg_pow_i32(a: i32, b: i32) -> i32 {
 )"},
 
     // ---- circular functions ----------------------------------------------------------------
-    // Words i to i + 3 of 2/pi, behind a word of zeros.
+    // Returns words i to i + 3 of 2/pi, preceded by a word of zeros.
     {"tg_two_over_pi", R"(
 fn tg_two_over_pi(i: u32) -> vec4<u32> {
   switch (i) {
@@ -402,10 +404,10 @@ fn tg_two_over_pi(i: u32) -> vec4<u32> {
   }
 }
 )"},
-    // x = q pi/2 + r for x from 2^16 on: gives (q mod 4, r). Payne and Hanek 1983: of x = m 2^e, m
-    // whole, and the bits of 2/pi, those count that make the product less than 4: 96 from bit e - 2
-    // on. Of m times these the upper two bits are q, and the rest is a fraction of 94 bits, whose
-    // first 30 may be alike.
+    // Returns (q mod 4, r) with x = q pi/2 + r for x >= 2^16, by the method of Payne and Hanek
+    // (1983). Let x = m 2^e with an integer m. Of the bits of 2/pi, only those matter for which the
+    // product is less than 4: 96 bits from bit e - 2 on. The upper two bits of their product with m
+    // are q. The rest is a fraction of 94 bits, whose first 30 may be equal.
     {"tg_far_angle", R"(
 fn tg_far_angle(x: f32) -> vec2<f32> {
   let bits = bitcast<u32>(x);
@@ -431,8 +433,8 @@ fn tg_far_angle(x: f32) -> vec2<f32> {
   return vec2<f32>(f32(((p0 >> 30u) + up) & 3u), select(r, -r, up != 0u));
 }
 )"},
-    // |x| = q pi/2 + r: gives (sin r, cos r, q), for large |x| q modulo 4. Below 65536 q has 16
-    // bits and the first three parts of pi/2 have 8, so that their products are exact.
+    // Returns (sin r, cos r, q) with |x| = q pi/2 + r; for large |x|, q is modulo 4. Below 65536, q
+    // has 16 bits and the first three parts of pi/2 have 8, so that their products are exact.
     {"tg_angle", R"(
 fn tg_angle(x: f32) -> vec3<f32> {
   var q = round(abs(x) * 0.636619747f);
@@ -501,7 +503,7 @@ fn tg_atan2(y: f32, x: f32) -> f32 {
 )"},
 
     // ---- others ----------------------------------------------------------------------------
-    // Beyond 1 the built-in exp does: what it loses is small beside 1 - e^-x.
+    // Above 1, the built-in exp suffices: its error is small compared to 1 - e^-x.
     {"tg_erf", R"(
 fn tg_erf(a: f32) -> f32 {
   let x = min(abs(a), 4.0f);
@@ -532,7 +534,7 @@ fn tg_to_bool(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) != 0u;
 }
 )"},
-    // The bounds are the floats next to 2^31 and 2^32 from below.
+    // The bounds are the largest floats below 2^31 and 2^32.
     {"tg_to_i32", R"(
 fn tg_to_i32(x: f32) -> i32 {
   let r = i32(clamp(x, -2147483648.0f, 2147483520.0f));
@@ -545,7 +547,7 @@ fn tg_to_u32(x: f32) -> u32 {
   return select(select(r, 4294967295u, x >= 4294967296.0f), 0u, tg_isnan(x));
 }
 )"},
-    // The upper half of the 64-bit product, from 16-bit halves.
+    // Returns the upper half of the 64-bit product, computed from 16-bit halves.
     {"tg_mul_high", R"(
 fn tg_mul_high(a: u32, b: u32) -> u32 {
   let al = a & 0xffffu;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs: the pass plan of row launches, the rules a
-// launch must keep, and the launch table as text.
+// Programs: the passes of row launches, the checks of verify(), and the launch table as text.
 #include "kernel/program.h"
 #include "kernel/row_plan.h"
 
@@ -15,7 +14,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// How many reductions lie, one upon another, below each instruction.
+// Returns for each instruction the largest number of reductions on a path to it, counting itself.
 std::vector<int> depths(const ScalarProgram& body) {
   std::vector<int> depth(body.instrs.size(), 0);
   for (std::size_t i = 0; i < body.instrs.size(); ++i) {
@@ -77,7 +76,7 @@ RowPlan plan_rows(const Launch& launch) {
   }
   RowPass& last = plan.passes.back();
   if (plan.passes.size() > 1 && last.elements.empty() && last.stores.empty()) {
-    plan.row_after = std::move(last.row_before);  // no loop of its own is needed
+    plan.row_after = std::move(last.row_before);  // needs no loop
     plan.passes.pop_back();
   }
   return plan;
@@ -175,7 +174,7 @@ DType scan_dtype(const Launch& launch) {
   return index ? DType::kI32 : line_program(launch).instrs.back().dtype;
 }
 
-// Its program loads through maps that stand still along q.
+// Returns true if the index program loads only through maps with stride 0 along q.
 bool index_repeats(const Launch& launch) {
   if (launch.post == 1) return true;
   const ScalarProgram& program = launch.scatter_index;
@@ -302,7 +301,7 @@ void verify_custom(const Launch& launch) {
 }
 
 void verify_launch(const Program& program, const Launch& launch) {
-  std::map<int, bool> bound;  // buffers: is all that is bound of them only read?
+  std::map<int, bool> bound;  // buffer -> true if all its bindings so far are read-only
   for (const Binding& binding : launch.bindings) {
     const bool read = binding.mode == BindMode::kRead;
     const auto [at, fresh] = bound.emplace(binding.buffer, read);
@@ -441,7 +440,7 @@ std::string buffer_name(BufferKind kind, const std::string& name) {
 
 namespace {
 
-// What stands at Launch::beside, as far as buffers tell.
+// Checks what Launch::beside requires of two launches, as far as buffers show it.
 void verify_beside(const Program& program, const Launch& launch, const Launch& other) {
   for (const Binding& mine : launch.bindings) {
     for (const Binding& theirs : other.bindings) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a row program goes over its rows: pass by pass.
+// The passes of a row launch over the columns.
 #pragma once
 
 #include <vector>
@@ -8,20 +8,21 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Splits the instructions of a row launch into passes over the columns:
-// pass p computes the reductions of depth p from reductions of smaller
-// depth; the last pass computes what element-level stores need.
+// One pass over the columns. Pass p, counted from 0, computes the reductions of depth p + 1 from
+// reductions of smaller depth. The last pass computes what element-level stores need.
 struct RowPass {
-  std::vector<int> row_before;  // row-level instructions to compute before this pass's loop
-  std::vector<int> elements;    // element-level instructions this pass needs, in order
+  std::vector<int> row_before;  // row-level instructions to compute before the loop of this pass
+  std::vector<int> elements;    // element-level instructions that this pass needs, in order
   std::vector<int> reduces;     // kReduce instructions that this pass completes
-  std::vector<int> stores;  // element-level stores (indices into Launch::stores); last pass only
+  std::vector<int> stores;      // indices of element-level stores in Launch::stores; last pass only
 };
 struct RowPlan {
+  // The passes of a row launch, in order.
   std::vector<RowPass> passes;
-  std::vector<int> row_after;   // row-level instructions after the last pass's loop
-  std::vector<int> row_stores;  // row-level stores, at the very end
+  std::vector<int> row_after;   // row-level instructions after the loop of the last pass
+  std::vector<int> row_stores;  // row-level stores, at the end
 };
+// Splits the instructions of a row launch into passes.
 RowPlan plan_rows(const Launch& launch);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

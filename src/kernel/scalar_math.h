@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Numbers one at a time, with the arithmetic of the language: the meaning of the CPU column of
-// ops/pointwise.def. Reals are double. Integers wrap; x / 0 and x % 0 are 0; shift counts are taken
-// modulo 32. simd_vec-inl.h and simd_math-inl.h give the same words to vectors.
+// Scalar reference semantics of the CPU column of ops/pointwise.def. Reals are double. Integers
+// wrap; x / 0 and x % 0 are 0; shift counts are taken modulo 32. simd_vec-inl.h and simd_math-inl.h
+// define the same functions for vectors.
 #pragma once
 
 #include <bit>
@@ -30,11 +30,11 @@ using Real = Scalar<double>;
 using Int = Scalar<std::int32_t>;
 using Uint = Scalar<std::uint32_t>;
 
-// Says which type a cast goes to; T is Real, Int, Uint or bool.
+// Tag for the target type of a cast: Real, Int, Uint or bool.
 template <class T>
 struct To {};
 
-// The type in which T wraps around: unsigned for integers, double itself for reals.
+// The type in which arithmetic of T wraps: unsigned for integers, double for double.
 template <class T>
 using Wrapping = std::conditional_t<std::is_same_v<T, double>, double, std::uint32_t>;
 
@@ -102,7 +102,7 @@ template <class T>
 Scalar<T> operator<<(Scalar<T> a, Scalar<T> count) {
   return wrap<T>(raw(a) << (raw(count) & 31U));
 }
-// Arithmetic for i32, logical for u32.
+// Arithmetic shift for i32, logical for u32.
 template <class T>
 Scalar<T> operator>>(Scalar<T> a, Scalar<T> count) {
   return {static_cast<T>(a.v >> (raw(count) & 31U))};
@@ -133,7 +133,7 @@ bool isfinite(Scalar<T>) {
   return true;
 }
 
-// A NaN on either side wins.
+// Returns NaN if an operand is NaN.
 template <class T>
 Scalar<T> minimum(Scalar<T> a, Scalar<T> b) {
   return a < b || isnan(a) ? a : b;
@@ -147,7 +147,7 @@ Scalar<T> abs(Scalar<T> a) {
   if constexpr (std::is_same_v<T, double>) return {std::fabs(a.v)};
   return a < Scalar<T>{0} ? -a : a;
 }
-// 0 for zeros and NaN, as in PyTorch.
+// Returns 0 for zeros and NaN, as in PyTorch.
 template <class T>
 Scalar<T> sign(Scalar<T> a) {
   const Scalar<T> zero{0};
@@ -159,7 +159,8 @@ Scalar<T> relu(Scalar<T> a) {
 }
 
 inline Real pow(Real a, Real b) { return {std::pow(a.v, b.v)}; }
-// Squares and products; to a negative power 1, -1 and, of all others, 0.
+// By repeated squaring. For a negative exponent, the power is 1 or -1 if the base is 1 or -1,
+// otherwise 0.
 template <class T>
 Scalar<T> pow(Scalar<T> a, Scalar<T> b) {
   const Scalar<T> one{1};
@@ -191,7 +192,7 @@ inline Real floor(Real a) { return {std::floor(a.v)}; }
 inline Real ceil(Real a) { return {std::ceil(a.v)}; }
 inline Real round(Real a) { return {std::nearbyint(a.v)}; }
 inline Real trunc(Real a) { return {std::trunc(a.v)}; }
-// To the nearest IEEE 754 binary16, ties to even; from 65520 on to infinity.
+// Rounds to the nearest IEEE 754 binary16, ties to even; returns infinity from 65520 on.
 inline Real round_to_f16(Real a) {
   if (!std::isfinite(a.v) || a.v == 0) return a;
   const int exponent = std::ilogb(a.v) < -14 ? -14 : std::ilogb(a.v);
@@ -229,7 +230,7 @@ inline Real softplus(Real a) {
 
 // ---- casts -----------------------------------------------------------------------------------
 
-// Towards zero; what lies outside saturates, NaN gives 0.
+// Truncates towards zero. Saturates if the value is out of range; returns 0 for NaN.
 template <class T>
 Scalar<T> saturate(double v) {
   if (std::isnan(v)) return {0};
@@ -260,7 +261,7 @@ bool convert(Scalar<From> a, To<bool>) {
 }
 inline bool convert(bool a, To<bool>) { return a; }
 
-// The 32-bit word behind a number; a real has that of the nearest float.
+// Returns the 32-bit word of a number; for a real, that of the nearest float.
 inline std::uint32_t word(Real a) { return std::bit_cast<std::uint32_t>(static_cast<float>(a.v)); }
 inline std::uint32_t word(Int a) { return static_cast<std::uint32_t>(a.v); }
 inline std::uint32_t word(Uint a) { return a.v; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// More of scalar_math.h for float vectors: circular functions, pow and the float remainder. What
-// the fast ways cannot take (huge angles and quotients) goes lane by lane through the C library.
+// The functions of scalar_math.h for float vectors, continued: circular functions, pow and the
+// float remainder. Huge angles and quotients, which the fast paths do not support, go lane by lane
+// through the C library.
 #if defined(TENSORGRAD_KERNEL_SIMD_TRIG_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_KERNEL_SIMD_TRIG_INL_H
 #undef TENSORGRAD_KERNEL_SIMD_TRIG_INL_H
@@ -15,8 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::HWY_NAMESPACE {
 
-// c - a * b where the product does not round: by FMA, or by halves of 12 bits (Dekker). Without FMA
-// it needs 2^-90 < |a b| (or 0) and |a|, |b| < 2^115.
+// Returns c - a * b with an exact product: by FMA, or by halves of 12 bits (Dekker). Without FMA it
+// requires |a b| > 2^-90 or a b = 0, and |a|, |b| < 2^115.
 HWY_INLINE F exact_neg_mul_add(F a, F b, F c) {
 #if HWY_NATIVE_FMA
   return neg_mul_add(a, b, c);
@@ -33,7 +34,7 @@ HWY_INLINE F exact_neg_mul_add(F a, F b, F c) {
 
 // ---- sine and cosine -------------------------------------------------------------------------
 
-// |a| = q pi/2 + r with |r| <= pi/4 (a trifle more), for |a| < kHugeAngle; sine and cosine of r.
+// a| = q pi/2 + r with |r| slightly above pi/4 at most, for |a| < kHugeAngle; sin r and cos r.
 struct Angle {
   F sin_r, cos_r;
   I q;
@@ -43,7 +44,7 @@ inline constexpr float kHugeAngle = 1048576.0F;
 HWY_INLINE Angle reduce_angle(F a) {
   const F x = clamp_number(abs(a), 0.0F, kHugeAngle);
   const NearestInteger q = nearest_integer(x * set(0.636619747F));
-  // pi/2 in three parts; q has at most 20 bits, the parts 24.
+  // pi/2 in three parts; q has at most 20 bits, each part 24.
   F r = exact_neg_mul_add(q.number, set(1.57079637F), x);
   r = exact_neg_mul_add(q.number, set(-4.37113883e-8F), r);
   r = neg_mul_add(q.number, set(-1.71512451e-15F), r);
@@ -85,12 +86,13 @@ HWY_INLINE F tan(F a) {
   return fix_huge_angles(exact, a, ratio ^ (a & set(-0.0F)));
 }
 
-// The angle of the point (x, y): atan of the smaller over the larger, mirrored into its octant.
+// The angle of the point (x, y): atan of the smaller over the larger coordinate, then mapped to its
+// octant.
 HWY_INLINE F atan2(F y, F x) {
   const F ax = abs(x), ay = abs(y);
   const Mask steep = ay > ax;
   const F small = where(steep, ax, ay), large = where(steep, ay, ax);
-  // 0/0 is 0 and inf/inf is 1 here.
+  // Here 0/0 is 0 and inf/inf is 1.
   const F ratio = small / where(large == set(0.0F), set(1.0F), large);
   const F t = where(small == set(kInfinity), set(1.0F), ratio);
   const F t2 = t * t;
@@ -107,7 +109,7 @@ HWY_INLINE F atan2(F y, F x) {
 // ---- pow -------------------------------------------------------------------------------------
 
 #if HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR
-// 2^(y (k + log2(1 + f))) in double, for half a vector.
+// Returns 2^(y (k + log2(1 + f))), computed in double, for half a vector.
 template <class VF>
 HWY_INLINE auto pow_half(VF f, VF k, VF y) {
   const hn::Half<Tag<float>> df;
@@ -116,7 +118,7 @@ HWY_INLINE auto pow_half(VF f, VF k, VF y) {
   const auto wide = [d](VF v) { return hn::PromoteTo(d, v); };
   const auto c = [d](double v) { return hn::Set(d, v); };
   const auto fd = wide(f);
-  // log2(1 + f) = s p(s^2), s = f / (2 + f)
+  // log2(1 + f) = s p(s^2) with s = f / (2 + f)
   const auto s = hn::Div(fd, hn::Add(fd, c(2.0)));
   const auto s2 = hn::Mul(s, s);
   auto p = hn::MulAdd(s2, c(0.28290765477069985), c(0.31990517369287691));
@@ -125,7 +127,7 @@ HWY_INLINE auto pow_half(VF f, VF k, VF y) {
   p = hn::MulAdd(s2, p, c(0.96179669411368895));
   p = hn::MulAdd(s2, p, c(2.8853900817778504));
   const auto log2 = hn::MulAdd(s, p, wide(k));
-  // Beyond these bounds the result is 0 or infinity in float.
+  // Beyond these bounds the float result is 0 or infinity.
   const auto e = hn::Min(hn::Max(hn::Mul(wide(y), log2), c(-160.0)), c(160.0));
   const auto magic = c(6755399441055744.0);  // 1.5 * 2^52
   const auto shifted = hn::Add(e, magic);
@@ -141,7 +143,7 @@ HWY_INLINE auto pow_half(VF f, VF k, VF y) {
   return hn::DemoteTo(df, hn::BitCast(d, hn::Add(hn::BitCast(di, q), exponent)));
 }
 
-// |a|^b for 0 < |a| < infinity and finite b
+// Returns |a|^b for 0 < |a| < infinity and finite b.
 HWY_INLINE F pow_magnitude(F a, F b) {
   const SplitFloat s = split(abs(a));
   const F k = convert(s.k, To<F>());
@@ -161,17 +163,18 @@ HWY_INLINE F pow_magnitude(F a, F b) {
 }
 #endif
 
-// C's pow, which is PyTorch's: the sign by the parity of b, and the corners one after another.
+// As pow in C and PyTorch. The parity of b determines the sign; special cases follow one by one.
 HWY_INLINE F pow(F a, F b) {
   const F zero = set(0.0F), one = set(1.0F), infinity = set(kInfinity);
   const F x = abs(a), e = abs(b);
-  // Every float from 2^24 on is an even integer.
+  // Every float >= 2^24 is an even integer.
   const F half = e * set(0.5F);
   const Mask integer = round(e) == e, odd = integer && round(half) != half;
   const Mask negative = bits_as<std::int32_t>(a) < set(std::int32_t{0});
 
   F y = pow_magnitude(a, b);
-  const Mask grows = (x > one) == (b > zero);  // where |a|^inf and inf^b, 0^b go
+  // a|^inf, inf^b and 0^b are infinity if true, else 0
+  const Mask grows = (x > one) == (b > zero);
   const Mask extreme = is_zero(x) || x == infinity || e == infinity;
   y = where(extreme, where(grows, infinity, zero), y);
   y = y ^ where(negative && odd, set(-0.0F), zero);
@@ -184,8 +187,8 @@ HWY_INLINE F pow(F a, F b) {
 
 // ---- remainder -------------------------------------------------------------------------------
 
-// a - b trunc(a / b), exactly (C's fmod). A rounded quotient may be one too large: then r has the
-// wrong sign, and one |b| mends it.
+// a - b trunc(a / b), exactly, as fmod in C. If the quotient is rounded up by one, r is negative
+// and adding |b| corrects it.
 HWY_INLINE F operator%(F a, F b) {
   const F x = abs(a), d = abs(b);
   const F q = trunc(x / d);

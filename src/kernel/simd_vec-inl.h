@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Highway vectors of at most 16 four-byte lanes with operators: the same words as scalar_math.h has
-// for numbers, and the same meaning. Compiled once per instruction set, after foreach_target.
+// Highway vectors of at most 16 four-byte lanes, with operators. Names and semantics are those of
+// scalar_math.h. Compiled once per instruction set, after foreach_target.
 #if defined(TENSORGRAD_KERNEL_SIMD_VEC_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_KERNEL_SIMD_VEC_INL_H
 #undef TENSORGRAD_KERNEL_SIMD_VEC_INL_H
@@ -32,12 +32,12 @@ using F = Vec<float>;
 using I = Vec<std::int32_t>;
 using U = Vec<std::uint32_t>;
 
-// One truth value per lane; the mask type of u32 stands for all three element types.
+// One boolean per lane. The mask type of u32 serves all three element types.
 struct Mask {
   decltype(hn::Eq(hn::Zero(Tag<std::uint32_t>()), hn::Zero(Tag<std::uint32_t>()))) m;
 };
 
-// Says which type a cast goes to: F, I, U or Mask.
+// Tag for the target type of a cast: F, I, U or Mask.
 template <class T>
 struct To {};
 
@@ -60,7 +60,7 @@ HWY_INLINE void store(Vec<T> a, T* to) {
   hn::Store(a.v, Tag<T>(), to);
 }
 
-// The same 32 bits seen as another type.
+// Reinterprets the bits as another type.
 template <class T, class From>
 HWY_INLINE Vec<T> bits_as(Vec<From> a) {
   return {hn::BitCast(Tag<T>(), a.v)};
@@ -68,7 +68,7 @@ HWY_INLINE Vec<T> bits_as(Vec<From> a) {
 
 // ---- lane by lane ----------------------------------------------------------------------------
 
-// For what no instruction does and speed does not matter: fn(a[i], b[i]) per lane.
+// Calls fn(a[i], b[i]) per lane, for operations that have no instruction and need not be fast.
 template <class T, class Fn>
 HWY_NOINLINE void map_lanes(Fn fn, const T* a, const T* b, T* out) {
   for (std::size_t i = 0; i < hn::Lanes(Tag<T>()); ++i) out[i] = fn(a[i], b[i]);
@@ -138,7 +138,7 @@ template <int kBits, class T>
 HWY_INLINE Vec<T> shift_right(Vec<T> a) {
   return {hn::ShiftRight<kBits>(a.v)};
 }
-// The upper 32 bits of the 64-bit products.
+// Returns the upper 32 bits of the 64-bit products.
 HWY_INLINE U mul_high(U a, U b) {
 #if HWY_TARGET == HWY_SCALAR
   return by_lanes(
@@ -160,7 +160,7 @@ template <class T>
 HWY_INLINE Mask operator==(Vec<T> a, Vec<T> b) {
   return mask_of<T>(hn::Eq(a.v, b.v));
 }
-// Not Highway's Ne, which is false for NaN on AVX2.
+// Does not use Highway's Ne, which returns false for NaN on AVX2.
 template <class T>
 HWY_INLINE Mask operator!=(Vec<T> a, Vec<T> b) {
   return mask_of<T>(hn::Not(hn::Eq(a.v, b.v)));
@@ -197,7 +197,7 @@ HWY_INLINE Vec<T> where(Mask condition, Vec<T> a, Vec<T> b) {
 HWY_INLINE Mask where(Mask condition, Mask a, Mask b) {
   return (condition && a) || (!condition && b);
 }
-// Truth in memory is the word 0 or 1.
+// In memory, a boolean is the word 0 or 1.
 HWY_INLINE Mask load_mask(const std::uint32_t* from) { return load(from) != set(0U); }
 HWY_INLINE void store(Mask a, std::uint32_t* to) { store(where(a, set(1U), set(0U)), to); }
 
@@ -213,7 +213,7 @@ HWY_INLINE Mask isfinite(F a) {
   return (bits_as<std::uint32_t>(a) & exponent) != exponent;
 }
 
-// NaN in `a` is asked for; in `b` it comes through, since then the comparison fails.
+// Returns NaN if an operand is NaN: `a` is tested, and if `b` is NaN the comparison is false.
 template <class T>
 HWY_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) {
   if constexpr (std::is_same_v<T, float>) return where(a < b || isnan(a), a, b);
@@ -224,7 +224,7 @@ HWY_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) {
   if constexpr (std::is_same_v<T, float>) return where(a > b || isnan(a), a, b);
   return {hn::Max(a.v, b.v)};
 }
-// What they give for a NaN depends on the machine.
+// If `a` is NaN, the result depends on the machine.
 HWY_INLINE F clamp_number(F a, float lo, float hi) {
   return {hn::Max(hn::Min(a.v, set(hi).v), set(lo).v)};
 }
@@ -270,7 +270,7 @@ HWY_INLINE U convert(F a, To<U>) {
 }
 HWY_INLINE F convert(I a, To<F>) { return {hn::ConvertTo(Tag<float>(), a.v)}; }
 HWY_INLINE F convert(U a, To<F>) {
-  // Both halves are exact, so that only the sum rounds.
+  // Both halves are exact, so only the sum is rounded.
   const F high = convert(bits_as<std::int32_t>(shift_right<16>(a)), To<F>());
   const F low = convert(bits_as<std::int32_t>(a & set(0xFFFFU)), To<F>());
   return {hn::MulAdd(high.v, set(65536.0F).v, low.v)};
