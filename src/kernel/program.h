@@ -144,7 +144,6 @@ struct Launch {
   // elements are kAcc. Requires batch == 1.
   bool by_rows = false;
   // The body of kMap and kRow, and the epilogue of others. Domain of the epilogue, row-major:
-  //
   // - kContraction: batch*m*n
   // - kScatter: pre*size*post
   // - kScan, kSort: pre*count*post
@@ -179,13 +178,11 @@ struct Launch {
 
   // kAttention: `batch` attentions of m rows (T) by n columns (S). k is the width of q and k,
   // `width` that of v. There is no body. Inputs are programs; an absent input has no instructions:
-  //
   // - q, k, v, dy: [batch, T or S, their width]
   // - lse, delta: [batch, T]
   // - mask (bool, or f32 to be added), keep: [batch, T, S]
   //
   // Store::value is the index of the result:
-  //
   // - kForward: o [batch, T, width] and lse [batch, T], one of which may be missing
   // - kQueries: dq
   // - kKeys: dk, dv
@@ -215,7 +212,6 @@ struct Launch {
   // split the work because a buffer exceeds the binding limit. Maps, indices and coordinates still
   // refer to the whole. If the range covers several batches (or pre), it consists of whole ones.
   // The number of rows is:
-  //
   // - kMap, kRow: rows
   // - kContraction: batch * m, or parts * m; ones_row is not counted
   // - kScatter: pre * size

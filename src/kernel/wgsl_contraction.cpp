@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Four forms, and a fifth in
-// wgsl_row_block.cpp:
+// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Forms:
 // - tiled: a workgroup of ny x nx threads computes BM x BN results, each thread TM x TN of them in
-//   registers; per step of BK, both operands pass through workgroup memory, evaluated by their own
-//   programs while they are loaded. Reads per result: K/BN of a and K/BM of b. Where tiles are few,
-//   slices of threads share a tile, each over its own k, and add up at the end in a fixed order.
-// - by lanes: some threads share one result, each over its own k, combined by a tree. For few
-//   results or short K, where tiles would leave the GPU idle.
-// - by blocks: a thread computes 4 x 4 results by itself. Where barriers are slow.
-// - by vectors: the same for few rows where both operands lie along k, four at a time.
+//   registers. Per step of BK, both operands are staged in workgroup memory; their programs are
+//   evaluated during the load. Reads per result: K/BN of a and K/BM of b. If there are few tiles,
+//   slices of threads share a tile, each over its own k, and are summed at the end in a fixed
+//   order.
+// - by lanes: several threads share one result, each over its own k, combined by a tree. For few
+//   results or short K, if tiles would leave the GPU idle.
+// - by blocks: a thread computes 4 x 4 results by itself. For devices with slow barriers.
+// - by vectors: by lanes, for few rows if both operands are contiguous along k, four steps at a
+//   time.
+//
+// Two more forms are in wgsl_row_block.cpp and wgsl_units.cpp.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,9 +23,10 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kProcessors = 132;  // of an H100 or H200, for which the numbers below hold
+// SMs of an H100 or H200, for which the numbers below hold.
+constexpr std::int64_t kProcessors = 132;
 
-// Every side and every depth divides the number of threads, or is a multiple of it.
+// Every side and every depth divides the number of threads or is a multiple of it.
 constexpr std::array<TileShape, 8> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 20},
                                                {128, 128, 8, 8, 8, 1, 1, 1.33, 8},
                                                {128, 64, 8, 8, 8, 1, 3, 1.3, 4},
@@ -32,27 +36,27 @@ constexpr std::array<TileShape, 8> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 2
                                                {16, 16, 64, 2, 2, 4, 4, 0.38, 20},
                                                {8, 8, 128, 2, 2, 16, 4, 0.17, 20}}};
 
-// What WgslOptions::tile calls it.
+// Returns the number of a shape in WgslOptions::tile.
 int number_of(const TileShape& shape) {
   const bool second =
       shape.side_m == 32 ? shape.slices > 1 : shape.side_n == 128 && shape.per_m == 8;
   return (shape.side_m + shape.side_n) / 2 + (second ? 1 : 0);
 }
 
-// Floats in which slices leave what they add up.
+// Number of floats in which slices store their sums.
 std::int64_t sums_of(const TileShape& tile) {
   return tile.slices == 1 ? 0 : std::int64_t{tile.slices} * tile.side_m * (tile.side_n + 1);
 }
 
-// Where result i of a thread lies along a side, counted from the thread's first: threads take turns
-// vector by vector, so that neighbours read neighbouring entries.
+// Returns the offset of a thread's i-th result along a side from its first. Vectors of the threads
+// are interleaved, so that neighboring threads read adjacent entries.
 int place_of_result(int i, int width, int threads) {
   return (i / width) * threads * width + i % width;
 }
 
 constexpr std::int64_t kMostVectorRows = 4, kLeastVectorDepth = 64;
 
-// A step of a chain that has less goes by lanes.
+// Below these sizes, a launch of a fused sequence is computed by lanes.
 constexpr std::int64_t kLeastBlockColumns = 16, kLeastBlockDepth = 16, kMostBlockResults = 512;
 
 class Contraction : private ContractionParts {
@@ -81,7 +85,7 @@ class Contraction : private ContractionParts {
                     std::int64_t tiles_n) const;
 };
 
-// Threads per result: as many as fill the GPU, but each with a few products of its own.
+// Chooses the threads per result: enough to fill the GPU, but each with a few products.
 Tile Contraction::pick_lanes() const {
   const std::int64_t results = window_.outer_count * rows() * columns();
   const int most = std::min(256, floor_pow2(options_.max_threads));
@@ -95,7 +99,8 @@ Tile Contraction::pick_lanes() const {
   return tile;
 }
 
-// The same for a step of a chain: as few as let workgroups have the results of one block alone.
+// The same for a launch of a fused sequence: the fewest lanes for which a workgroup has results of
+// one block only.
 Tile Contraction::pick_chained_lanes() const {
   const std::int64_t results = launch_.m / options_.blocks * launch_.n;
   const int threads = group_threads(64, options_);
@@ -107,8 +112,8 @@ Tile Contraction::pick_chained_lanes() const {
   return tile;
 }
 
-// In units of a product's time. Processors work on whole tiles, and where there are more than they
-// take at a time, in rounds, of which the last is as long as any.
+// Estimates the time in units of one product. SMs run whole tiles. If there are more tiles than run
+// at a time, they run in rounds, and the last round takes as long as any other.
 double Contraction::time_of(const TileShape& shape, std::int64_t groups) const {
   std::int64_t each = ceil_div(groups, kProcessors);
   if (each > shape.at_once) each = ceil_div(groups, kProcessors * shape.at_once) * shape.at_once;
@@ -116,7 +121,7 @@ double Contraction::time_of(const TileShape& shape, std::int64_t groups) const {
          (static_cast<double>(depth()) + shape.start) / shape.rate;
 }
 
-// The tile with the least estimated time, or null where lanes do better.
+// Returns the tile with the least estimated time, or null if lanes are faster.
 const TileShape* Contraction::pick_tile() const {
   if (options_.tile == 1) return nullptr;
   const TileShape* best = nullptr;
@@ -128,7 +133,7 @@ const TileShape* Contraction::pick_tile() const {
     if (options_.tile == number_of(shape)) return &shape;
     if (cuts_parts(shape.depth)) continue;
     if (shape.slices > 4 && depth() < 2 * shape.depth) continue;
-    // Alone, smaller tiles do as well and are more.
+    // Without concurrent launches, smaller tiles are as fast and more numerous.
     const bool large_slices = shape.slices > 1 && shape.side_m == 32;
     if (large_slices && (options_.crowd <= 1 || depth() < 2 * shape.depth)) continue;
     const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
@@ -141,13 +146,13 @@ const TileShape* Contraction::pick_tile() const {
   }
   const std::int64_t results = window_.outer_count * rows() * columns();
   const bool small = results * depth() <= (1 << 19);
-  // Few tiles, each a long loop.
+  // few tiles, each with a long loop
   const bool long_k = (results <= 512 && depth() >= 512) || (results <= 8192 && depth() >= 4096);
   if (options_.tile == 0 && (small || long_k || depth() <= 4)) return nullptr;
   return best;
 }
 
-// Of workgroup memory, with each tile there once.
+// Returns the bytes of workgroup memory with one buffer per operand tile.
 std::int64_t Contraction::bytes_of(const TileShape& tile) const {
   const std::int64_t tiles = std::int64_t{a_.vectors(tile)} * tile.width_m() +
                              std::int64_t{b_.vectors(tile)} * tile.width_n();
@@ -181,7 +186,7 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
   scope.line("let n = " + coordinate(scope, domain, 1, columns()) + ";");
   std::string row = coordinate(scope, domain, columns(), rows());
   if (window_.first > 0) row += " + " + u32_literal(window_.first);
-  // The row of ones comes after all others.
+  // The row of ones follows all others.
   if (launch_.ones_row && window_.end() < launch_.m) {
     scope.line("let at = " + row + ";");
     row = "select(at, " + m + ", at == " + u32_literal(window_.end()) + ")";
@@ -209,8 +214,8 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
   return make_shader(module_, scope, tile.threads(), ceil_div(results, tile.rows));
 }
 
-// Up to 4 x 4 results a thread: operands are read a fourth as often as with one. Beyond the ends,
-// the last row and column are computed again, and dropped.
+// Up to 4 x 4 results per thread: operands are read a quarter as often as with one. Threads out of
+// range recompute the last row and column and drop the results.
 Shader Contraction::write_by_blocks() {
   const std::string m = u32_literal(launch_.m);
   a_.write_function(launch_.ones_row ? "m == " + m : "", "1.0f");
@@ -232,7 +237,7 @@ Shader Contraction::write_by_blocks() {
   scope.line("let z = " + batch_of(coordinate(scope, domain, across * down, window_.outer_count)) +
              ";");
   const auto name = [](const char* what, int i) { return what + std::to_string(i); };
-  // The row of ones comes after all others.
+  // The row of ones follows all others.
   for (int i = 0; i < per_m; ++i) {
     scope.line("let " + name("at", i) + " = min(row + " + u32_literal(i) + ", " +
                u32_literal(rows() - 1) + ")" +
@@ -270,7 +275,7 @@ Shader Contraction::write_by_blocks() {
       loop.line(sum(i, j) + " += " + name("a", i) + " * " + name("b", j) + ";");
   }
   scope.block("for (var k = " + first_k() + "; k < " + end_k() + "; k++)", loop);
-  // In a loop, so that the epilogue is compiled once.
+  // A loop, so that the epilogue is compiled once.
   const auto list = [](const char* what, int count) {
     std::string text = "array<u32, " + std::to_string(count) + ">(";
     for (int i = 0; i < count; ++i) text += (i > 0 ? ", " : "") + (what + std::to_string(i));
@@ -288,8 +293,8 @@ Shader Contraction::write_by_blocks() {
   return make_shader(module_, scope, tile.rows, ceil_div(blocks, tile.rows));
 }
 
-// Few rows times what lies along k: nothing is read twice, so nothing has to pass through workgroup
-// memory, and the reads of b decide the time.
+// Returns true for few rows if both operands are contiguous along k. Nothing is read twice, so
+// staging in workgroup memory has no benefit, and the reads of b determine the time.
 bool Contraction::takes_vectors() const {
   if (options_.tile != 0 || has_ones() || launch_.parts > 1 || launch_.m > kMostVectorRows ||
       window_.count != launch_.m || launch_.k < kLeastVectorDepth || !a_.along_k() ||
@@ -302,7 +307,7 @@ bool Contraction::takes_vectors() const {
   return a.chosen && b.chosen;
 }
 
-// A lane reads every so many vectors of four of a column of b, and multiplies them with each row.
+// Lanes read interleaved vectors of four of a column of b, and multiply them with each row.
 Shader Contraction::write_by_vectors() {
   write_functions(1, 1, 4, false);
   const std::int64_t columns = window_.outer_count * launch_.n, k = launch_.k;
@@ -355,7 +360,7 @@ Shader Contraction::write_by_vectors() {
   return make_shader(module_, scope, tile.threads(), ceil_div(columns, tile.rows));
 }
 
-// Where tiles lie twice in workgroup memory, `half` is the start of the one that is read, in each.
+// `half` is the prefix of the offset of the tile to read, if tiles are double-buffered.
 void Contraction::write_products(Scope& scope, const TileShape& tile,
                                  const std::string& half) const {
   const int width_m = tile.width_m(), width_n = tile.width_n();
@@ -399,8 +404,8 @@ void Contraction::write_products(Scope& scope, const TileShape& tile,
   }
 }
 
-// Is an epilogue so long that it should not be compiled once for each result of a thread? Helpers
-// are long but for relu's.
+// Returns true if an epilogue is too long to be compiled once per result of a thread. All helpers
+// except relu's are long.
 bool is_long(const ScalarProgram& program) {
   return std::any_of(program.instrs.begin(), program.instrs.end(), [](const Instr& instr) {
     if (instr.kind != InstrKind::kOp) return false;
@@ -409,8 +414,8 @@ bool is_long(const ScalarProgram& program) {
   });
 }
 
-// Calls finish() for a thread's results: each by itself where that is little text, else in a loop
-// over an array, which costs a way through memory.
+// Calls finish() for a thread's results: unrolled if the epilogue is short, else in a loop over an
+// array, which is in memory.
 void Contraction::write_results(Scope& scope, const TileShape& tile) {
   const int width = tile.width_n(), blocks = tile.per_n / width;
   const int step = finish_.chosen ? width : 1;  // results a call
@@ -453,10 +458,10 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
   scope.block("for (var i = 0u; i < " + u32_literal(tile.per_m) + "; i++)", rows);
 }
 
-// What a thread has added up for ones_store.
+// Stores a thread's sums for ones_store.
 void Contraction::write_ones_results(Scope& scope, const TileShape& tile) {
   if (!has_ones()) return;
-  // The first row of tiles sees all of b, its first row of threads all columns; and so for a.
+  // The first row of tiles sees all of b, and its first row of threads all columns. Likewise for a.
   const bool of_b = launch_.ones_row;
   const int width = of_b ? tile.width_n() : tile.width_m();
   const int threads = of_b ? tile.threads_n() : tile.threads_m();
@@ -473,7 +478,7 @@ void Contraction::write_ones_results(Scope& scope, const TileShape& tile) {
               ones);
 }
 
-// Every slice puts its sums into workgroup memory; then each thread adds up results of its own.
+// Every slice stores its sums to workgroup memory, then each thread adds up some of the results.
 void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
   const auto keep = [](Scope& to, const std::string& array, const std::string& at,
                        const std::string& value) {
@@ -538,7 +543,7 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
               ones);
 }
 
-// Where the group and the thread stand, and the registers that are filled over the steps of k.
+// Declares the position of workgroup and thread, and the registers that accumulate over k.
 void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                                std::int64_t tiles_n) const {
   const std::string threads_n = u32_literal(tile.threads_n());
@@ -567,8 +572,8 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
   for (int i = 0; i < blocks; ++i) zero("ones" + std::to_string(i), width);
 }
 
-// All steps of k. The next tile is on its way from memory while this one is multiplied; where there
-// is room for both, it is put down without waiting for those who still multiply.
+// Loops over k. The next tile is prefetched while this one is multiplied. If both fit, tiles are
+// double-buffered, so that storing the next one does not wait for threads that still multiply.
 void Contraction::write_steps(Scope& scope, const TileShape& tile) {
   const int sizes[] = {a_.vectors(tile), b_.vectors(tile)};
   const bool twice = depth() > tile.depth &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What all forms of a contraction have in common: its operands and its epilogue as functions of
-// WGSL. Private to kernel/wgsl_*.cpp.
+// Common parts of all forms of a contraction: operands and epilogue as WGSL functions. Private to
+// kernel/wgsl_*.cpp.
 #pragma once
 
 #include <set>
@@ -11,22 +11,23 @@
 
 namespace tensorgrad::wgsl {
 
-// Functions a_at, b_at and finish, which all forms call.
+// Writes the functions a_at, b_at and finish, which all forms call.
 class ContractionParts {
  public:
   ContractionParts(const Launch& launch, const WgslOptions& options);
 
  protected:
-  // The epilogue and the stores of one result, or of four; what ones add to the product goes to its
-  // own store. `guarded`: results beyond the ends are dropped.
+  // Writes finish(): the epilogue and the stores of one result, or of four. The results of
+  // additional ones go to ones_store. `guarded`: ignores results out of range.
   void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
   void write_ones();
-  // The functions of a form in tiles of these sides and depth; finish too, unless the epilogue goes
-  // by rows. Results come in fours where `fours` and the stores allow it; `eights`: operands as
-  // vectors of f16.
+  // Writes the functions of a tiled form with these sides and depth, including finish() unless the
+  // epilogue is by rows. If `fours` is set and the stores allow it, finish() takes four results. If
+  // `eights` is set, operands are vectors of eight f16.
   void write_functions(int side_m, int side_n, int depth, bool fours, bool eights = false);
 
-  // Steps of k that a result adds up, and where they begin and end; a part's are named here.
+  // Number of steps of k that a result sums, and their range. For split-K, write_part() declares
+  // it.
   [[nodiscard]] std::int64_t depth() const {
     return launch_.parts > 1 ? launch_.part_depth : launch_.k;
   }
@@ -35,16 +36,18 @@ class ContractionParts {
     return launch_.parts > 1 ? "end_k" : u32_literal(launch_.k);
   }
   void write_part(Scope& scope) const;
-  // Tiles do not go beyond the end of a part, where another begins.
+  // True if the tile depth does not divide a slice of split-K, so that a tile would extend into the
+  // next one.
   [[nodiscard]] bool cuts_parts(int tile_depth) const {
     return launch_.parts > 1 && launch_.part_depth % tile_depth != 0;
   }
 
-  // Names n0, m0 and z: where the tile of the workgroup begins, of so many down and across.
+  // Declares n0, m0 and z, the origin of the workgroup's tile, for this number of tiles down and
+  // across.
   void write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
                         std::int64_t tiles_n) const;
 
-  // Of this launch's window, for each of its batches.
+  // Of this launch's row range, per batch.
   [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
   [[nodiscard]] std::int64_t columns() const { return launch_.n + (launch_.ones_column ? 1 : 0); }
   [[nodiscard]] std::string batch_of(const std::string& number) const {
@@ -63,15 +66,16 @@ class ContractionParts {
   // NOLINTEND(*-non-private-member-variables-in-classes)
 };
 
-// What WgslOptions::tile and unit_tile may be but for their defaults, largest tiles first.
+// Values of WgslOptions::tile and unit_tile other than the default, largest tiles first.
 std::vector<int> tile_numbers();
 std::vector<int> unit_tile_numbers();
 
-// With all columns of 16 rows for each workgroup: for by_rows, and where options.blocks says so.
+// Writes a form in which each workgroup has all columns of its 8 or 16 rows. Used for by_rows and
+// in fused sequences (options.blocks).
 Shader write_row_block(const Launch& launch, const WgslOptions& options);
 
-// By the device's matrix units. False where it has none, where the operands are none that they
-// take, or where other forms do better; `shader` is as it was then.
+// Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
+// device has none, if the operands are not f16, or if other forms are faster.
 bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader);
 
 }  // namespace tensorgrad::wgsl

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Custom launches: the user's functions between ours that read the inputs and store the result.
+// Custom launches: the user's functions, wrapped by generated code that reads the inputs and stores
+// the result.
 #include "base/check.h"
 #include "ir/custom.h"
 #include "kernel/wgsl_parts.h"

@@ -4,8 +4,8 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// Put together with `|`, not `||`: that one makes a branch, and the guards of a kernel's operands
-// are inlined dozens of times; SwiftShader's compiler takes minutes over so many branches.
+// Tests are combined with `|` rather than `||`, which would branch. The guards of operands are
+// inlined dozens of times, and SwiftShader takes minutes to compile that many branches.
 std::string outside(const std::string& index, std::int64_t size) {
   return "(" + index + " >= " + u32_literal(size) + ")";
 }

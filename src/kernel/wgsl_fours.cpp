@@ -18,7 +18,7 @@ bool touches(const InFours& part, const IndexMap& map, DType dtype, Level level)
          run_of_four(part.domain, map, part.axis, part.width) == RunOfFour::kTouching;
 }
 
-// Loads by data are single elements.
+// Returns the gathered accesses, which are always scalar.
 std::set<int> looked_up(const ScalarProgram& program) {
   std::set<int> accesses;
   for (const Instr& instr : program.instrs) {
@@ -27,7 +27,7 @@ std::set<int> looked_up(const ScalarProgram& program) {
   return accesses;
 }
 
-// Calls use(binding, as_vector) for everything that the part reads and writes.
+// Calls use(binding, as_vector) for each load and store of the part.
 template <class Use>
 void each_use(const InFours& part, const Use& use) {
   const std::set<int> single = looked_up(*part.program);
@@ -91,7 +91,7 @@ FourWriter::FourWriter(Module& module, const InFours& part, const std::set<int>&
   }
 }
 
-// As one vector, as one element that all four read, or as four.
+// Loads one vector, one element shared by all, or separate elements.
 void FourWriter::load(Scope& scope, int number) {
   const Instr& instr = part_.program->instrs[static_cast<std::size_t>(number)];
   const Access& access = part_.program->accesses[static_cast<std::size_t>(instr.index)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Index arithmetic: views over the coordinates of a domain become u32 expressions. Nothing is
-// divided where a coordinate is at hand, and coordinates that several accesses need are named once.
+// Index arithmetic: views over the coordinates of a domain become u32 expressions. Uses coordinates
+// directly instead of dividing if possible. Coordinates used by several accesses are named once.
 #include <algorithm>
 #include <cstdlib>
 
@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::int64_t kUnknownStep = 1 << 30;
 
-// A digit of a domain's axis, (name / divisor) % modulus, and what a view does with it.
+// A digit of a domain axis, (name / divisor) % modulus, with the stride and mask of a view.
 struct Piece {
   std::size_t axis = 0;
   std::int64_t divisor = 1, modulus = 1;
   std::int64_t stride = 0;
-  std::int64_t lo = 0, hi = 0;  // valid range; the whole of it: 0 and modulus
+  std::int64_t lo = 0, hi = 0;  // valid range; 0 and modulus if unrestricted
 
   [[nodiscard]] bool masked() const { return lo > 0 || hi < modulus; }
 };
@@ -30,7 +30,7 @@ int log2_of(std::int64_t value) {
   return bits;
 }
 
-// (axis / divisor) % modulus by name.
+// Returns (axis / divisor) % modulus as an expression or name.
 std::string digit(Scope& scope, const Axis& axis, std::int64_t divisor, std::int64_t modulus) {
   if (modulus == 1) return "0u";
   if (divisor == 1 && modulus >= axis.size) return axis.name;
@@ -46,7 +46,7 @@ std::string digit(Scope& scope, const Axis& axis, std::int64_t divisor, std::int
   return scope.let("c", text, {axis.name});
 }
 
-// Neighbouring digits of one axis that step as one become one.
+// Merges neighboring digits of one axis that have a common stride.
 void merge_pieces(std::vector<Piece>& pieces) {
   std::vector<Piece> merged;  // innermost first
   for (const Piece& piece : pieces) {
@@ -65,10 +65,10 @@ void merge_pieces(std::vector<Piece>& pieces) {
   pieces = std::move(merged);
 }
 
-// The view as digits of the domain's axes, innermost first; false where an axis of the view
-// straddles two of the domain.
+// Expresses the view in digits of the domain's axes, innermost first. Returns false if an axis of
+// the view straddles two axes of the domain.
 bool split_view(const View& view, const Domain& domain, std::vector<Piece>& pieces) {
-  // Equal strides keep the domain's axes apart, as simplified() would else merge them.
+  // Equal strides prevent simplified() from merging the domain's axes.
   View axes;
   std::vector<std::size_t> numbers;
   for (std::size_t d = 0; d < domain.size(); ++d) {
@@ -102,8 +102,8 @@ bool split_view(const View& view, const Domain& domain, std::vector<Piece>& piec
   return true;
 }
 
-// "c0 * 64u + c1 + 3u"; whatever is negative follows, so that no literal has to wrap where the
-// whole does not.
+// Returns "c0 * 64u + c1 + 3u". Negative terms come last, so that literals do not wrap unless the
+// sum does.
 std::string sum_text(const std::vector<std::pair<std::string, std::int64_t>>& terms,
                      std::int64_t constant) {
   std::string plus, minus;
@@ -122,11 +122,11 @@ std::string sum_text(const std::vector<std::pair<std::string, std::int64_t>>& te
 std::string range_test(const std::string& name, const Piece& piece) {
   if (piece.lo <= 0) return name + " < " + u32_literal(piece.hi);
   if (piece.hi >= piece.modulus) return name + " >= " + u32_literal(piece.lo);
-  // One comparison: what lies below `lo` wraps to a large number.
+  // Uses one comparison: values below `lo` wrap to a large number.
   return name + " - " + u32_literal(piece.lo) + " < " + u32_literal(piece.hi - piece.lo);
 }
 
-// Adds one view's offset (into place.index) and conditions.
+// Adds the offset (as place.index) and the conditions of one view.
 void add_view(Scope& scope, const Domain& domain, const View& view,
               const std::vector<Piece>& pieces, Place& place, std::vector<std::string>& tests) {
   std::vector<std::pair<std::string, std::int64_t>> terms;
@@ -146,7 +146,8 @@ void add_view(Scope& scope, const Domain& domain, const View& view,
   place.index = sum_text(terms, view.offset);
 }
 
-// A masked axis of size 1 holds always or never; splitting would lose it.
+// Returns true if the mask excludes every index. Masked axes of size 1, which splitting drops, are
+// always or never valid.
 bool valid_nowhere(const View& view) {
   for (std::size_t d = 0; view.masked() && d < view.shape.size(); ++d) {
     if (view.hi[d] <= view.lo[d] || view.lo[d] >= view.shape[d]) return true;
@@ -189,7 +190,8 @@ std::string coordinate(Scope& scope, const Domain& domain, std::int64_t divisor,
     if (divisor % pitch != 0 || axis.size == 1) continue;
     const std::int64_t within = divisor / pitch;
     if (axis.size % within != 0 || within >= axis.size) continue;
-    const std::int64_t digits = axis.size / within;  // this axis alone gives so many values
+    // Number of values of this axis alone.
+    const std::int64_t digits = axis.size / within;
     const bool outermost = pitch * axis.size == size_of(domain);
     if (digits % modulus == 0 || (outermost && modulus >= digits)) {
       return digit(scope, axis, within, std::min(modulus, digits));

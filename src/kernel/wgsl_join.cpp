@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A joined kernel: the shaders' functions under names of their own, their main functions as parts,
-// and a main function that calls the part to which the workgroup belongs, or, of a chain, all parts
-// one after the other for the workgroup's block. Arrays in workgroup memory are shared by type,
-// since a workgroup runs one part at a time.
+// A merged kernel: functions of the shaders under separate names, their main functions as parts,
+// and a main function. For concurrent launches, main() calls the part to which the workgroup
+// belongs. For a fused sequence, it calls all parts in order for the workgroup's block. Arrays in
+// workgroup memory are shared by type, as a workgroup runs one part at a time.
 #include "kernel/wgsl_join.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ bool part_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// The text with other names. A local variable of a name in the list is renamed everywhere, too.
+// Returns the text with renamed identifiers. Local variables with a name in the list are renamed as
+// well.
 std::string renamed(const std::string& text, const Names& names) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -54,14 +55,14 @@ class Joiner {
     if (launches.back().chained) options_.blocks = launches.back().blocks;
   }
 
-  // Nothing where these do not fit into one kernel.
+  // Returns nullopt if the launches do not fit into one kernel.
   std::optional<Dispatch> run() {
     for (const Launch& launch : launches_) {
       for (const Binding& binding : launch.bindings) {
         if (binding.mode != BindMode::kRead) written_.insert(binding.buffer);
       }
     }
-    // Tiles of one kind share workgroup memory, those of several may not fit beside each other.
+    // Tiles of one kind share workgroup memory; tiles of different kinds may not fit together.
     const bool free = options_.tile == 0;
     for (const int tile : {options_.tile, 33, 16}) {
       options_.tile = tile;
@@ -83,7 +84,7 @@ class Joiner {
     }
   }
 
-  // Results of all products that take as long, over those of this one.
+  // Returns the results of all products of equal duration, divided by those of this one.
   [[nodiscard]] double crowd_of(const Launch& launch) const {
     if (launch.kind != LaunchKind::kContraction) return 1;
     std::int64_t all = 0;
@@ -95,8 +96,8 @@ class Joiner {
     return static_cast<double>(all) / static_cast<double>(results_of(launch));
   }
 
-  // What is written must be bound once, so it is of one type: of numbers, where some would have
-  // vectors. True where that changes a shader.
+  // A written buffer is bound once and so needs one type. If shaders disagree, it is accessed as
+  // scalars. Returns true if the shaders must be written again.
   bool mixed_types() {
     std::map<int, std::string> types;
     for (std::size_t i = 0; i < launches_.size(); ++i) {
@@ -131,7 +132,7 @@ class Joiner {
     return static_cast<int>(result_.bindings.size()) <= max_bindings_;
   }
 
-  // The number among the bindings of all; -1 where there can be none.
+  // Returns the index among the bindings of the kernel, or -1 if the buffer cannot be bound.
   int bind(const Binding& binding, const std::string& type) {
     std::vector<Binding>& bound = result_.bindings;
     const bool written = written_.contains(binding.buffer);
@@ -190,7 +191,7 @@ class Joiner {
     return true;
   }
 
-  // The first workgroups call the first part, and so on.
+  // Assigns workgroups to parts in order.
   [[nodiscard]] std::string calls_beside(std::int64_t& groups) const {
     std::string calls;
     for (std::size_t i = 0; i < shaders_.size(); ++i) {
@@ -207,8 +208,8 @@ class Joiner {
     return calls + "\n";
   }
 
-  // A workgroup does what those of its block would do in each part, and sees what it wrote. No
-  // groups where a part's do not belong to one block each.
+  // Each workgroup runs, in every part, the workgroups of its block and so sees what it wrote.
+  // `groups` stays 0 if the workgroups of a part cannot be assigned to blocks.
   [[nodiscard]] std::string chain_calls(std::int64_t& groups) const {
     std::string calls;
     for (std::size_t i = 0; i < shaders_.size(); ++i) {
@@ -216,7 +217,7 @@ class Joiner {
       const std::int64_t each = shaders_[i].groups / options_.blocks;
       const std::string call = "part" + std::to_string(i) + "(vec3<u32>(group_id.x * " +
                                wgsl::u32_literal(each) + " + i, 0u, 0u), local);";
-      // The next call may fill workgroup memory that some threads still read.
+      // The next call may overwrite workgroup memory that some threads still read.
       const std::string wait = i + 1 < shaders_.size() ? " storageBarrier();" : "";
       calls += "  for (var i = 0u; i < " + wgsl::u32_literal(each) + "; i++) { " + call +
                " workgroupBarrier(); }\n" + (wait.empty() ? "" : " " + wait + "\n");
@@ -225,7 +226,7 @@ class Joiner {
     return calls;
   }
 
-  // Names for a shader's own functions, and its arrays' places among those of all, largest first.
+  // Names the functions of a shader, and maps its arrays to the shared ones, largest first.
   void name_parts(const wgsl::Shader& shader, const std::string& prefix, Names& names) {
     for (const auto& [name, text] : shader.functions) {
       if (!name.starts_with("tg_")) names[name] = prefix + name;
@@ -253,8 +254,8 @@ class Joiner {
   int max_bindings_;
   std::set<int> written_;  // buffers
   std::vector<wgsl::Shader> shaders_;
-  std::vector<Names> names_;        // of each shader
-  std::vector<std::string> types_;  // of each binding
+  std::vector<Names> names_;        // per shader
+  std::vector<std::string> types_;  // per binding
   std::vector<wgsl::Shader::Shared> shared_;
   std::map<std::string, std::string> functions_;
   Dispatch result_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Launches as one kernel: of those that run beside each other each has some of its workgroups; of a
-// chain each workgroup has a block of every launch. A launch of its own costs a GPU about two
-// microseconds, which is more than many of them work.
+// Merges launches into one kernel. Each of several concurrent launches has some of the workgroups.
+// In a fused sequence, each workgroup has a block of every launch. A separate launch costs a GPU
+// about two microseconds, which is longer than many launches run.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// What is dispatched at once: `count` launches of a program from number `first` on.
+// One dispatch: `count` launches of a program, beginning at launch `first`.
 struct Dispatch {
   std::size_t first = 0, count = 1;
-  // Of the kernel: the launch's, or all that its launches have. A buffer that none of them writes
-  // may be bound twice, as arrays of different types.
+  // Bindings of the kernel: those of the launch, or all bindings of its launches. A buffer that is
+  // only read may be bound twice, as arrays of different types.
   std::vector<Binding> bindings;
   WgslKernel kernel;
 };
 
-// All launches of a program. Those beside each other, and those of a chain, share a kernel where
-// that fits the device: if not, the first half of them and the second half are tried.
+// Writes all launches of a program. Concurrent launches and fused sequences share a kernel if it
+// fits the device. If it does not, the first and the second half of them are tried.
 std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions& options,
                                        int max_bindings);
 

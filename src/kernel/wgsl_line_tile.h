@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lines of an operand, in vectors of four, that a workgroup brings into its memory together.
+// Loads lines of an operand into workgroup memory, as vectors of four, with all threads of a
+// workgroup.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,23 @@
 namespace tensorgrad::wgsl {
 
 struct LineTile {
-  std::string operand;          // fn OPERAND_line(p, i, at) gives vector `at` of line i
-  std::string array;            // in workgroup memory
-  int count;                    // of lines
-  std::int64_t vectors, pitch;  // of a line; from one line to the next
+  std::string operand;  // fn OPERAND_line(p, i, at) returns vector `at` of line i
+  std::string array;    // in workgroup memory
+  int count;            // number of lines
+  // Vectors in a line, and from one line to the next.
+  std::int64_t vectors, pitch;
   int threads;
 
-  [[nodiscard]] int each() const;  // vectors of a thread
-  // These are so few that all can be on their way before the first is waited for.
+  [[nodiscard]] int each() const;  // vectors per thread
+  // True if all of a thread's loads can be in flight before the first is awaited.
   [[nodiscard]] bool at_once() const;
-  // What a thread has fetched of lines [first, first + count), and puts down: next_OPERANDn.
+  // Prefetch of lines [first, first + count) into registers next_OPERANDn: declares them, loads
+  // them, and stores them to workgroup memory.
   void declare(Scope& scope) const;
   void fetch(Scope& scope, const std::string& first) const;
   void keep(Scope& scope) const;
-  // All of it: what can be is fetched at the beginning, and lies in the array at the end.
+  // The whole load: begin() starts the prefetch if at_once(); after end() the lines are in the
+  // array.
   void begin(Scope& scope, const std::string& first) const;
   void end(Scope& scope, const std::string& first) const;
   void load(Scope& scope, const std::string& first) const;

@@ -13,15 +13,15 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// The shortest decimal that reads back as `value`, also when it is read as a double and rounded;
-// Tint refuses what lies beyond the largest f32 by less than half a step.
+// Returns the shortest decimal that parses to `value`, both as float and as a double that is then
+// rounded. Tint rejects a literal above the largest f32, even by less than half an ulp.
 std::string f32_literal(float value) {
   char text[48];
   const auto shortest = std::to_chars(text, text + sizeof text, value);
   std::string decimal(text, shortest.ptr);
   const double read = parse_finite(decimal).value();
   if (static_cast<float>(read) != value || std::abs(read) > std::numeric_limits<float>::max()) {
-    // Not by std::to_chars, whose tables for doubles take 100 KB.
+    // Avoids std::to_chars for double, whose tables take 100 KB.
     for (int digits = 10; parse_finite(decimal) != static_cast<double>(value); ++digits)
       decimal = format_text("%.*g", digits, static_cast<double>(value));
   }
@@ -82,7 +82,7 @@ Module::Module(const Launch& launch) : types_(launch.bindings.size()) {
     types_.at(static_cast<std::size_t>(launch.ones_store.binding))
         .emplace(memory_type(launch.ones_store.dtype));
   }
-  // A buffer read under two types is an array of words.
+  // A buffer that is read as two types is an array of words.
   for (std::set<std::string>& types : types_) {
     CHECK(types.size() <= 1 || !types.contains("f16"), launch.name);
     if (types.size() != 1) types = {types.empty() ? "f32" : "u32"};
@@ -158,7 +158,8 @@ std::string Module::constant(DType dtype, std::uint32_t bits) {
   if (std::isinf(value)) {
     return std::string(value < 0 ? "-" : "") + "bitcast<f32>(" + hyper(kHyperInf) + ")";
   }
-  // Compilers may take -0 and 0 for one constant; the bits of +inf, shifted, are those of -0.
+  // Compilers may merge -0 and 0 into one constant. The bits of +inf, shifted left, are those of
+  // -0.
   if (bits == 0x80000000u) return "bitcast<f32>(" + hyper(kHyperInf) + " << 8u)";
   return f32_literal(value);
 }

@@ -20,14 +20,13 @@ std::string component(int i, int width) {
   return width == 1 ? std::string() : std::string(".") + "xyzw"[i % width];
 }
 
-// A thread's share of a tile: pieces local, local + threads, ... in the order in which memory runs,
-// each of count() elements. As sides and depth fit the number of threads, only one of its two
-// coordinates moves.
+// A thread's share of a tile: pieces local, local + threads, ... in memory order, each of count()
+// elements. As sides and depth fit the number of threads, only one of the two coordinates varies.
 struct TileOperand::Share {
   int pieces;          // per thread
-  int fast;            // pieces side by side in memory
-  int step_i, step_k;  // elements from one piece to the next
-  std::string there;   // where threads are more than pieces: opens a block of those that have one
+  int fast;            // contiguous pieces in memory
+  int step_i, step_k;  // elements between consecutive pieces
+  std::string there;   // condition for threads that have a piece, if some have none
 };
 
 TileOperand::TileOperand(Module& module, const Launch& launch, const WgslOptions& options,
@@ -82,10 +81,9 @@ void TileOperand::write_tile_function(const std::string& guard, const std::set<i
   write_text("_at", scope, vector_type(4));
 }
 
-// One vector more than a line has. Where the load runs along k, neighbouring threads, which then
-// write a column, meet different banks. Where it does not, a pitch that is a power of two makes
-// products up to a fifth slower, likely as sums of such numbers do not go into the instructions'
-// own offsets.
+// One vector more than a line has. If the load is along k, neighboring threads write a column and
+// so access different banks. Otherwise, a power of two as pitch makes products up to 20% slower,
+// probably because such sums do not fold into the instructions' immediate offsets.
 int TileOperand::pitch(const TileShape& tile) const { return side(tile) / width(tile) + 1; }
 
 TileOperand::Share TileOperand::share(const TileShape& tile) const {
@@ -125,7 +123,7 @@ void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::st
 
 namespace {
 
-// Loads of f16, what is rounded to it, and either of these or zero.
+// Returns true for f16 loads, zero, values rounded to f16, and selections of these.
 bool is_half_value(const ScalarProgram& program, const std::vector<bool>& half, int number) {
   const Instr& instr = program.instrs[static_cast<std::size_t>(number)];
   switch (instr.kind) {
@@ -143,13 +141,13 @@ bool is_half_value(const ScalarProgram& program, const std::vector<bool>& half, 
   }
 }
 
-// Lines are so many elements longer, so that lines next to each other meet different banks.
+// Padding per line in elements, so that adjacent lines are in different banks.
 constexpr int kHalfPad = 8;
 
 }  // namespace
 
 bool is_half(const ScalarProgram& program) {
-  std::vector<bool> half;  // of each instruction; operands come first
+  std::vector<bool> half;  // per instruction; operands come first
   for (int i = 0; i < static_cast<int>(program.instrs.size()); ++i)
     half.push_back(is_half_value(program, half, i));
   return half.back();
@@ -157,7 +155,8 @@ bool is_half(const ScalarProgram& program) {
 
 bool TileOperand::is_half() const { return wgsl::is_half(program_); }
 
-// Nothing else reads or writes its buffer here, so that may be an array of whatever suits.
+// Returns true if the operand can be loaded as vectors of eight f16. The launch must not access its
+// buffer otherwise, so that the array may have any element type.
 bool TileOperand::lies_in_eights() const {
   if (program_.instrs.size() != 1 || program_.instrs[0].kind != InstrKind::kLoad) return false;
   const Access& access = program_.accesses[static_cast<std::size_t>(program_.instrs[0].index)];
@@ -235,7 +234,7 @@ void TileOperand::write_keep_eights(Scope& scope, const TileShape& tile, const s
   if (!mine.there.empty()) scope.block(mine.there, own);
 }
 
-// Lines along k are one vector longer, so that threads of neighbouring lines meet different banks.
+// Lines along k are padded by one vector, so that threads of adjacent lines access different banks.
 int TileOperand::line_pitch(const TileShape& tile) const {
   return along_k_ ? tile.depth / 4 + 1 : side(tile) / 4;
 }
@@ -261,7 +260,7 @@ void TileOperand::write_keep_lines(Scope& scope, const TileShape& tile, const st
   if (!mine.there.empty()) scope.block(mine.there, own);
 }
 
-// Entry (k, i) of workgroup memory, with i along m or n.
+// Stores element (k, i) to workgroup memory, with i along m or n.
 void TileOperand::write_keep(Scope& scope, const TileShape& tile, const std::string& from) const {
   const Share mine = share(tile);
   const int entry = width(tile);

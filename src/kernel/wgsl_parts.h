@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts from which write_wgsl() puts a shader together. Private to kernel/wgsl_*.cpp.
+// Building blocks of write_wgsl(). Private to kernel/wgsl_*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@
 
 namespace tensorgrad::wgsl {
 
-// "12u"; a negative number wraps, as u32 arithmetic does.
+// Returns "12u". Negative values wrap, as in u32 arithmetic.
 std::string u32_literal(std::int64_t value);
 
-// A shader in the parts that write_wgsl() prints one after another, and join_wgsl() joins with
-// those of others.
+// The parts of a shader. write_wgsl() prints them in order; write_dispatches() merges them with
+// those of other shaders.
 struct Shader {
   struct Shared {
     std::string type;
     std::int64_t count = 0, bytes = 0;
   };
 
-  std::vector<std::string> types;                // of an element, for each binding
-  std::map<std::string, Shared> shared;          // arrays in workgroup memory, by name
+  std::vector<std::string> types;                // element type of each binding
+  std::map<std::string, Shared> shared;          // arrays in workgroup memory by name
   std::map<std::string, std::string> functions;  // by name
-  std::string main;                              // the statements of main()
+  std::string main;                              // statements of main()
   std::int64_t groups = 1;
   int threads = 1;
   bool uses_hyper = false;
@@ -41,9 +41,9 @@ struct Shader {
   [[nodiscard]] std::int64_t workgroup_bytes() const;
 };
 
-// A block of statements in which names are declared. Equal expressions get one name, declared in
-// the outermost block that sees what they are made of; so loop-invariant index arithmetic leaves
-// the loop.
+// A block of statements that may declare names. Equal expressions share one name, which is declared
+// in the outermost block that sees all its parts. Loop-invariant index arithmetic is thereby
+// hoisted out of loops.
 class Scope {
  public:
   Scope() : names_(std::make_shared<int>(0)), depth_(1) {}
@@ -54,11 +54,11 @@ class Scope {
   ~Scope() = default;
 
   void line(const std::string& statement);
-  // Appends a finished inner block between "opening {" and "}".
+  // Appends a complete inner block between "opening {" and "}".
   void block(const std::string& opening, const Scope& inner);
-  // Says that a name is declared here; names that nobody owns are visible everywhere.
+  // Marks a name as declared in this block. Names without an owner are visible everywhere.
   void own(const std::string& name) { owned_.insert(name); }
-  // A name for an expression made of the names in `parts`.
+  // Returns a name for an expression that depends on the names in `parts`.
   std::string let(const std::string& prefix, const std::string& expression,
                   const std::vector<std::string>& parts);
 
@@ -66,46 +66,47 @@ class Scope {
 
  private:
   Scope* parent_ = nullptr;
-  std::shared_ptr<int> names_;  // counter, one for all nested scopes
+  std::shared_ptr<int> names_;  // counter, shared by all nested scopes
   int depth_;
   std::string text_;
   std::set<std::string> owned_;
   std::map<std::string, std::string> named_;  // expression -> name
 };
 
-// What stands outside of functions: bindings, the hyper row, helpers, workgroup memory.
+// Declarations outside of functions: bindings, run-time scalars, helpers, workgroup memory.
 class Module {
  public:
   explicit Module(const Launch& launch);
 
-  // An expression of the register type (bool for kBool).
+  // Returns an expression of the register type (bool for kBool).
   std::string load(int binding, DType dtype, const std::string& index) const;
-  // From here on the binding is an array of vectors of f32 or f16. The next two read the one with
-  // element `index` as f32, and write it (a statement).
+  // Makes the binding an array of vectors of f32 or f16. load_vector() and store_vector() return
+  // the expression that reads the vector containing element `index`, as f32, and the statement that
+  // writes it.
   void hold_vectors(int binding, DType dtype, int width = 4);
   static std::string load_vector(int binding, DType dtype, const std::string& index, int width = 4);
   [[nodiscard]] static std::string store_vector(int binding, DType dtype, const std::string& index,
                                                 const std::string& value);
-  // From here on the binding, of f16, is an array of vec4<u32>: vectors of eight.
+  // Makes the binding, of f16, an array of vec4<u32>, i.e. vectors of eight.
   void hold_eights(int binding);
-  // A statement.
+  // Returns the statement that stores a value.
   std::string store(int binding, DType dtype, const std::string& index,
                     const std::string& value) const;
-  // The u32 word of the step's hyper row.
+  // Returns the expression of a run-time scalar, as u32.
   std::string hyper(int word);
   std::string constant(DType dtype, std::uint32_t bits);
-  // Declares the library's helper functions ("tg_...") that the expression calls.
+  // Adds the library functions ("tg_...") that the expression calls.
   void use_helpers(std::string_view expression);
-  // Adds a function of our own, once.
+  // Adds a generated function, if not yet present.
   void function(const std::string& name, const std::string& text);
-  // Declares workgroup memory of `count` elements, once.
+  // Declares an array of `count` elements in workgroup memory, if not yet present.
   void shared(const std::string& name, const std::string& type, std::int64_t count,
               int element_bytes);
-  // Threads give each other values; `enabled`: which shaders must ask for.
+  // Declares that threads exchange values; `enabled`: shaders must enable subgroups.
   void use_subgroups(bool enabled) { enables_subgroups_ |= enabled; }
-  // By turns false and true.
+  // Alternates between false and true.
   bool next_turn() { return std::exchange(turn_, !turn_); }
-  // Everything declared so far; nothing of main().
+  // Returns all declarations so far, without main().
   [[nodiscard]] Shader shader() const;
 
  private:
@@ -117,11 +118,11 @@ class Module {
   bool uses_hyper_ = false, enables_subgroups_ = false, turn_ = false;
 };
 
-// Types in registers ("bool") and in memory ("u32" for booleans).
+// Element types in registers ("bool") and in memory ("u32" for booleans).
 std::string_view register_type(DType dtype);
 std::string_view memory_type(DType dtype);
 
-// One coordinate of a domain: a u32 `name` that counts from 0 to size - 1.
+// A coordinate of a domain: a u32 `name` in [0, size).
 struct Axis {
   std::string name;
   std::int64_t size = 1;
@@ -130,55 +131,57 @@ struct Axis {
 using Domain = std::vector<Axis>;
 
 std::int64_t size_of(const Domain& domain);
-// The row-major linear index.
+// Returns the row-major linear index.
 std::string linear_index(Scope& scope, const Domain& domain);
-// (linear index / divisor) % modulus
+// Returns (linear index / divisor) % modulus.
 std::string coordinate(Scope& scope, const Domain& domain, std::int64_t divisor,
                        std::int64_t modulus);
 
-// Where an element lies: the offset as a u32 expression, and the condition under which it is valid
-// (empty: always). `parts` are the names used in both.
+// The location of an element: the offset as a u32 expression, and the condition under which it is
+// valid (empty: always). `parts` are the names used in both.
 struct Place {
   std::string index, valid;
   std::vector<std::string> parts;
 };
 Place place_of(Scope& scope, const Domain& domain, const IndexMap& map);
 
-// How far apart in memory neighbours along the axis lie: 0 where they are one, 1 where they touch,
-// a large number where it is not known. For choosing who loads what.
+// Returns the distance in memory of neighbors along the axis: 0 if they coincide, 1 if they are
+// contiguous, a large number if unknown. Used to choose which thread loads what.
 std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t axis);
-// How far apart neighbours along the axis lie, if always as far.
+// Returns the stride along the axis if it is constant.
 std::optional<std::int64_t> even_step(const Domain& domain, const IndexMap& map, std::size_t axis);
-// How the elements that four (or `count`) neighbours along the axis read lie in memory, the first
-// of them at a multiple of four: all at one place, side by side from a multiple of four on, or in
-// another way.
+// Layout in memory of four (or `count`) neighbors along the axis, the first at a multiple of four:
+// - kConstant: all at the same place
+// - kTouching: contiguous and aligned to four elements
+// - kOther: anything else
 enum class RunOfFour { kConstant, kTouching, kOther };
 RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis,
                       std::int64_t count = 4);
-// True where most of the program's loads touch along `axis` and not along `other`.
+// Returns true if more of the program's loads are contiguous along `axis` than along `other`.
 bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis,
                 std::size_t other);
-// Are all its values numbers that f16 has?
+// Returns true if all values of the program are representable in f16.
 bool is_half(const ScalarProgram& program);
-// Does it read words that hold several neighbours along the axis each, and lie side by side?
+// Returns true if the program reads words that each pack several neighbors along the axis, and
+// these words are contiguous.
 bool packs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis);
 
-// Prints the instructions of one scalar program. `element` and `row` are the domains of the two
-// levels (the same for all but row launches).
+// Writes the instructions of a scalar program. `element` and `row` are the domains of the two
+// levels; they differ only in row launches.
 class ProgramWriter {
  public:
-  // Names of its values end with `suffix`.
+  // Appends `suffix` to the names of the values.
   ProgramWriter(Module& module, const ScalarProgram& program, Domain element, Domain row,
                 std::string acc = {}, std::string suffix = {});
 
-  // Instructions that the given ones need, themselves included, in order.
+  // Returns the instructions that `roots` depend on, including themselves, in order.
   [[nodiscard]] std::vector<int> needed(const std::vector<int>& roots) const;
   void write(Scope& scope, int instr);
   void write_all(Scope& scope, const std::vector<int>& instrs);
   void store(Scope& scope, const Store& store);
-  // What only these use that are f16 need not be more exact than that.
+  // Allows f16 accuracy for values that are used only by stores of f16.
   void relax(const std::vector<Store>& stores);
-  // The name of a value that was written or set.
+  // Returns the name of a value that was written or set.
   [[nodiscard]] const std::string& value(int instr) const;
   void set_value(int instr, const std::string& name);
   [[nodiscard]] DType dtype(int instr) const;
@@ -187,7 +190,7 @@ class ProgramWriter {
   std::string load(Scope& scope, const Instr& instr);
   std::string load_at(Scope& scope, const Instr& instr, int number);
   std::string apply(const Instr& instr, bool relaxed);
-  // Of operands that compilers would make a constant of; else empty.
+  // Handles operands that compilers would fold to a constant; otherwise returns an empty string.
   std::string apply_to_zero(const Instr& instr);
   [[nodiscard]] const Domain& domain(Level level) const;
 
@@ -196,57 +199,59 @@ class ProgramWriter {
   Domain element_, row_;
   std::string acc_, suffix_;
   std::vector<std::string> values_;
-  std::vector<bool> relaxed_;  // by instruction
+  std::vector<bool> relaxed_;  // per instruction
 };
 
-// How the threads of a workgroup share rows (or results): `rows` of them at a time, each by `lanes`
-// threads whose partial results are combined in a fixed order.
+// Assignment of rows (or results) to threads: a workgroup processes `rows` of them at a time, each
+// with `lanes` threads. Partial results are combined in a fixed order.
 struct Tile {
   int rows = 64, lanes = 1;
-  bool lanes_first = true;  // neighbouring threads are lanes of one row, not rows
+  bool lanes_first = true;  // neighboring threads are lanes of the same row
 
   [[nodiscard]] int threads() const { return rows * lanes; }
 };
 
-// Dispatch of a number of workgroups, folded into two dimensions.
+// A number of workgroups folded into two dimensions.
 struct Grid {
   std::uint32_t x = 1, y = 1;
 };
 Grid fold_groups(std::int64_t groups);
 
-// Opens `main`: declares `group` (the linear workgroup number), and for tiles `row`, `lane`, and,
-// where tiles may hang over, `live`. Returns the condition under which the row exists (empty:
-// always). Rows are numbered from `first`.
+// Opens `main`. Declares `group` (the linear workgroup index) and the row. For tiles with lanes
+// also declares `lane` and, if the last tile is partial, `live`. Returns the condition under which
+// the row exists (empty: always). Row numbers begin at `first`.
 std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row,
                       std::int64_t first = 0);
-// The shader whose main function is `body`, for so many workgroups of so many threads.
+// Returns a shader with the main function `body`.
 Shader make_shader(const Module& module, const Scope& body, int threads, std::int64_t groups);
 
-// A reduction in progress: `name` (and `name`_at for argmax and argmin) accumulate per thread.
+// A reduction in progress. Each thread accumulates in `name`, for argmax and argmin also in
+// `name`_at.
 struct Partial {
   std::string name;
   DType dtype = DType::kF32;
   ReduceOp op = ReduceOp::kSum;
 
   [[nodiscard]] bool indexed() const { return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin; }
-  // Of floats, whether one was NaN is kept apart, in name_bits: their largest magnitude, as bits.
+  // True for max and min of floats, which track NaN separately: `name`_bits is the largest
+  // magnitude as bits.
   [[nodiscard]] bool watches_nan() const {
     return dtype == DType::kF32 && (op == ReduceOp::kMax || op == ReduceOp::kMin);
   }
 };
-// `var name = identity;`
+// Writes `var name = identity;`.
 void declare_partial(Scope& scope, Module& module, const Partial& partial);
-// name = name (+) value, where the value stands in column `col`. Whether a maximum or a minimum is
-// NaN, combine_lanes() says.
+// Writes name = name (+) value, for a value in column `col`. NaN in a maximum or minimum takes
+// effect in combine_lanes().
 void accumulate(Scope& scope, Module& module, const Partial& partial, const std::string& value,
                 const std::string& col);
-// Combines the lanes of each row, if there are several; afterwards `name` holds the row's result in
-// every lane. Needs uniform control flow, and no loop around it.
+// Combines the lanes of each row. Afterwards, `name` holds the row's result in every lane. Requires
+// uniform control flow, and must not be in a loop.
 void combine_lanes(Scope& scope, Module& module, const Tile& tile,
                    const std::vector<Partial>& partials, const WgslOptions& options);
 
-// The pieces of a shader's text. Binding i is called `name`i.
-// What must be enabled for them comes first.
+// Print parts of the shader text. Binding i is named `name`i. print_enables() prints the directives
+// that must come first.
 std::string print_enables(const std::vector<std::string>& types, bool uses_units,
                           bool enables_subgroups);
 std::string print_bindings(const std::vector<Binding>& bindings,
@@ -257,19 +262,19 @@ std::string print_function(const std::string& text);
 std::string print_main(const std::string& body, int threads);
 std::string print_header(const Launch& launch);
 
-// Threads of a workgroup that works row by row, of `wanted` by itself: all have as many where
-// launches are to be joined.
+// Returns the workgroup size of a launch that prefers `wanted` threads. If launches are to be
+// merged, all have the same size.
 int group_threads(int wanted, const WgslOptions& options);
 
-// A row program's rows; `live` as open_rows() gives it, `acc` what kAcc stands for; `kept`: a
-// lane's elements are written out, up to kMostWrittenOut, and none is computed twice.
+// The rows of a row program. `live` is the result of open_rows(), `acc` the expression for kAcc. If
+// `kept`, up to kMostWrittenOut columns per lane are unrolled, and no element is computed twice.
 struct RowDomain {
   std::int64_t rows, cols;
   std::string live, acc;
   bool kept = false;
 };
-// The passes of the launch's body and its stores. `local`, `row` and, if a row has several lanes,
-// `lane` are declared; needs uniform control flow.
+// Writes the passes of the launch's body and its stores. Requires uniform control flow and that
+// `local`, `row` and, if a row has several lanes, `lane` are declared.
 void write_row_passes(Scope& scope, Module& module, const Launch& launch, const RowDomain& domain,
                       const Tile& tile, const WgslOptions& options);
 
@@ -284,18 +289,20 @@ Shader write_custom(const Launch& launch, const WgslOptions& options);
 Shader write_attention(const Launch& launch, const WgslOptions& options);
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options);
 
-// Functions over a domain of three axes p, i, q. `fn NAME(p, i, q) -> TYPE`: the program's last
-// instruction. `fn finish(p, i, q, acc)`: the launch's body and stores, of an accumulated value.
+// Write functions over a domain of axes p, i, q. `fn NAME(p, i, q) -> TYPE` returns the value of
+// the program's last instruction. `fn finish(p, i, q, acc)` runs the launch's body and stores for
+// an accumulated value.
 void write_source(Module& module, const std::string& name, const ScalarProgram& program,
                   const Domain& domain);
 void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
-// Steps of a loop that are written out, so that compilers know all places; threads to fill a GPU.
+// Maximum number of unrolled loop iterations, for which compilers know all addresses.
 inline constexpr int kMostWrittenOut = 16;
+// Number of threads that fill a GPU.
 inline constexpr std::int64_t kFullGpu = 1 << 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b);
-// The largest power of two that is at most `value`, at least 1; and the smallest that is not less.
+// Largest power of two <= value, at least 1; and smallest power of two >= value.
 int floor_pow2(std::int64_t value);
 int ceil_pow2(std::int64_t value);
 

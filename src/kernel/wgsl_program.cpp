@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Scalar programs as WGSL statements: one `let` per instruction. Constants get names too, since a
-// literal operand could make a helper's inner expression a constant one, which compilers then
-// evaluate and refuse where it overflows.
+// Scalar programs as WGSL statements: one `let` per instruction. Constants get names too: a literal
+// operand could make an inner expression of a helper constant, which compilers evaluate and reject
+// if it overflows.
 #include <algorithm>
 
 #include "base/check.h"
@@ -19,7 +19,8 @@ std::string zero_of(DType dtype) {
     case DType::kI32: return "0i";
     case DType::kU32: return "0u";
     case DType::kBool: return "false";
-    case DType::kF16: break;  // no value of a program is
+    // No value of a program has this type.
+    case DType::kF16: break;
   }
   UNREACHABLE();
 }
@@ -83,8 +84,8 @@ void ProgramWriter::relax(const std::vector<Store>& stores) {
   for (const int instr : needed(exact)) relaxed_[static_cast<std::size_t>(instr)] = false;
 }
 
-// Compilers take a product with a constant zero for zero, and so a quotient of one and x - x, also
-// where x is infinite or NaN.
+// Compilers fold a product with a constant zero, a quotient of one, and x - x to zero, even if x is
+// infinite or NaN.
 std::string ProgramWriter::apply_to_zero(const Instr& instr) {
   const bool mul = instr.code->name == std::string_view("mul");
   const bool div = instr.code->name == std::string_view("div");
@@ -144,7 +145,7 @@ std::string ProgramWriter::load_at(Scope& scope, const Instr& instr, int number)
   const Access& access = program_.accesses.at(static_cast<std::size_t>(instr.index));
   const Place place = place_of(scope, domain(access.level), access.map);
   const int key = instr.operands.at(0);
-  // A negative i32 is a u32 beyond every size.
+  // As u32, a negative i32 exceeds every size.
   const std::string at = "at" + std::to_string(number) + suffix_;
   scope.line("let " + at + " = " +
              (dtype(key) == DType::kU32 ? value(key) : "u32(" + value(key) + ")") + ";");
@@ -206,7 +207,7 @@ void ProgramWriter::store(Scope& scope, const Store& store) {
     scope.line(module_.store(store.binding, store.dtype, place.index, value(store.value)));
     return;
   }
-  // The host chooses the ring's slot, so it is guarded as data is.
+  // The slot comes from the host, so it is guarded like an index from data.
   Scope ring(&scope);
   ring.line("let slot = " + place.index + " + " + module_.hyper(store.ring_word) + ";");
   Scope inner(&ring);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Contractions of which a workgroup has all columns of its 8 or 16 rows: those with an epilogue by
-// rows, and the steps of a chain. out[m,n] = epilogue(sum_k a[m,k] * b[k,n]), 64 columns and 64
-// steps of k at a time. Four slices of 64 threads share the steps; a thread has 2 or 4 rows and 4
-// columns. Operands lie in workgroup memory as they do outside of it, so that nothing is turned
-// around: a thread takes vectors of four along k, or along the other axis. While one piece is
-// multiplied, the next is on its way. In the end the slices' sums are added up in a fixed order.
+// Contractions in which a workgroup has all columns of its 8 or 16 rows: those with an epilogue by
+// rows, and launches of fused sequences.
+//   out[m,n] = epilogue(sum_k a[m,k] * b[k,n])
+// Processes 64 columns and 64 steps of k at a time. Four slices of 64 threads share the steps; a
+// thread has 2 or 4 rows and 4 columns. Operands keep their layout in workgroup memory, so that
+// nothing is transposed: a thread reads vectors of four along k or along the other axis. The next
+// piece is prefetched while one is multiplied. At the end, the sums of the slices are added in a
+// fixed order.
 #include "base/check.h"
 #include "kernel/wgsl_contraction.h"
 #include "kernel/wgsl_parts.h"
@@ -12,7 +14,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// Rows of a workgroup, so that there are many, and where there are many anyway.
+// The default, for many workgroups; and a taller block, used if there are kManyRows or more.
 constexpr TileShape kLowBlock = {kChainRows, kMostRowColumns, 64, 2, 4, 4, 2, 0.5, 0};
 constexpr TileShape kHighBlock = {16, kMostRowColumns, 64, 4, 4, 4, 2, 0.5, 0};
 constexpr std::int64_t kManyRows = 1 << 12;
@@ -45,7 +47,8 @@ class RowBlock : private ContractionParts {
   void write_results(Scope& scope) const;
   void write_rows(Scope& scope);
 
-  [[nodiscard]] int quads() const { return tile_.depth / tile_.slices / 4; }  // of a slice's steps
+  // Quads of a slice's steps.
+  [[nodiscard]] int quads() const { return tile_.depth / tile_.slices / 4; }
   [[nodiscard]] int row_vectors() const { return tile_.side_n / 4; }
   [[nodiscard]] int result_vectors() const { return tile_.side_m * row_vectors(); }
 
@@ -79,7 +82,7 @@ void RowBlock::write_places(Scope& scope) const {
   zero_sums(scope, true);
 }
 
-// Piece number `piece` of both operands, from memory into registers.
+// Loads piece number `piece` of both operands from memory into registers.
 void RowBlock::fetch(Scope& scope, const std::string& piece) const {
   Scope one(&scope);
   const std::string depths_text = u32_literal(depths());
@@ -115,8 +118,8 @@ void RowBlock::write_pieces(Scope& scope) {
   scope.block("for (var piece = 0u; piece < " + u32_literal(pieces) + "; piece++)", loop);
 }
 
-// Number i of a thread's rows (columns): neighbours where lines run along them, else threads take
-// turns, so that neighbouring threads read neighbouring lines.
+// Returns the index of a thread's i-th row (column). They are adjacent if lines run along them,
+// else interleaved, so that neighboring threads read neighboring lines.
 std::string RowBlock::place(const TileOperand& operand, bool is_a, int i) const {
   const std::string thread = is_a ? "ty" : "tx";
   const int threads = is_a ? tile_.threads_m() : tile_.threads_n();
@@ -125,8 +128,8 @@ std::string RowBlock::place(const TileOperand& operand, bool is_a, int i) const 
                                  " + " + u32_literal(i) + ")";
 }
 
-// Vectors for four steps of k: a<i> (b<i>) has those of one row (column) where lines run along k,
-// else a<k> those of four rows (columns) at one step.
+// Loads vectors for four steps of k. If lines run along k, a<i> (b<i>) contains the steps of one
+// row (column), else a<k> contains four rows (columns) at one step.
 void RowBlock::load_quad(Scope& scope, const TileOperand& operand, bool is_a) const {
   const std::string quad = "(slice * " + u32_literal(quads()) + " + quad)";
   const int count = !operand.along_k() ? 4 : is_a ? tile_.per_m : tile_.per_n;
@@ -140,7 +143,7 @@ void RowBlock::load_quad(Scope& scope, const TileOperand& operand, bool is_a) co
   }
 }
 
-// What load_quad() has of row (column) i at step k of the four.
+// Returns the expression of row (column) i at step k of the four that load_quad() loaded.
 std::string RowBlock::element(const TileOperand& operand, bool is_a, int i, int k) const {
   const std::string name = is_a ? "a" : "b";
   if (operand.along_k()) return name + number(i) + component(k, 4);
@@ -164,8 +167,8 @@ void RowBlock::write_products(Scope& scope) const {
   scope.block("for (var quad = 0u; quad < " + u32_literal(quads()) + "; quad++)", loop);
 }
 
-// All steps of k are done: the slices' parts are added up, four neighbouring results for a thread;
-// they take the place of b.
+// Runs after all steps of k. Stores the sums of the slices in place of b, then adds them, four
+// adjacent results per thread.
 void RowBlock::write_sums(Scope& scope) {
   const std::string start = u32_literal(b_start()) + " + slice * " + u32_literal(result_vectors());
   for (int i = 0; i < tile_.per_m; ++i) {
@@ -219,7 +222,7 @@ void RowBlock::write_results(Scope& scope) const {
     scope.line("finish(z, m, n + " + u32_literal(c) + ", sum" + component(c, 4) + ");");
 }
 
-// The epilogue goes over the rows in workgroup memory.
+// Runs the epilogue over the rows in workgroup memory.
 void RowBlock::write_rows(Scope& scope) {
   Scope rows(&scope);
   for (const char* name : {"row", "lane", "place", "live"}) rows.own(name);

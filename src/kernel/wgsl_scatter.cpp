@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Scatter: out[p,v,q] = epilogue(sum over i with index[p,i,q] == v of src[p,i,q]). Every result
-// gathers its own addends, in order, so the sum is always the same. Two forms:
-// - by lanes: some threads share one result, each looks at every index of its own i.
-// - in blocks: a workgroup has some values v and columns q. It looks at the indices 256 at a time,
-//   notes which of them are its own, and adds up those. Indices read per result: count / (values *
-//   columns of a block). The notes are bits that are set in any order, and read in that of i.
+// Scatter:
+//   out[p,v,q] = epilogue(sum of src[p,i,q] over i with index[p,i,q] == v)
+// Every result gathers its own addends in order, so that the sum is deterministic. Two forms:
+// - by lanes: several threads share one result and read every index of its line.
+// - in blocks: a workgroup has some values v and columns q. It reads 256 indices at a time, marks
+//   those in its range, and adds only these. Indices read per result: count / (values * columns of
+//   a block). The marks are bits, which are set in any order and read in the order of i.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +14,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// Of a block: columns, so that neighbouring threads read neighbours; sums (8 KiB).
+// Columns of a block, so that neighboring threads read contiguous elements; and sums (8 KiB).
 constexpr int kBlockColumns = 64;
 constexpr int kBlockSums = 2048;
 constexpr std::int64_t kWantedBlocks = 512;
@@ -21,7 +22,7 @@ constexpr std::int64_t kWantedBlocks = 512;
 Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions& options) {
   const int most = std::min(256, floor_pow2(options.max_threads));
   Tile tile;
-  // Neighbouring results share a p and an index, and read neighbouring sources.
+  // Neighboring results share p and an index, and read contiguous sources.
   tile.lanes_first = launch.post < 8;
   tile.lanes = std::min(ceil_pow2(ceil_div(launch.count, 8)),
                         floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
@@ -31,14 +32,14 @@ Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions&
   return tile;
 }
 
-// Of what is added up.
+// Returns the type of the sums.
 DType scatter_dtype(const Launch& launch) { return launch.scatter_source.instrs.back().dtype; }
 
-// A workgroup's share of the results in the second form: `values` times `columns` sums in workgroup
-// memory, each the business of one thread.
+// A workgroup's share of the results in the form of blocks: `values` * `columns` sums in workgroup
+// memory. One thread updates each sum.
 struct ScatterBlock {
   int threads = 256, values = 1, columns = 1;
-  bool repeats = false;  // one index for all columns; else a block has one column
+  bool repeats = false;  // one index serves all columns; otherwise a block has one column
 
   [[nodiscard]] int rows_at_once() const { return threads / columns; }
   [[nodiscard]] std::int64_t across(const Launch& launch) const {
@@ -61,16 +62,17 @@ ScatterBlock scatter_block(const Launch& launch, const WgslOptions& options) {
       static_cast<int>(std::min<std::int64_t>(kBlockSums, options.max_workgroup_bytes / 8));
   block.values =
       std::max(1, std::min(ceil_pow2(window_of(launch).count), floor_pow2(room / block.columns)));
-  // Fewer values a block where that would leave the GPU idle, but some for every thread.
+  // Use fewer values per block if the GPU would be idle otherwise, but enough for every thread.
   while (block.values > block.rows_at_once() && block.count(launch) < kWantedBlocks) {
     block.values /= 2;
   }
   return block;
 }
 
-// Are blocks the quicker form? In steps of a thread, an index and an addend being one each.
+// Returns true if blocks are faster. Estimates the steps of a thread; an index and an addend are
+// one step each.
 bool blocks_pay(const Launch& launch, const Tile& tile, const ScatterBlock& block) {
-  constexpr double kRound = 8;  // barriers and notes of a block's look at some indices
+  constexpr double kRound = 8;  // barriers and marks per round of indices
   const auto count = static_cast<double>(launch.count);
   const auto results = static_cast<double>(window_of(launch).rows() * launch.post);
   const double waves = std::max(1.0, results * tile.lanes / kFullGpu);
@@ -83,8 +85,8 @@ bool blocks_pay(const Launch& launch, const Tile& tile, const ScatterBlock& bloc
   return block_waves * (rounds * kRound + 2 * own * count) < by_lanes;
 }
 
-// Looks at the indices from `first` on; `hits` has two sides of bits in turn, so that the one that
-// is not in use can be cleared.
+// One round: processes the indices from `first` on. `hits` has two halves that alternate, so that
+// the unused one can be cleared.
 void write_round(Scope& scope, const Launch& launch, const ScatterBlock& block) {
   const std::string words = u32_literal(std::max(1, block.threads / 32));
   const std::string rows = u32_literal(block.rows_at_once());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How workgroups share rows: dispatch sizes, thread numbering, and reductions in a fixed order
-// (each lane over its own columns first, then a binary tree over the lanes, by way of workgroup
-// memory, or from hand to hand within subgroups), so that equal input gives equal bits.
+// Assignment of rows to workgroups: dispatch sizes, thread numbering, and reductions in a fixed
+// order, so that equal input produces equal bits. Each lane first reduces its own columns. A binary
+// tree then combines the lanes, via workgroup memory or by shuffles within subgroups.
 #include <algorithm>
 
 #include "base/check.h"
@@ -11,9 +11,9 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kMaxGroups = 65535;  // per dimension of a dispatch
-constexpr int kMaxArrays = 8;               // combined at one barrier
+constexpr int kMaxArrays = 8;               // reduced at one barrier
 
-// Compilers may take NaN for impossible; the bits tell.
+// Tests the bits, as compilers may assume that a value is not NaN.
 constexpr const char* kIsNan =
     "fn is_nan_bits(x: f32) -> bool {\n"
     "  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;\n"
@@ -37,7 +37,7 @@ std::string identity(Module& module, const Partial& partial) {
   return partial.op == ReduceOp::kSum || max ? "0u" : "0xffffffffu";
 }
 
-// max and min in which NaN wins.
+// Returns a max or min that propagates NaN.
 std::string extreme(Module& module, const Partial& partial, const std::string& a,
                     const std::string& b) {
   const std::string plain = is_max(partial.op) ? "max" : "min";
@@ -53,7 +53,8 @@ std::string extreme(Module& module, const Partial& partial, const std::string& a
   return name + "(" + a + ", " + b + ")";
 }
 
-// Does b, found at b_at, win over a? The first NaN wins, else the first of the extremes.
+// Returns the name of a function that is true if b, found at b_at, replaces a: the first NaN, else
+// the first extreme value, is chosen.
 std::string wins(Module& module, const Partial& partial) {
   const std::string type(memory_type(partial.dtype));
   const std::string name = std::string(is_max(partial.op) ? "above" : "below") + "_" + type;
@@ -74,7 +75,7 @@ std::string wins(Module& module, const Partial& partial) {
 
 std::string element_type(const Partial& partial) { return std::string(memory_type(partial.dtype)); }
 
-// What is reduced so far, and, of an indexed reduction, where it was found.
+// The value reduced so far and, for indexed reductions, its position.
 struct Entry {
   std::string value, at;
 };
@@ -108,7 +109,8 @@ void declare_entries(Module& module, const Partial& partial, const std::string& 
   if (partial.indexed()) module.shared(array + "_at", "u32", count, 4);
 }
 
-// The function that gives a thread what the one has whose number differs in the bits of a mask.
+// Returns the name of a function that returns the value of the thread whose index differs in the
+// bits of a mask.
 std::string exchange(Module& module, const std::string& type, int threads,
                      const Subgroups& subgroups) {
   std::string name = "exchange_lanes_" + type, body = "  return subgroupShuffleXor(x, mask);\n";
@@ -125,15 +127,16 @@ std::string exchange(Module& module, const std::string& type, int threads,
   return name;
 }
 
-// How many lanes of a row can hand each other what they have; 1: none.
+// Returns how many lanes of a row can exchange values within a subgroup; 1 if they cannot.
 int lanes_of_subgroup(const Tile& tile, const Subgroups& subgroups) {
   const bool side_by_side = tile.lanes_first || tile.rows == 1;
   const int together = side_by_side ? std::min(tile.lanes, std::max(1, subgroups.size)) : 1;
   return tile.lanes / together <= kMostWrittenOut ? together : 1;
 }
 
-// In each round a lane takes in what its partner has, which takes in the same; what subgroups have
-// goes through workgroup memory, in arrays that two calls in a row do not share.
+// Butterfly reduction: in each round, a lane and its partner exchange and combine their values. The
+// results of subgroups are then combined via workgroup memory. Consecutive calls use different
+// arrays.
 void combine_subgroups(Scope& scope, Module& module, const Tile& tile,
                        const std::vector<Partial>& partials, const WgslOptions& options) {
   const int together = lanes_of_subgroup(tile, options.subgroups);
@@ -174,7 +177,7 @@ void combine_subgroups(Scope& scope, Module& module, const Tile& tile,
     for (int j = 1; j < parts; ++j)
       join(scope, module, partials[i], entry(partials[i].name), of(j));
   }
-  // The next launch of a chain has the same arrays.
+  // The next launch of a fused sequence uses the same arrays.
   if (options.blocks > 0) scope.line("workgroupBarrier();");
 }
 
@@ -202,7 +205,7 @@ void combine_batch(Scope& scope, Module& module, const Tile& tile,
                      : (tile.lanes_first ? "local - lane" : "local % " + u32_literal(tile.rows));
   for (std::size_t i = 0; i < partials.size(); ++i)
     give(scope, partials[i], entry(partials[i].name), entry(arrays[i], "[" + first + "]"));
-  // The arrays may be filled anew from here on.
+  // After this barrier, the arrays may be overwritten.
   scope.line("workgroupBarrier();");
 }
 
@@ -240,8 +243,8 @@ std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const s
     scope.line("if (" + row + " >= " + u32_literal(first + rows) + ") { return; }");
     return {};
   }
-  // Whole workgroups may leave; single threads may not, since barriers follow: that there is but
-  // one in a workgroup, a browser does not see.
+  // Only whole workgroups may return early, as barriers follow. A workgroup of one thread is no
+  // exception, because browsers do not recognize it.
   if (std::int64_t{grid.x} * grid.y > groups) {
     scope.line("if (group >= " + u32_literal(groups) + ") { return; }");
   }
@@ -317,7 +320,7 @@ void combine_lanes(Scope& scope, Module& module, const Tile& tile,
   }
   if (tile.lanes == 1) return;
   const std::int64_t room = options.max_workgroup_bytes / (tile.threads() * std::int64_t{4});
-  // An indexed reduction takes two arrays, so half the room always suffices.
+  // An indexed reduction needs two arrays, so a batch uses at most a third of the workgroup memory.
   const auto batch = static_cast<std::size_t>(std::clamp<std::int64_t>(room / 6, 1, kMaxArrays));
   for (std::size_t start = 0; start < partials.size(); start += batch) {
     const std::size_t end = std::min(partials.size(), start + batch);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Contractions by matrix units, where both operands are f16: a workgroup computes BM x BN results,
-// each of its subgroups UM x UN matrices of them in registers, in f32. Per step of BK both operands
-// pass through workgroup memory, in vectors of eight f16; some lines of matrices of each subgroup
-// at a time, results pass through the same memory on their way to the epilogue.
+// Contractions with subgroup matrices, for f16 operands. A workgroup computes BM x BN results, each
+// of its subgroups UM x UN matrices of them in registers, in f32. Per step of BK, both operands are
+// staged in workgroup memory, in vectors of eight f16. The results pass through the same memory to
+// the epilogue, some lines of each subgroup's matrices at a time.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,10 +14,10 @@ namespace tensorgrad::wgsl {
 namespace {
 
 struct UnitShape {
-  int across_m, across_n;  // matrices of a subgroup: UM, UN
+  int across_m, across_n;  // matrices per subgroup: UM, UN
   int subgroups_m, subgroups_n;
   int deep;  // BK in matrices
-  // As measured on an H100: tiles that it works on at a time, and relative speed with so many.
+  // Measured on an H100: the number of concurrent tiles, and the relative speed at that number.
   int at_once;
   double rate;
 
@@ -25,10 +25,10 @@ struct UnitShape {
 };
 constexpr std::array<UnitShape, 3> kUnitShapes = {
     {{4, 2, 2, 4, 4, 396, 0.9}, {4, 2, 2, 2, 2, 528, 1.0}, {2, 2, 2, 2, 4, 1056, 0.85}}};
-// Fewer products take no less time than by other forms.
+// With fewer products, other forms are at least as fast.
 constexpr std::int64_t kLeastProducts = 1 << 22;
 constexpr const char* kTiles = "tiles";
-constexpr int kResultPad = 4;  // elements: as many as a vector holds
+constexpr int kResultPad = 4;  // elements: the length of a vector
 
 class UnitContraction : private ContractionParts {
  public:
@@ -47,11 +47,11 @@ class UnitContraction : private ContractionParts {
   [[nodiscard]] int result_pitch(const UnitShape& shape) const {
     return shape.across_n * unit_.n + kResultPad;
   }
-  // Of a line of matrices of each subgroup.
+  // Vectors of workgroup memory for one line of matrices of each subgroup.
   [[nodiscard]] int result_vectors(const UnitShape& shape) const {
     return shape.subgroups() * unit_.m * result_pitch(shape) / 4;
   }
-  // Lines of matrices that pass at a time: as many as there is room for anyway.
+  // Lines of matrices to store at a time: as many as fit the memory of the operands.
   [[nodiscard]] int lines_at_once(const UnitShape& shape) const {
     const int fit = operand_vectors(shape) / result_vectors(shape);
     return std::clamp(floor_pow2(fit), 1, shape.across_m);
@@ -78,7 +78,7 @@ TileShape UnitContraction::tile_of(const UnitShape& shape) const {
   tile.side_m = unit_.m * shape.across_m * shape.subgroups_m;
   tile.side_n = unit_.n * shape.across_n * shape.subgroups_n;
   tile.depth = unit_.k * shape.deep;
-  // Only how many threads there are matters of these.
+  // These only have to yield the number of threads.
   tile.per_n = 4;
   tile.per_m = tile.side_m * tile.side_n / (4 * shape.subgroups() * unit_.subgroup);
   tile.slices = 1;
@@ -89,7 +89,7 @@ std::int64_t UnitContraction::vectors_of(const UnitShape& shape) const {
   return std::max(operand_vectors(shape), lines_at_once(shape) * result_vectors(shape));
 }
 
-// Null where other forms do as well.
+// Returns null if other forms are at least as fast.
 const UnitShape* UnitContraction::pick() const {
   const UnitShape* best = nullptr;
   double best_time = 0;
@@ -137,7 +137,7 @@ void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int6
     scope.line("var ones" + std::to_string(i) + " = 0.0f;");
 }
 
-// One tile of each operand.
+// Multiplies one tile of each operand.
 void UnitContraction::write_products(Scope& scope) const {
   const auto load = [&](Scope& to, const TileOperand& operand, bool is_a, int number, int k) {
     const std::string name = is_a ? "a" : "b";
@@ -148,7 +148,7 @@ void UnitContraction::write_products(Scope& scope) const {
     const std::string at = first + (operand.along_k() ? "(" + i + ") * " + u32_literal(pitch) +
                                                             " + " + u32_literal(deep)
                                                       : u32_literal(deep * pitch) + " + " + i);
-    // a's rows and b's columns are lines where memory runs along k.
+    // Rows of a and columns of b are lines if they are contiguous along k.
     const bool column_major = is_a != operand.along_k();
     to.line("let " + name + std::to_string(number) + " = " +
             load_units(unit_, is_a ? UnitSide::kLeft : UnitSide::kRight, kTiles, at, column_major,
@@ -170,12 +170,13 @@ void UnitContraction::write_products(Scope& scope) const {
   }
 }
 
-// Is this one of the tiles that see all of the operand which ones go along?
+// Returns the condition under which the workgroup sums the operand that is multiplied with ones:
+// its tile is the first along the other side.
 std::string UnitContraction::first_of_side() const {
   return launch_.ones_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
 }
 
-// A thread adds up lines of its own.
+// Each thread sums some lines.
 void UnitContraction::write_ones_sums(Scope& scope) const {
   if (!has_ones()) return;
   const TileOperand& operand = launch_.ones_row ? b_ : a_;
@@ -205,7 +206,7 @@ void UnitContraction::write_ones_sums(Scope& scope) const {
   scope.block("if (" + first_of_side() + ")", sums);
 }
 
-// The next tile is on its way from memory while this one is multiplied.
+// The next tile is prefetched while this one is multiplied.
 void UnitContraction::write_steps(Scope& scope) {
   module_.shared(kTiles, "vec4<u32>", vectors_of(shape_), 16);
   const std::string step = u32_literal(tile_.depth), end = end_k();
@@ -229,9 +230,9 @@ void UnitContraction::write_steps(Scope& scope) {
   scope.block("for (var k0 = " + first_k() + "; k0 < " + end + "; k0 += " + step + ")", loop);
 }
 
-// Some lines of a subgroup's matrices at a time.
+// Stores some lines of a subgroup's matrices at a time.
 void UnitContraction::write_results(Scope& scope) {
-  const int step = finish_.chosen ? 4 : 1;  // results a call
+  const int step = finish_.chosen ? 4 : 1;  // results per call
   const int lines = lines_at_once(shape_), pitch = result_pitch(shape_);
   const int width = shape_.across_n * unit_.n, count = lines * unit_.m * width / step;
   const std::string across = u32_literal(width / step);

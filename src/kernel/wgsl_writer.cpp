@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Entry of the WGSL writer: picks the form by the launch's kind and heads it with a comment.
+// Entry point of the WGSL writer: dispatches on the launch kind and writes the header comment.
 #include "kernel/wgsl_writer.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// One line of comment: no line breaks, printable ASCII only.
+// Returns one comment line: without line breaks, printable ASCII only.
 std::string comment_line(const std::string& text) {
   std::string line = "// ";
   for (const char c : text) line += c >= ' ' && c <= '~' ? c : ' ';
