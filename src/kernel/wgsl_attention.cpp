@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention, tile by tile (Dao et al. 2022). A workgroup keeps a block of rows and goes over the
-// columns a block at a time; threads lie in a grid of ny x nx, each with some rows and columns of
-// the tile of scores in registers, and with some of the results' columns for the same rows. What
-// both products read passes through workgroup memory in vectors of four along the width of q, k, v;
-// lines are an odd number of vectors apart, so that neighbouring threads meet different banks. The
-// next block of columns is on its way from memory while one is worked on.
-// Rows are those of q, or, for dk and dv, those of k: then columns are those of q.
+// Attention in tiles (Dao et al. 2022). A workgroup keeps a block of rows and loops over the
+// columns in blocks. Its threads form a grid of ny x nx. Each has some rows and columns of the tile
+// of scores in registers, and some columns of the result for the same rows. Operands of both
+// products are staged in workgroup memory, in vectors of four along the width of q, k, v. The
+// distance of lines is an odd number of vectors, so that neighboring threads access different
+// banks. The next block of columns is prefetched. Rows are those of q; for dk and dv they are those
+// of k, and columns are those of q.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -20,16 +20,16 @@ namespace {
 constexpr std::int64_t kFewGroups = 128;
 
 struct TileBlock {
-  int rows, columns;  // of the tile
+  int rows, columns;  // of the score tile
   int ny, nx;         // threads
 
   [[nodiscard]] int threads() const { return ny * nx; }
   [[nodiscard]] int per_y() const { return rows / ny; }
   [[nodiscard]] int per_x() const { return columns / nx; }
 };
-// From large to small: the first that fits the device and leaves it enough groups is taken. On an
-// H100 four or eight scores a thread do better than sixteen, and than larger blocks; fewer columns
-// where keys, which have two results, leave fewer registers.
+// From large to small; the first that fits the device and yields enough workgroups is used. On an
+// H100, four or eight scores per thread are faster than sixteen, and faster than larger blocks.
+// kKeys has two results and so fewer free registers, and uses fewer columns.
 constexpr std::array<TileBlock, 4> kBlocks = {
     {{32, 32, 8, 16}, {16, 16, 8, 8}, {8, 8, 8, 8}, {8, 4, 8, 4}}};
 constexpr int kColumnsOfKeys = 16;
@@ -44,7 +44,7 @@ class AttentionWriter : private AttentionParts {
   Shader write();
 
  private:
-  // Where a thread's scores lie.
+  // The row and column of a thread's score.
   [[nodiscard]] std::string row_of(int r) const {
     return "row_start + ty + " + u32_literal(r * block_.ny);
   }
@@ -58,7 +58,7 @@ class AttentionWriter : private AttentionParts {
     return keys() ? "at_row" + number(r) : "at_col" + number(c);
   }
 
-  // Vectors of a line, and from one line to the next.
+  // Vectors in a line, and from one line to the next.
   static std::int64_t vectors(std::int64_t width) { return ceil_div(width, 4); }
   static std::int64_t pitch(std::int64_t width) { return vectors(width) | 1; }
   [[nodiscard]] std::int64_t column_pitch() const {
@@ -115,7 +115,8 @@ TileBlock AttentionWriter::pick(const WgslOptions& options) const {
     if (keys()) b.columns = std::min(b.columns, kColumnsOfKeys);
     if (b.threads() > options.max_threads || bytes(b) > options.max_workgroup_bytes) continue;
     if (last || options.tile > 0) return b;
-    // Rows of no use, or too few groups: a smaller block does better.
+    // A smaller block is better if half of the rows would be unused or there are too few
+    // workgroups.
     if (b.rows > 8 && b.rows / 2 >= rows()) continue;
     const std::int64_t groups = window_.count * ceil_div(rows(), b.rows);
     if (b.rows > 16 && groups < kFewGroups) continue;
@@ -131,8 +132,8 @@ LineTile AttentionWriter::lines(const std::string& operand, const std::string& a
   return {operand, array, count, vectors(width), pitch_of_array, block_.threads()};
 }
 
-// The tile's columns. While it is worked on, those of the next are on their way, unless they are
-// many or a mask may leave that tile out.
+// Loads the tile's columns. Those of the next tile are prefetched, unless they are too many or a
+// mask may skip that tile.
 void AttentionWriter::bring_columns(Scope& before, Scope& tile, const std::string& first,
                                     const std::vector<LineTile>& all) const {
   const auto ahead = [&](const LineTile& part) { return !truth_mask() && part.at_once(); };
@@ -151,7 +152,8 @@ void AttentionWriter::bring_columns(Scope& before, Scope& tile, const std::strin
   }
 }
 
-// step(0u), step(1u) ... : written out where they are few, as compilers then know all places.
+// Calls step for each index, as step(0u), step(1u) ...; unrolled if there are few, so that
+// compilers know all addresses.
 template <class Step>
 void repeat(Scope& scope, const std::string& name, std::int64_t count, const Step& step) {
   if (count > kMostWrittenOut) {
@@ -168,7 +170,7 @@ void repeat(Scope& scope, const std::string& name, std::int64_t count, const Ste
   }
 }
 
-// RESULTr_c += x's row r times y's column c.
+// RESULTr_c += row r of x times column c of y.
 void AttentionWriter::write_products(Scope& scope, const std::string& result, const std::string& x,
                                      const std::string& y, std::int64_t width,
                                      std::int64_t y_pitch) const {
@@ -184,7 +186,7 @@ void AttentionWriter::write_products(Scope& scope, const std::string& result, co
       to.line("let y" + number(c) + " = " + y + "[(tx + " + u32_literal(c * block_.nx) + ") * " +
               u32_literal(y_pitch) + " + " + at + "];");
     }
-    // Additions that are one with their multiplications: a dot product is one operation more.
+    // Each fma is one operation; a dot product would take an additional one.
     for (const char part : {'x', 'y', 'z', 'w'}) {
       each([&](int r, int c) {
         const std::string sum = result + number(r) + "_" + number(c);
@@ -214,7 +216,7 @@ void AttentionWriter::write_accumulate(Scope& scope, const std::string& acc, con
                 u32_literal(weight_pitch()) + " + " + j + "];");
     }
     for (int v = 0; v < vectors_each(width); ++v) {
-      // Threads beyond the line read its last vector; what they make of it is not stored.
+      // Threads beyond the line read its last vector; their results are not stored.
       const bool whole = (v + 1) * block_.nx <= vectors(width);
       const std::string at = "tx + " + u32_literal(v * block_.nx);
       loop.line("let at" + number(v) + " = " +
@@ -252,7 +254,7 @@ void AttentionWriter::store_results(Scope& scope, const std::string& acc, int wh
   }
 }
 
-// `liveR_C`: whether a score of the tile counts, but for a mask that is added.
+// Declares `liveR_C`: true if a score of the tile is in range and not masked by a boolean mask.
 void AttentionWriter::write_live(Scope& scope) {
   for (int r = 0; r < block_.per_y(); ++r)
     scope.line("let at_row" + number(r) + " = " + row_of(r) + ";");
@@ -271,7 +273,7 @@ void AttentionWriter::write_live(Scope& scope) {
   });
 }
 
-// Scales and adds the mask.
+// Scales the scores and adds the mask.
 void AttentionWriter::write_scores(Scope& scope) {
   const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
   each([&](int r, int c) {
@@ -283,8 +285,8 @@ void AttentionWriter::write_scores(Scope& scope) {
   });
 }
 
-// All tiles of a block of rows. Those in which a mask lets nobody attend to anything are left out:
-// of a cache that is mostly empty, what is in it is gone over.
+// Loops over the tiles of a block of rows. Skips tiles that a boolean mask excludes entirely, such
+// as the unused part of a KV cache.
 void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const Scope& tile) {
   std::string end = u32_literal(columns());
   if (l_.causal && !keys()) end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
@@ -299,7 +301,8 @@ void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const 
     });
     module_.shared("tiles_seen", "atomic<u32>", 1, 4);
     module_.shared("last_seen", "u32", 1, 4);
-    scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");  // nobody else does
+    // Only this thread writes it.
+    scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");
     loop.line("if (" + any + ") { atomicMax(&tiles_seen[0], col_start + 1u); }");
     loop.line("workgroupBarrier();");
     loop.line("if (local == 0u) { last_seen[0] = atomicLoad(&tiles_seen[0]); }");
@@ -318,7 +321,8 @@ void AttentionWriter::put_weight(Scope& scope, int r, int c, const std::string& 
              " + " + column + " / 4u][" + column + " % 4u] = " + value + ";");
 }
 
-// topR: the largest score of the row so far, in every thread of the row.
+// Declares mostR, the maximum of topR and the row's scores in this tile, in every thread of the
+// row.
 void AttentionWriter::write_maximum(Scope& scope) const {
   for (int r = 0; r < block_.per_y(); ++r) {
     const std::string n = number(r);
@@ -359,7 +363,7 @@ void AttentionWriter::write_forward(Scope& scope) {
   columns_v.begin(loop, "col_start");
   write_products(loop, "s", "rows_q", "columns_kv", l_.k, cp);
   write_scores(loop);
-  write_maximum(loop);  // all have read k by now
+  write_maximum(loop);  // contains a barrier after the reads of k
   columns_v.end(loop, "col_start");
   for (int r = 0; r < block_.per_y(); ++r) {
     const std::string n = number(r);
@@ -400,7 +404,7 @@ void AttentionWriter::write_forward(Scope& scope) {
                ") * " + u32_literal(block_.nx / 4) + " + " + u32_literal(v) + "], vec4<f32>(1.0f))";
     }
     scope.line("let total" + n + " = " + total + ";");
-    // Nothing seen: zeros.
+    // zeros if all columns are masked
     scope.line("let nothing" + n + " = total" + n + " == 0.0f;");
     scope.line("let factor" + n + " = select(1.0f / total" + n + ", 0.0f, nothing" + n + ");");
     scope.line("let i" + n + " = " + row_of(r) + ";");
@@ -421,7 +425,7 @@ void AttentionWriter::write_backward(Scope& scope) {
   if (l_.causal && keys())
     first = "row_start / " + u32_literal(block_.columns) + " * " + u32_literal(block_.columns);
   Scope loop(&scope);
-  // Of each query, what the forward pass left.
+  // Results of the forward pass for each query.
   Scope& of_queries = keys() ? loop : scope;
   for (int n = 0; n < (keys() ? block_.per_x() : block_.per_y()); ++n) {
     const std::string at = keys() ? column_of(n) : row_of(n);
@@ -473,7 +477,7 @@ Shader AttentionWriter::write() {
   module_.shared("weights", "vec4<f32>", block_.rows * weight_pitch(), 16);
   Scope scope;
   open_rows(scope, Tile{1, block_.threads(), true}, groups, "unit");
-  // The last rows of a causal mask see most: they come first.
+  // The last rows of a causal mask take longest, so they run first.
   scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
              ") * " + u32_literal(block_.rows) + ";");
   scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");

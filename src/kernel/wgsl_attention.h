@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all forms of attention have in common: operands and results as functions of WGSL. Private to
+// Common parts of all forms of attention: operands and results as WGSL functions. Private to
 // kernel/wgsl_attention*.cpp.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace tensorgrad::wgsl {
 
-// Functions NAME_line(p, i, at), four elements of line i of an operand, and lse_at, delta_at,
-// mask_at, keep_at(p, i, q).
+// Writes the functions NAME_line(p, i, at), which returns four elements of line i of an operand,
+// and lse_at, delta_at, mask_at, keep_at(p, i, q).
 class AttentionParts {
  public:
   AttentionParts(const Launch& launch, const WgslOptions& options)
@@ -24,16 +24,16 @@ class AttentionParts {
   [[nodiscard]] std::int64_t rows() const { return keys() ? l_.n : l_.m; }
   [[nodiscard]] std::int64_t columns() const { return keys() ? l_.m : l_.n; }
 
-  // A mask that says who counts, not one that is added.
+  // True if the mask is boolean rather than added to the scores.
   [[nodiscard]] bool truth_mask() const {
     return has(AttentionInput::kMask) &&
            l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
   }
 
-  // `fours`: results are stored in fours where that goes.
+  // Writes the input functions. `fours`: store results as vectors if possible.
   void write_inputs(bool fours = false);
-  // fn storeN(p, i, w, x) of one element; fn storeN_four of four, which lie in vectors where
-  // write_inputs() chose so.
+  // Write fn storeN(p, i, w, x) for one element, and fn storeN_four for four, which are stored as a
+  // vector if write_inputs() chose so.
   void write_result(int which, std::int64_t count, std::int64_t width);
   void write_result_of_four(int which, std::int64_t count, std::int64_t width);
 
@@ -45,26 +45,26 @@ class AttentionParts {
   // NOLINTEND(*-non-private-member-variables-in-classes)
 
  private:
-  // An operand that comes in lines of `width` elements.
+  // An operand read in lines of `width` elements.
   struct Lines {
     AttentionInput which;
     std::string name;
     std::int64_t count, width;
-    InFours fours = {};  // without a program: there is none
+    InFours fours = {};  // no program: the operand is absent
   };
   void write_input(AttentionInput which, const std::string& name, std::int64_t count,
                    std::int64_t width);
   void write_line(const Lines& lines, const std::set<int>& bindings);
   [[nodiscard]] Domain result_domain(int which) const;
-  [[nodiscard]] const Store* store_of(int which) const;  // null: the result is not wanted
+  [[nodiscard]] const Store* store_of(int which) const;  // null if the result is not needed
   void write_store(int which, const Domain& domain, const std::string& name,
                    const std::string& type, bool four);
 
-  std::set<int> vectors_;  // bindings
+  std::set<int> vectors_;  // bindings that are arrays of vectors
 };
 
-// By the device's matrix units. False where it has none, where the launch is none that they may
-// take, or where no tile fits; `shader` is as it was then.
+// Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
+// device has none, if the launch does not qualify, or if no tile fits.
 bool write_attention_by_units(const Launch& launch, const WgslOptions& options, Shader& shader);
 
 }  // namespace tensorgrad::wgsl

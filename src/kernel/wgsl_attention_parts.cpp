@@ -8,14 +8,14 @@
 
 namespace tensorgrad::wgsl {
 
-// fn NAME(n, i, w): the program's value.
+// Writes fn NAME(p, i, q), which returns the value of the program.
 void AttentionParts::write_input(AttentionInput which, const std::string& name, std::int64_t count,
                                  std::int64_t width) {
   if (!has(which)) return;
   write_source(module_, name, l_.input(which), {{"p", l_.batch}, {"i", count}, {"q", width}});
 }
 
-// fn NAME_line(p, i, at): a vector of line i, zero beyond its ends.
+// Writes fn NAME_line(p, i, at), which returns a vector of line i, or zeros out of range.
 void AttentionParts::write_line(const Lines& lines, const std::set<int>& bindings) {
   if (lines.fours.program == nullptr) return;
   Scope scope;
@@ -50,7 +50,8 @@ void AttentionParts::write_inputs(bool fours) {
                                  {AttentionInput::kK, "k", l_.n, l_.k},
                                  {AttentionInput::kV, "v", l_.n, l_.width},
                                  {AttentionInput::kDy, "dy", l_.m, l_.width}}};
-  std::vector<InFours> rest;  // what is read element by element, and what is written
+  // Programs that are read element by element, and the stores.
+  std::vector<InFours> rest;
   for (const ScalarProgram* program : programs_of(l_))
     rest.push_back({program, {}, 0, false, false, fours ? std::vector<Store>() : l_.stores});
   for (const Store& store : l_.stores) {
@@ -98,7 +99,7 @@ void AttentionParts::write_store(int which, const Domain& domain, const std::str
     const Place place = place_of(scope, domain, store->map);
     const bool lse = forward() && which == 1;
     std::string value = "x";
-    if (l_.half && !lse && store->dtype == DType::kF32) {  // f16, on a device that stores none
+    if (l_.half && !lse && store->dtype == DType::kF32) {  // f16 on a device that cannot store it
       module_.use_helpers("tg_round_to_f16(");
       value = "tg_round_to_f16(x)";
     }

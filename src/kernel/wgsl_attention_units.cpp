@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention by matrix units, where q, k, v and dy are f16 and the weights may be. A workgroup has a
-// block of rows, each of its subgroups a line of matrices of them, and goes over the columns a
-// block at a time. Scores come out of the matrices as f32 by way of workgroup memory, where threads
-// make weights of them, each of some runs of a row; those go back as f16, in the place of the
-// scores. What is added up over the columns stays in matrices, but in the forward pass, whose
-// results shrink as the largest score of a row grows: there it is added up by threads. Blocks that
-// a mask of truths closes are left out. Rows are those of q, or, for dk and dv, those of k: then
-// columns are those of q.
+// Attention with subgroup matrices, if q, k, v and dy are f16 and the weights may be. A workgroup
+// has a block of rows, each of its subgroups a line of matrices of them, and loops over the columns
+// in blocks. Scores pass as f32 through workgroup memory, where each thread computes the weights of
+// some runs of a row. The weights replace the scores there, as f16. The sums over the columns stay
+// in matrices. The forward pass is an exception, as its results are rescaled when the maximum of a
+// row grows: there, threads add them up. Blocks that a boolean mask excludes entirely are skipped.
+// Rows are those of q; for dk and dv they are those of k, and columns are those of q.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,14 +15,14 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::array<int, 3> kSubgroups = {4, 2, 1};      // the first that fit
+constexpr std::array<int, 3> kSubgroups = {4, 2, 1};      // the first that fits
 constexpr std::array<int, 4> kColumns = {64, 32, 16, 8};  // the first that fits
-constexpr std::int64_t kPad = 16;                         // bytes from line to line, against banks
+constexpr std::int64_t kPad = 16;  // bytes of padding per line, to avoid bank conflicts
 constexpr const char* kLowest = "-3.4028234e38f";
 
 std::string number(std::int64_t i) { return std::to_string(i); }
 
-// Lines of f16 or f32 in an array of vec4<u32>: elements from line to line.
+// Distance of lines of f16 or f32, in elements, in an array of vec4<u32>.
 std::int64_t pitch_of_halves(std::int64_t width) { return width + kPad / 2; }
 std::int64_t pitch_of_floats(std::int64_t width) { return width + kPad / 4; }
 
@@ -37,7 +36,7 @@ class AttentionUnits : private AttentionParts {
   [[nodiscard]] bool takes() const;
   [[nodiscard]] int block_rows() const { return subgroups_ * unit_.m; }
   [[nodiscard]] int threads() const { return subgroups_ * unit_.subgroup; }
-  // Of a row: the threads that make its weights, and the runs of unit_.k columns that each has.
+  // The threads that compute the weights of a row, and the runs of unit_.k columns per thread.
   [[nodiscard]] int row_threads() const { return unit_.subgroup / unit_.m; }
   [[nodiscard]] int runs() const { return columns_ / unit_.k / row_threads(); }
   [[nodiscard]] std::int64_t work_vectors(int columns, std::int64_t width) const;
@@ -48,7 +47,7 @@ class AttentionUnits : private AttentionParts {
   }
 
   void write_eight(const std::string& operand);
-  // Lines of an operand, as f16 in an array.
+  // Lines of an operand, stored as f16 in an array.
   struct Lines {
     std::string operand, array;
     std::int64_t width;
@@ -78,7 +77,7 @@ class AttentionUnits : private AttentionParts {
   void write_forward(Scope& scope);
   void write_backward(Scope& scope);
 
-  // Block by block; the next block's columns are on their way while one is worked on.
+  // Loops over blocks of columns. The columns of the next block are prefetched.
   template <class Body>
   void over_columns(Scope& scope, const std::string& first, const std::array<Lines, 2>& lines,
                     const Body& body) {
@@ -87,7 +86,7 @@ class AttentionUnits : private AttentionParts {
       end = "min(" + end + ", row_start + " + u32_literal(block_rows()) + ")";
     scope.line("let end = " + end + ";");
     Scope loop(&scope);
-    if (truth_mask()) {  // the next block may be closed
+    if (truth_mask()) {  // the next block may be skipped
       scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");
       loop.line("workgroupBarrier();");
       write_seen(loop);
@@ -110,8 +109,8 @@ class AttentionUnits : private AttentionParts {
                 loop);
   }
 
-  // Of each of a thread's runs, four columns after the other: `run` is its number, `at` where it
-  // lies in an array of scores, in vectors, `col` its first column.
+  // Calls `body` for every four columns of each of a thread's runs. Declares `run`, the index of
+  // the run, `at`, its first vector in an array of scores, and `col`, its first column.
   template <class Body>
   void over_columns_of_runs(Scope& scope, const Body& body) {
     for (int r = 0; r < runs(); ++r) {
@@ -133,7 +132,7 @@ class AttentionUnits : private AttentionParts {
   }
 
   const MatrixUnits& unit_ = options_.units;
-  int subgroups_ = 0, columns_ = 0;  // of a block
+  int subgroups_ = 0, columns_ = 0;  // per block
 };
 
 bool AttentionUnits::takes() const {
@@ -149,7 +148,8 @@ bool AttentionUnits::takes() const {
   return true;
 }
 
-// Scores, the rows on their way into registers, or results on their way out, one after the other.
+// Size of a work array. In turn, it holds the rows during their load into registers, the scores,
+// and the results to store.
 std::int64_t AttentionUnits::work_vectors(int columns, std::int64_t width) const {
   const std::int64_t line = std::max(
       {pitch_of_floats(columns) / 4, pitch_of_halves(width) / 8, pitch_of_floats(width) / 4});
@@ -174,7 +174,7 @@ bool AttentionUnits::pick() {
       const bool runs_fit = columns % unit_.n == 0 && columns % (unit_.k * row_threads()) == 0;
       if (!runs_fit || columns > threads() || bytes(columns) > options_.max_workgroup_bytes)
         continue;
-      if (!forward() && columns > 32) continue;  // more has no room in registers
+      if (!forward() && columns > 32) continue;  // more would exceed the registers
       columns_ = columns;
       return true;
     }
@@ -182,7 +182,7 @@ bool AttentionUnits::pick() {
   return false;
 }
 
-// fn NAME_eight(p, i, at): a vector of eight f16 of line i.
+// Writes fn NAME_eight(p, i, at), which returns a vector of eight f16 of line i.
 void AttentionUnits::write_eight(const std::string& operand) {
   const std::string line = operand + "_line(p, i, at * 2u", name = operand + "_eight";
   module_.function(name, "fn " + name + "(p: u32, i: u32, at: u32) -> vec4<u32> {\n  let x = " +
@@ -195,7 +195,7 @@ int AttentionUnits::Lines::each(int threads) const {
   return static_cast<int>(ceil_div(count * (width / 8), threads));
 }
 
-// A thread's vectors of so many lines from `first` on, on their way in registers.
+// Loads a thread's vectors of the lines from `first` on into registers.
 void AttentionUnits::fetch(Scope& scope, const Lines& lines, const std::string& first,
                            const std::string& var) const {
   const std::string n = u32_literal(lines.width / 8);
@@ -219,7 +219,7 @@ void AttentionUnits::keep(Scope& scope, const Lines& lines) const {
   }
 }
 
-// NAMEk: the subgroup's rows of an operand, as left matrices.
+// Declares NAMEk: the subgroup's rows of an operand, as left matrices.
 void AttentionUnits::hold_rows(Scope& scope, const std::string& name, const std::string& operand,
                                const std::string& array, std::int64_t width) {
   const Lines lines = {operand, array, width, block_rows()};
@@ -238,7 +238,7 @@ void AttentionUnits::hold_rows(Scope& scope, const std::string& name, const std:
   }
 }
 
-// Rows times columns, as f32.
+// Computes rows times columns, as f32.
 void AttentionUnits::write_scores(Scope& scope, const std::string& rows, const std::string& columns,
                                   const std::string& into, std::int64_t width) const {
   const std::int64_t pitch = pitch_of_halves(width), out = pitch_of_floats(columns_);
@@ -262,7 +262,7 @@ void AttentionUnits::declare(Scope& scope, const std::string& name, std::int64_t
     scope.line("var " + name + number(j) + " = " + result_type(unit_) + "();");
 }
 
-// NAMEj += weights times columns. A run's weights lie where its scores began.
+// NAMEj += weights times columns. The weights of a run begin where its scores began.
 void AttentionUnits::write_sums(Scope& scope, const std::string& name, const std::string& weights,
                                 const std::string& columns, std::int64_t width) const {
   const std::int64_t pitch = pitch_of_halves(width), line = 2 * pitch_of_floats(columns_);
@@ -309,7 +309,8 @@ void AttentionUnits::store(Scope& scope, int which, const std::string& name, std
               each);
 }
 
-// Names columns jV, four of them, and gives which of their scores count, but for a mask.
+// Declares jV, four columns, and returns the condition for which of their scores are in range and
+// not causally masked.
 std::string AttentionUnits::in_range(Scope& scope, int v) {
   const std::string j = "j" + number(v);
   scope.line("let " + j + " = vec4<u32>(col) + vec4<u32>(" + u32_literal(4 * v) + ", " +
@@ -322,8 +323,8 @@ std::string AttentionUnits::in_range(Scope& scope, int v) {
   return test;
 }
 
-// seenR: of run R, a bit for each column that a mask of truths lets count. `last_seen` is then more
-// than col_start where any thread has one.
+// Declares seenR, with a bit for each column of run R that a boolean mask includes. Afterwards,
+// `last_seen` exceeds col_start if any thread has such a bit.
 void AttentionUnits::write_seen(Scope& scope) {
   module_.shared("tiles_seen", "atomic<u32>", 1, 4);
   module_.shared("last_seen", "u32", 1, 4);
@@ -344,7 +345,7 @@ void AttentionUnits::write_seen(Scope& scope) {
   scope.line("if (local == 0u) { last_seen[0] = atomicLoad(&tiles_seen[0]); }");
 }
 
-// Four values of fn FUNCTION(p, query, key); beyond the ends, those of the last.
+// Returns four values of fn FUNCTION(p, query, key); indices out of range are clamped.
 std::string AttentionUnits::four_of(const std::string& function, int v, const char* type) const {
   std::string all;
   for (int c = 0; c < 4; ++c) {
@@ -357,7 +358,7 @@ std::string AttentionUnits::four_of(const std::string& function, int v, const ch
   return "vec4<" + std::string(type) + ">(" + all + ")";
 }
 
-// liveV and sV.
+// Declares liveV and sV.
 void AttentionUnits::write_score(Scope& scope, int r, int v) {
   const std::string n = number(v), range = in_range(scope, v);
   const std::string seen = "(vec4<u32>(seen" + number(r) + " >> " + u32_literal(4 * v) +
@@ -369,14 +370,14 @@ void AttentionUnits::write_score(Scope& scope, int r, int v) {
     scope.line("s" + n + " += " + four_of("mask_at", v) + ";");
 }
 
-// What NAMEv and the next have, as eight f16.
+// Returns NAMEv and its successor as eight f16.
 std::string AttentionUnits::of_pairs(const std::string& name, int v) const {
   return "vec4<u32>(bitcast<vec2<u32>>(vec4<f16>(" + name + number(v) +
          ")), bitcast<vec2<u32>>(vec4<f16>(" + name + number(v + 1) + ")))";
 }
 
 void AttentionUnits::write_forward(Scope& scope) {
-  const std::int64_t parts = l_.width / 4 / row_threads();  // of a thread's results
+  const std::int64_t parts = l_.width / 4 / row_threads();  // parts of a thread's results
   const std::string step = u32_literal(row_threads());
   module_.shared("lanes", "f32", threads(), 4);
   hold_rows(scope, "x", "q", "work0", l_.k);
@@ -459,7 +460,7 @@ void AttentionUnits::write_backward(Scope& scope) {
   std::string first = "0u";
   if (l_.causal && keys())
     first = "row_start / " + u32_literal(columns_) + " * " + u32_literal(columns_);
-  // Of each query, what the forward pass left.
+  // Results of the forward pass for each query.
   const std::array<std::string, 2> left = {"lse", "delta"};
   if (!keys()) {
     scope.line("let query = min(i, " + u32_literal(l_.m - 1) + ");");
@@ -501,7 +502,7 @@ void AttentionUnits::write_backward(Scope& scope) {
         run.line("let keep" + n + " = " + four_of("keep_at", v) + ";");
         run.line("t" + n + " *= keep" + n + ";");
       }
-      // What does not count may be anything, infinite too.
+      // Masked elements may have any value, including infinity.
       run.line("t" + n + " = select(vec4<f32>(), w" + n + " * (t" + n + " - " + of_query("delta") +
                "), live" + n + ");");
       if (has(AttentionInput::kKeep)) run.line("w" + n + " *= keep" + n + ";");
@@ -538,7 +539,7 @@ bool AttentionUnits::write(Shader& shader) {
   const std::int64_t groups = window_.count * down;
   Scope scope;
   open_rows(scope, Tile{1, threads(), true}, groups, "unit");
-  // The last rows of a causal mask see most: they come first.
+  // The last rows of a causal mask take longest, so they run first.
   scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
              ") * " + u32_literal(block_rows()) + ";");
   scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");

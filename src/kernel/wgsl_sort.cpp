@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Sort: out[p,i,q] = finish(the t that is number i of line (p, q) in order). One workgroup has one
-// line and sorts it by Batcher's bitonic network (1968) in the form in which every comparison puts
-// the smaller one first, so that a line of any length is one that ends in elements that never move.
-// Keys are words whose order as numbers is the order wanted, and of equal keys the smaller place
-// comes first. A line that is longer than workgroup memory holds is sorted in the buffer that its
-// places go to: what lies within a tile in workgroup memory, a tile at a time, the rest in the
-// buffer.
+// Sort: out[p,i,q] = finish(t of the i-th smallest element of line (p, q)). One workgroup sorts one
+// line by Batcher's bitonic network (1968), in the variant in which every comparison puts the
+// smaller element first. A line of any length is then equivalent to one padded with elements that
+// never move. Keys are words in the order of their unsigned values; equal keys are ordered by
+// index. Lines that exceed workgroup memory are sorted in the buffer of the resulting indices:
+// steps within a tile run in workgroup memory, one tile at a time, other steps in the buffer.
 #include <algorithm>
 
 #include "base/check.h"
@@ -25,7 +24,7 @@ class SortWriter {
   SortWriter(const Launch& launch, const WgslOptions& options)
       : launch_(launch), window_(window_of(launch)), module_(launch) {
     size_ = pow2_of(launch.count);
-    // A key and a place each.
+    // a key and an index each
     tile_ = std::min<std::int64_t>(size_, floor_pow2(options.max_workgroup_bytes / 8));
     if (options.tile >= 2) tile_ = std::min<std::int64_t>(tile_, floor_pow2(options.tile));
     threads_ = std::min({256, floor_pow2(options.max_threads), floor_pow2(tile_ / 2)});
@@ -60,7 +59,7 @@ class SortWriter {
   }
 
  private:
-  // NaN last, -0 beside 0; descending: the other way round.
+  // Sorts NaN last and -0 equal to 0; reversed if descending.
   void write_key() {
     std::string text = "fn key_of(x: " + type() + ") -> u32 {\n";
     if (type() == "u32") text += "  let key = x;\n";
@@ -80,14 +79,15 @@ class SortWriter {
     return std::string(register_type(launch_.b.instrs.back().dtype));
   }
 
-  // body for e from `local` on, of `count` in all.
+  // Runs `body` for each e < count, distributed over the threads.
   void each(Scope& scope, std::int64_t count, const Scope& body) const {
     scope.block(
         "for (var e = local; e < " + u32_literal(count) + "; e += " + u32_literal(threads_) + ")",
         body);
   }
 
-  // One step of the network within a tile: pairs (i, i ^ mask), where bit `half` of i is 0.
+  // One step of the network within a tile: compares pairs (i, i ^ mask), where bit `half` of i is
+  // 0.
   void write_step(Scope& scope, const std::string& half, const std::string& mask,
                   const std::string& count) const {
     Scope pair(&scope);
@@ -98,7 +98,7 @@ class SortWriter {
     scope.line("workgroupBarrier();");
   }
 
-  // The rest of a stage whose distances lie within a tile.
+  // The rest of a stage, with distances within a tile.
   void write_halves(Scope& scope, const std::string& first, const std::string& count) const {
     Scope body(&scope);
     write_step(body, "half", "half", count);
@@ -125,7 +125,8 @@ class SortWriter {
     each(scope_, launch_.count, store);
   }
 
-  // The places of a line lie where the launch stores them: nothing else is done with them.
+  // The indices of a line are sorted in the buffer where the launch stores them, so the epilogue
+  // must store them unchanged.
   void write_buffer_access(const Domain& domain) {
     CHECK(launch_.stores.size() == 1 && launch_.stores[0].ring_word < 0, launch_.name);
     const Store& to = launch_.stores[0];
@@ -144,7 +145,7 @@ class SortWriter {
                      "    finish(p, i, q, i32(t));\n    finish(p, j, q, i32(s));\n  }\n}\n");
   }
 
-  // Every tile: its places into workgroup memory, `work`, and back.
+  // For every tile: loads its indices into workgroup memory, runs `work`, and stores them.
   template <class Work>
   void each_tile(Scope& scope, const std::string& place, const Work& work) const {
     Scope tile(&scope), load(&tile), store(&tile);
@@ -192,7 +193,7 @@ class SortWriter {
 
   const Launch& launch_;
   Window window_;
-  std::int64_t size_ = 2, tile_ = 2;  // elements, as powers of two
+  std::int64_t size_ = 2, tile_ = 2;  // elements, powers of two
   int threads_ = 1;
   Module module_;
   Scope scope_;
