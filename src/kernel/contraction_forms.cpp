@@ -10,8 +10,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Largest number of multiply-adds for the form of lanes, which reuses no operand. A larger launch
-// would be slow and could run for seconds, which a driver may treat as a hang.
+// Maximum number of multiply-adds for the form by lanes. It does not reuse operands, so a larger
+// launch would be slow. It could run for seconds, which a driver may treat as a hang.
 constexpr std::int64_t kMostByLanes = 1 << 26;
 
 struct FormName {

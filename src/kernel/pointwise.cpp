@@ -46,7 +46,7 @@ fn tg_div(a: f32, b: f32) -> f32 {
   return (a * s) / (b * s);
 }
 )"},
-    // x times a zero with the bits `zero`. The next function returns x divided by that zero.
+    // Returns x times a zero with the bits `zero`. tg_div_zero() returns that zero divided by x.
     {"tg_mul_zero", R"(
 fn tg_mul_zero(x: f32, zero: u32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -142,8 +142,8 @@ fn tg_maximum(a: f32, b: f32) -> f32 {
 )"},
 
     // The sum of x and 1.5 2^13 times the power of two of x (at least 2^-14) has exactly the bits
-    // that f16 keeps. Compilers would simplify (x + y) - y to x, so the sum is doubled by its bits
-    // in between.
+    // that f16 keeps. Compilers would simplify (x + y) - y to x; doubling the sum through its bits
+    // prevents that.
     {"tg_round_to_f16", R"(
 fn tg_round_to_f16(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -188,9 +188,9 @@ fn tg_expm1_reduced(r: f32) -> f32 {
   return fma(r * r, p, r);
 }
 )"},
-    // The built-in exp loses as many bits as its argument has before the binary point. 2^(n-1) is a
-    // float even for n = 128. Results below 2^-125.5, for which it is not, are set to zero,
-    // whatever `whole` is. NaN and infinity propagate through r.
+    // The built-in exp loses as many bits as its argument has before the binary point. Scales by
+    // 2^(n-1), which is a float even for n = 128. If it is too small for a float, the result is
+    // below 2^-125.5 and is set to zero, whatever `whole` is. NaN and infinity propagate through r.
     {"tg_exp", R"(
 fn tg_exp(x: f32) -> f32 {
   let whole = tg_whole(min(x, 89.0f) * 1.44269504f);
@@ -270,7 +270,7 @@ fn tg_log_tail(f: f32) -> f32 {
   return f * f * fma(f, p, -0.5f);
 }
 )"},
-    // Returns y = log x, which is correct for 0 < x < infinity, with all other cases corrected.
+    // Returns log x for every x, given y = log x, which is valid for 0 < x < infinity.
     {"tg_log_edges", R"(
 fn tg_log_edges(x: f32, y: f32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -407,7 +407,7 @@ fn tg_two_over_pi(i: u32) -> vec4<u32> {
     // Returns (q mod 4, r) with x = q pi/2 + r for x >= 2^16, by the method of Payne and Hanek
     // (1983). Let x = m 2^e with an integer m. Of the bits of 2/pi, only those matter for which the
     // product is less than 4: 96 bits from bit e - 2 on. The upper two bits of their product with m
-    // are q. The rest is a fraction of 94 bits, whose first 30 may be equal.
+    // are q. The rest is a fraction of 94 bits, of which the first 30 may all be 0 or all be 1.
     {"tg_far_angle", R"(
 fn tg_far_angle(x: f32) -> vec2<f32> {
   let bits = bitcast<u32>(x);

@@ -97,12 +97,12 @@ struct ScalarProgram {
 // ---- launches --------------------------------------------------------------------------------
 
 enum class LaunchKind : std::uint8_t {
-  kMap,            // body over rows*cols elements; cols == 1: all elements are independent
+  kMap,            // body over `rows` independent elements; cols == 1
   kRow,            // body over rows x cols, with reductions over cols
   kContraction,    // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n]); see Launch::parts
   kScatter,        // out[p,v,q] = epilogue(sum of src[p,i,q] over i with index[p,i,q] == v)
   kScan,           // out[p,t,q] = epilogue(h of line (p, q) after elements 0 to t)
-  kSort,           // out[p,i,q] = epilogue(t of the i-th smallest b[p,t,q] of line (p, q))
+  kSort,           // out[p,i,q] = epilogue(t of the i-th b[p,t,q] of line (p, q) in sort order)
   kAttention,      // see AttentionPart
   kSelectiveScan,  // see SelectivePart
   kCustom,         // out[i] = element i of the user's kernel, over `rows` elements
@@ -125,23 +125,25 @@ struct Launch {
   std::vector<SourceLocation> locations;  // locations in user code
   // Index of the launch before fit_bindings(). Launches split from one launch share it.
   int planned = 0;
-  // True if the launch is independent of the preceding launches, back to the last one that is not
-  // `beside`. A backend may run the group as one dispatch. The launches share no written buffer
-  // except the gradient arena, in which they write disjoint ranges.
+  // True for a concurrent launch: it is independent of the preceding launches, back to and
+  // including the last one that is not `beside`. A backend may run the group as one dispatch. The
+  // launches share no written buffer except the gradient arena, in which they write disjoint
+  // ranges.
   bool beside = false;
-  // True if the launch continues a fused sequence, which begins at the last launch that is not
-  // `chained`. The elements that a launch writes are cut into `blocks` equal blocks. Block i reads
-  // only what block i of the preceding launches of the sequence wrote. A backend may run the
+  // True if the launch continues a fused sequence, which begins at the last preceding launch that
+  // is not `chained`. The elements that a launch writes are cut into `blocks` equal blocks. Block i
+  // reads only what block i of the preceding launches of the sequence wrote. A backend may run the
   // sequence as one kernel with one workgroup per block. `blocks` is 0 outside of fused sequences.
   bool chained = false;
   std::int64_t blocks = 0;
   std::vector<Binding> bindings;
 
-  // kMap, kRow: the domain is rows * cols elements, linear index = row * cols + col. For kMap, cols
-  // == 1 and all instructions are at element level.
+  // kMap, kRow: the domain is rows * cols elements, linear index = row * cols + col. kMap has one
+  // column, and all its instructions are at element level.
   std::int64_t rows = 1, cols = 1;
   // kContraction: if true, the epilogue is that of a row launch over m rows and n columns, whose
-  // elements are kAcc. Requires batch == 1.
+  // elements are kAcc. Requires batch == 1, at most kMostRowColumns columns, and no ones_row or
+  // ones_column.
   bool by_rows = false;
   // The body of kMap and kRow, and the epilogue of others. Domain of the epilogue, row-major:
   // - kContraction: batch*m*n
@@ -153,7 +155,7 @@ struct Launch {
   // kContraction. The last instruction of an operand program (f32) is the operand's element.
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   // Split-K: if parts > 1, out[p,m,n] is the sum over the p-th slice of k. Slices have `part_depth`
-  // steps, the last one may have fewer. Requires batch == 1 and no ones_row or ones_column. The
+  // steps; the last one may have fewer. Requires batch == 1 and no ones_row or ones_column. The
   // epilogue is over parts*m*n.
   std::int64_t parts = 1, part_depth = 0;
   ScalarProgram a;  // over batch*m*k, row-major

@@ -192,7 +192,7 @@ inline Real floor(Real a) { return {std::floor(a.v)}; }
 inline Real ceil(Real a) { return {std::ceil(a.v)}; }
 inline Real round(Real a) { return {std::nearbyint(a.v)}; }
 inline Real trunc(Real a) { return {std::trunc(a.v)}; }
-// Rounds to the nearest IEEE 754 binary16, ties to even; returns infinity from 65520 on.
+// Rounds to the nearest IEEE 754 binary16, ties to even. Returns an infinity if |a| >= 65520.
 inline Real round_to_f16(Real a) {
   if (!std::isfinite(a.v) || a.v == 0) return a;
   const int exponent = std::ilogb(a.v) < -14 ? -14 : std::ilogb(a.v);

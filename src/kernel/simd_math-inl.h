@@ -146,8 +146,7 @@ HWY_INLINE Mask is_zero(F a) {
   return (bits_as<std::int32_t>(a) & set(std::int32_t{0x7FFFFFFF})) == set(std::int32_t{0});
 }
 
-// Returns y, the logarithm of `a` that is correct for 0 < a < infinity, with all other cases
-// corrected.
+// Returns the logarithm for every `a`, given `y`, which is valid for 0 < a < infinity.
 HWY_INLINE F log_edges(F a, F y) {
   const F nan = set(std::numeric_limits<float>::quiet_NaN());
   const I bits = bits_as<std::int32_t>(a);
@@ -281,7 +280,7 @@ HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
 
 // ---- halves ----------------------------------------------------------------------------------
 
-// Rounds to the nearest IEEE 754 binary16, ties to even; returns infinity from 65520 on.
+// Rounds to the nearest IEEE 754 binary16, ties to even. Returns an infinity if |a| >= 65520.
 HWY_INLINE F round_to_f16(F a) {
   const U bits = bits_as<std::uint32_t>(a), magnitude = bits & set(0x7FFFFFFFU);
   const U odd = shift_right<13>(magnitude) & set(1U);

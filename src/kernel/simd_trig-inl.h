@@ -34,7 +34,7 @@ HWY_INLINE F exact_neg_mul_add(F a, F b, F c) {
 
 // ---- sine and cosine -------------------------------------------------------------------------
 
-// a| = q pi/2 + r with |r| slightly above pi/4 at most, for |a| < kHugeAngle; sin r and cos r.
+// |a| = q pi/2 + r with |r| slightly above pi/4 at most, for |a| < kHugeAngle; sin r and cos r.
 struct Angle {
   F sin_r, cos_r;
   I q;
@@ -173,7 +173,7 @@ HWY_INLINE F pow(F a, F b) {
   const Mask negative = bits_as<std::int32_t>(a) < set(std::int32_t{0});
 
   F y = pow_magnitude(a, b);
-  // a|^inf, inf^b and 0^b are infinity if true, else 0
+  // |a|^inf, inf^b and 0^b are infinity if true, else 0.
   const Mask grows = (x > one) == (b > zero);
   const Mask extreme = is_zero(x) || x == infinity || e == infinity;
   y = where(extreme, where(grows, infinity, zero), y);

@@ -58,7 +58,7 @@ class AttentionWriter : private AttentionParts {
     return keys() ? "at_row" + number(r) : "at_col" + number(c);
   }
 
-  // Vectors in a line, and from one line to the next.
+  // Vectors per line, and distance of lines in vectors.
   static std::int64_t vectors(std::int64_t width) { return ceil_div(width, 4); }
   static std::int64_t pitch(std::int64_t width) { return vectors(width) | 1; }
   [[nodiscard]] std::int64_t column_pitch() const {
@@ -301,7 +301,7 @@ void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const 
     });
     module_.shared("tiles_seen", "atomic<u32>", 1, 4);
     module_.shared("last_seen", "u32", 1, 4);
-    // Only this thread writes it.
+    // Workgroup memory is not zero-initialized.
     scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");
     loop.line("if (" + any + ") { atomicMax(&tiles_seen[0], col_start + 1u); }");
     loop.line("workgroupBarrier();");

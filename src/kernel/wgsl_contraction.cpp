@@ -23,7 +23,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// SMs of an H100 or H200, for which the numbers below hold.
+// SMs of an H100 or H200, to which the numbers below apply.
 constexpr std::int64_t kProcessors = 132;
 
 // Every side and every depth divides the number of threads or is a multiple of it.
@@ -418,7 +418,7 @@ bool is_long(const ScalarProgram& program) {
 // array, which is in memory.
 void Contraction::write_results(Scope& scope, const TileShape& tile) {
   const int width = tile.width_n(), blocks = tile.per_n / width;
-  const int step = finish_.chosen ? width : 1;  // results a call
+  const int step = finish_.chosen ? width : 1;  // results per call
   scope.line("let m = m0 + ty * " + u32_literal(tile.width_m()) + ";");
   scope.line("let n = n0 + tx * " + u32_literal(width) + ";");
   const auto result = [&](int i, int block) {

@@ -17,8 +17,8 @@ class ContractionParts {
   ContractionParts(const Launch& launch, const WgslOptions& options);
 
  protected:
-  // Writes finish(): the epilogue and the stores of one result, or of four. The results of
-  // additional ones go to ones_store. `guarded`: ignores results out of range.
+  // Writes finish(): the epilogue and the stores of one result, or of four. Results of ones_row and
+  // ones_column go to ones_store. `guarded`: ignores results out of range.
   void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
   void write_ones();
   // Writes the functions of a tiled form with these sides and depth, including finish() unless the
@@ -27,7 +27,7 @@ class ContractionParts {
   void write_functions(int side_m, int side_n, int depth, bool fours, bool eights = false);
 
   // Number of steps of k that a result sums, and their range. For split-K, write_part() declares
-  // it.
+  // the range.
   [[nodiscard]] std::int64_t depth() const {
     return launch_.parts > 1 ? launch_.part_depth : launch_.k;
   }
@@ -42,12 +42,12 @@ class ContractionParts {
     return launch_.parts > 1 && launch_.part_depth % tile_depth != 0;
   }
 
-  // Declares n0, m0 and z, the origin of the workgroup's tile, for this number of tiles down and
-  // across.
+  // Declares n0, m0 and z: the origin of the workgroup's tile in a grid of tiles_m x tiles_n tiles
+  // per batch.
   void write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
                         std::int64_t tiles_n) const;
 
-  // Of this launch's row range, per batch.
+  // Rows per batch in the launch's row range, and columns, both including ones.
   [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
   [[nodiscard]] std::int64_t columns() const { return launch_.n + (launch_.ones_column ? 1 : 0); }
   [[nodiscard]] std::string batch_of(const std::string& number) const {

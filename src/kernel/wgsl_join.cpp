@@ -84,7 +84,7 @@ class Joiner {
     }
   }
 
-  // Returns the results of all products of equal duration, divided by those of this one.
+  // Returns the number of results of all products with the same k, divided by that of `launch`.
   [[nodiscard]] double crowd_of(const Launch& launch) const {
     if (launch.kind != LaunchKind::kContraction) return 1;
     std::int64_t all = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Merges launches into one kernel. Each of several concurrent launches has some of the workgroups.
-// In a fused sequence, each workgroup has a block of every launch. A separate launch costs a GPU
+// In a fused sequence, each workgroup runs one block of every launch. A separate launch costs a GPU
 // about two microseconds, which is longer than many launches run.
 #pragma once
 

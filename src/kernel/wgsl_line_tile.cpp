@@ -4,7 +4,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// Each vector adds text to compile.
+// Largest number of prefetched vectors per thread; each adds text to compile.
 constexpr int kMostAtOnce = 4;
 
 std::string next(const LineTile& tile, int j) { return "next_" + tile.operand + std::to_string(j); }

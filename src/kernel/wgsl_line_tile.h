@@ -14,7 +14,7 @@ struct LineTile {
   std::string operand;  // fn OPERAND_line(p, i, at) returns vector `at` of line i
   std::string array;    // in workgroup memory
   int count;            // number of lines
-  // Vectors in a line, and from one line to the next.
+  // Vectors per line, and distance of lines in vectors.
   std::int64_t vectors, pitch;
   int threads;
 

@@ -60,7 +60,6 @@ class TileOperand {
 
   [[nodiscard]] int side(const TileShape& tile) const { return is_a_ ? tile.side_m : tile.side_n; }
 
-  // Which elements of a tile a thread takes, and registers for them.
   // Declares the position of a thread's elements in a tile, and registers for them.
   void write_places(Scope& scope, const TileShape& tile) const;
   // Loads the elements at step k0 into registers, and stores these to workgroup memory, beginning

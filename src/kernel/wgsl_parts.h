@@ -152,7 +152,7 @@ std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t a
 std::optional<std::int64_t> even_step(const Domain& domain, const IndexMap& map, std::size_t axis);
 // Layout in memory of four (or `count`) neighbors along the axis, the first at a multiple of four:
 // - kConstant: all at the same place
-// - kTouching: contiguous and aligned to four elements
+// - kTouching: contiguous and aligned to four (or `count`) elements
 // - kOther: anything else
 enum class RunOfFour { kConstant, kTouching, kOther };
 RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis,
@@ -296,7 +296,7 @@ void write_source(Module& module, const std::string& name, const ScalarProgram& 
                   const Domain& domain);
 void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
-// Maximum number of unrolled loop iterations, for which compilers know all addresses.
+// Maximum number of unrolled iterations. Compilers know all addresses in unrolled code.
 inline constexpr int kMostWrittenOut = 16;
 // Number of threads that fill a GPU.
 inline constexpr std::int64_t kFullGpu = 1 << 16;

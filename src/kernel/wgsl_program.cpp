@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scalar programs as WGSL statements: one `let` per instruction. Constants get names too: a literal
-// operand could make an inner expression of a helper constant, which compilers evaluate and reject
-// if it overflows.
+// operand could turn an inner expression of a helper into a constant, which compilers evaluate and
+// reject if it overflows.
 #include <algorithm>
 
 #include "base/check.h"
@@ -84,8 +84,7 @@ void ProgramWriter::relax(const std::vector<Store>& stores) {
   for (const int instr : needed(exact)) relaxed_[static_cast<std::size_t>(instr)] = false;
 }
 
-// Compilers fold a product with a constant zero, a quotient of one, and x - x to zero, even if x is
-// infinite or NaN.
+// Handles 0 * x, 0 / x and x - x, which compilers fold to zero even if x is infinite or NaN.
 std::string ProgramWriter::apply_to_zero(const Instr& instr) {
   const bool mul = instr.code->name == std::string_view("mul");
   const bool div = instr.code->name == std::string_view("div");

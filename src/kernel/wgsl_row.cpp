@@ -59,7 +59,8 @@ Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
   }
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
-  // Rows kept in registers: one per workgroup, so that few threads wait at its barriers.
+  // If rows are kept in registers, 64 lanes have a workgroup of their own, so that few threads wait
+  // at its barriers.
   const int most_lanes = kept ? 64 : 32;
   const int wanted = tile.lanes == 1 || (tile.lanes_first && tile.lanes <= most_lanes) ? 64 : 256;
   tile.rows = std::max(1, group_threads(wanted, options) / tile.lanes);
@@ -262,7 +263,7 @@ std::vector<int> stored_by(const Launch& launch) {
   return values;
 }
 
-// Returns true if neighbors are not contiguous in memory.
+// Returns true if adjacent elements are more than one element apart in memory.
 bool apart(const IndexMap& map) {
   const View& view = map.views.back();
   return map.views.size() == 1 && !view.shape.empty() && view.shape.back() > 1 &&
@@ -270,7 +271,8 @@ bool apart(const IndexMap& map) {
 }
 
 // Vectorizes a map if enough threads remain to fill the GPU, as more memory is then in flight.
-// Every contiguous access must be an aligned vector of floats, and no access may be strided.
+// Accesses that are contiguous and aligned must be of floats, so that they can be vectors. No
+// access may be strided.
 InFours in_fours(const Launch& launch, const Window& window, const WgslOptions& options) {
   InFours part{.program = &launch.body,
                .domain = {{"row", launch.rows * launch.cols}},

@@ -47,7 +47,7 @@ class RowBlock : private ContractionParts {
   void write_results(Scope& scope) const;
   void write_rows(Scope& scope);
 
-  // Quads of a slice's steps.
+  // Groups of four steps per slice.
   [[nodiscard]] int quads() const { return tile_.depth / tile_.slices / 4; }
   [[nodiscard]] int row_vectors() const { return tile_.side_n / 4; }
   [[nodiscard]] int result_vectors() const { return tile_.side_m * row_vectors(); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Sort: out[p,i,q] = finish(t of the i-th smallest element of line (p, q)). One workgroup sorts one
-// line by Batcher's bitonic network (1968), in the variant in which every comparison puts the
-// smaller element first. A line of any length is then equivalent to one padded with elements that
-// never move. Keys are words in the order of their unsigned values; equal keys are ordered by
+// Sort: out[p,i,q] = finish(t of the i-th element of line (p, q) in sort order). One workgroup
+// sorts one line by Batcher's bitonic network (1968), in the variant in which every comparison puts
+// the smaller element first. A line of any length is then equivalent to one padded with elements
+// that never move. Keys are words in the order of their unsigned values; equal keys are ordered by
 // index. Lines that exceed workgroup memory are sorted in the buffer of the resulting indices:
 // steps within a tile run in workgroup memory, one tile at a time, other steps in the buffer.
 #include <algorithm>

@@ -78,7 +78,7 @@ struct WgslOptions {
   bool joined = false;
   // Launch::blocks if a fused sequence is one kernel. The workgroups of a block are contiguous.
   std::int64_t blocks = 0;
-  // kContraction: results of all concurrent products with the same k, divided by its own.
+  // kContraction: number of results of all concurrent products with the same k, divided by its own.
   double crowd = 1;
   MatrixUnits units = {};  // for contractions whose operands are f16
   // kContraction: -1: no subgroup matrices; > 0: number of a subgroup matrix tile.
