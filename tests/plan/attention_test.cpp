@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention in a plan: nothing of T x S elements is stored, whatever the mask is made of; a launch
-// can be cut by batches; dropout of the weights is the same forward and backward.
+// Attention in a plan: no tensor of T x S elements is stored, whatever the mask is computed from. A
+// launch can be cut by batches. Dropout of the weights is the same forward and backward.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -40,14 +40,15 @@ struct Training {
     }
     return most;
   }
-  // Forward results and gradients on the cpu and in double are the same.
+  // Compares forward results and gradients on the CPU with the interpreter, which computes in
+  // double.
   void check() {
     expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu),
                  interpret_graph(sketch.graph(), sketch.leaves), 1e-4, "on the cpu");
   }
 };
 
-// The largest slot is that of dk and dv.
+// The largest slot holds dk and dv.
 constexpr std::int64_t kMostBytes = 2 * kHeads * kLength * kDepth * 4;
 
 TEST(Attention, stores_no_weights) {
@@ -57,7 +58,8 @@ TEST(Attention, stores_no_weights) {
   t.check();
 }
 
-// The kernel of attention needs barriers.
+// The attention kernel needs barriers. If they are slow on a device, attention is computed by
+// products.
 TEST(Attention, goes_by_products_where_barriers_are_slow) {
   Training t;
   t.attend({.causal = true});
@@ -109,7 +111,7 @@ TEST(Attention, of_a_stored_mask_reads_it) {
   t.check();
 }
 
-// What a mask closes is not read: were it only multiplied by zero, NaN would come through.
+// Masked elements are not read. If they were multiplied by zero instead, their NaN would propagate.
 void leaves_out_what_is_closed(Where where, DType dtype = f32) {
   constexpr std::int64_t kRows = 40, kColumns = 600, kDynamic = 256;
   Sketch s;
@@ -122,7 +124,7 @@ void leaves_out_what_is_closed(Where where, DType dtype = f32) {
   };
   const Tensor q = s.input({kHeads, kRows, kDepth}, -2, 2, dtype), k = keys(s.draw),
                v = keys(s.draw);
-  // A cache of which 100 places are full; the last rows see none of it.
+  // A cache with 100 filled positions. The last rows attend to none of them.
   const Shape scores = {kRows, kColumns};
   const Tensor row = iota(scores, 0, f32), column = iota(scores, 1, f32);
   const Tensor full = s.input({}, f32, {100});
@@ -143,7 +145,7 @@ TEST(Attention, leaves_out_what_a_mask_closes_on_cpu) { leaves_out_what_is_close
 TEST(Attention, leaves_out_what_a_mask_closes_on_webgpu) {
   leaves_out_what_is_closed(Where::kWebGpu);
 }
-// By matrix units, where the device has them.
+// Uses the subgroup matrix if the device has it.
 TEST(Attention, leaves_out_what_a_mask_closes_to_halves_on_webgpu) {
   leaves_out_what_is_closed(Where::kWebGpu, f16);
 }
@@ -155,7 +157,7 @@ std::vector<Launch> attention_launches(const Program& program) {
   return found;
 }
 
-// The forward launch gives both results, or the one that is wanted.
+// The forward launch computes the logsumexp only if it is needed.
 TEST(Attention, stores_the_logsumexp_where_gradients_need_it) {
   for (const bool trained : {false, true}) {
     Sketch s;
@@ -169,7 +171,8 @@ TEST(Attention, stores_the_logsumexp_where_gradients_need_it) {
   }
 }
 
-// As after a gradient of a gradient that the result itself is no part of.
+// Only the logsumexp is needed, as in the gradient of a gradient that does not depend on the output
+// itself.
 void gives_the_logsumexp_alone(Where where) {
   const Graph graph = parse(R"(%0 = input() {dtype=0, name="q", shape=[2,20,16]} : f32[2,20,16]
 %1 = input() {dtype=0, name="k", shape=[2,30,16]} : f32[2,30,16]
@@ -193,7 +196,8 @@ output lse = %3
 TEST(Attention, gives_the_logsumexp_alone_on_cpu) { gives_the_logsumexp_alone(Where::kCpu); }
 TEST(Attention, gives_the_logsumexp_alone_on_webgpu) { gives_the_logsumexp_alone(Where::kWebGpu); }
 
-// In f16, its results need no launch of their own to be rounded; a device without f16 rounds them.
+// In f16, results are rounded by the attention launches themselves; a device without f16 rounds
+// them, too.
 TEST(Attention, of_halves_gives_halves_on_webgpu) {
   Sketch s;
   const Shape shape = {2, 40, 16};
@@ -222,7 +226,7 @@ TEST(Attention, is_cut_by_batches_on_webgpu) {
   const std::vector<Tensor> d = grad(sum(o * o), {q, k, v});
   for (std::size_t i = 0; i < 3; ++i) s.output("d" + std::to_string(i), d[i]);
   s.output("o", o);
-  // All of q is 7,680 bytes; what dk and dv are stored in, twice that.
+  // q takes 7,680 bytes in all. The buffer of dk and dv takes twice that.
   const std::int64_t most = 11 * 1024;
   const Compiled cut = compile_for_test(s.graph(), 8, most);
   EXPECT_GT(std::count_if(cut.program.launches.begin(), cut.program.launches.end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Launches beside each other: joined they give the bits that they give one by one, and there are
-// fewer of them.
+// Concurrent launches: run as one kernel, they return the same bits as one by one, in fewer
+// dispatches.
 #include "ops/expr.h"
 #include "plan/networks.h"
 #include "support/differential.h"
@@ -31,14 +31,14 @@ TEST(Beside, changes_no_bit_of_random_graphs_on_webgpu) {
     const std::string note = "seed " + std::to_string(seed) + "\n" + print(made.graph);
     const ValueMap joined = run_graph(made.graph, made.leaves, Where::kWebGpu);
     const ValueMap alone = run_graph(made.graph, made.leaves, Where::kWebGpu, 0, 0, false);
-    // Compilers of real GPUs may make other instructions of the same text.
+    // Compilers of real GPUs may generate different instructions from the same text.
     const bool software = device_at(Where::kWebGpu)->info().software;
     expect_close(made.graph, joined, alone, software ? 0 : 1e-4, note);
   }
 }
 
-// Work that is put off must not keep a long network's activations: it runs when there is much of
-// it.
+// Deferred work must not keep all activations of a deep network alive. It runs as soon as enough of
+// it has accumulated.
 TEST(Beside, keeps_the_peak_of_a_deep_network_low) {
   Sketch s;
   std::vector<Tensor> weights;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Chains: launches that follow each other block of rows by block of rows are one kernel, which
-// gives the values of the reference; what would read another block's rows is in none.
+// Fused sequences: launches that follow each other by blocks of rows are one kernel and return the
+// values of the reference. A launch that would read rows of another block is in no sequence.
 #include <algorithm>
 #include <numeric>
 
@@ -17,7 +17,7 @@ std::int64_t links(const Program& program) {
                        [](const Launch& launch) { return launch.chained; });
 }
 
-// A transformer's block without its attention: norm, two layers, a residual, another norm.
+// A transformer block without attention: norm, two layers, a residual, another norm.
 void block(Sketch& s, std::int64_t rows, std::int64_t width, std::int64_t inner) {
   const Tensor x = s.input({rows, width}), up = s.input({width, inner}, -0.3, 0.3);
   const Tensor down = s.input({inner, width}, -0.3, 0.3), out = s.input({width, width}, -0.3, 0.3);
@@ -34,7 +34,7 @@ TEST(Chain, has_all_layers_of_a_small_network_forward_and_backward) {
   Sketch s;
   network(s, 256, {1, 64, 64, 1});
   const Program program = chained(s.graph()).program;
-  // Five products; then the weights' gradients and the loss beside each other.
+  // Five products, then the weight gradients and the loss as concurrent launches.
   EXPECT_EQ(links(program), 4) << print(program);
   EXPECT_LE(count_dispatches(program), 3) << print(program);
   const Program plain =
@@ -43,7 +43,7 @@ TEST(Chain, has_all_layers_of_a_small_network_forward_and_backward) {
   EXPECT_GE(count_dispatches(plain), count_dispatches(program) + 4);
 }
 
-// Every element that a launch of a chain reads of what the chain made, one by one.
+// Checks every element that a launch of a fused sequence reads from the results of the sequence.
 void expect_own_blocks(const Program& program, const std::string& note) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
@@ -95,8 +95,8 @@ TEST(Chain, reads_of_itself_the_same_block_alone) {
   RecordProperty("links of random graphs", std::to_string(found));
 }
 
-// Widths above, at and below a piece of 64, ragged ones, one column, one step of k; products that
-// go by lanes.
+// Widths above, at and below a tile of 64, ragged widths, one column, one step of k, and products
+// that are computed by lanes.
 TEST(Chain, gives_what_the_reference_gives_on_webgpu) {
   const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> sizes = {
       {256, {1, 64, 64, 1}},
@@ -120,7 +120,7 @@ TEST(Chain, takes_norms_and_residuals_along_on_webgpu) {
   s.check(Where::kWebGpu, 1e-4);
 }
 
-// The same graph, with chains and launch by launch.
+// Runs the same graph with fused sequences and launch by launch.
 TEST(Chain, is_as_the_launches_by_themselves_on_webgpu) {
   Sketch s;
   network(s, 128, {6, 48, 64, 4});
@@ -129,7 +129,8 @@ TEST(Chain, is_as_the_launches_by_themselves_on_webgpu) {
   expect_close(s.graph(), chain, alone, 1e-5, "");
 }
 
-// What each of these adds to two layers reads rows of other blocks, or overwrites what they read.
+// Each of these additions to two layers reads rows of other blocks, or overwrites rows that other
+// blocks read.
 TEST(Chain, ends_where_another_blocks_rows_are_read) {
   const auto count = [](const auto& make) {
     Sketch s;
@@ -148,7 +149,7 @@ TEST(Chain, ends_where_another_blocks_rows_are_read) {
               s.output("y", matmul(s.input({64, 64}), h));
             }),
             1);
-  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor&) {  // turned around
+  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor&) {  // transposed
               s.output("y", matmul(transpose(tanh(h)), s.input({64, 8})));
             }),
             1);
@@ -168,7 +169,7 @@ TEST(Chain, ends_where_another_blocks_rows_are_read) {
     return links(chained(s.graph()).program);
   };
   EXPECT_GT(of_network(64, 16), 0);
-  EXPECT_EQ(of_network(60, 16), 0);   // rows that no blocks are made of
+  EXPECT_EQ(of_network(60, 16), 0);   // no block size divides the rows
   EXPECT_EQ(of_network(64, 512), 0);  // a workgroup with all columns would take too long
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sum that gives a bias gradient rides in the product that gives the weight gradient, but where
-// all gradients are more than a binding holds: then it is a launch of its own, with the same
-// values.
+// The sum of a bias gradient is computed by the launch of the weight gradient. If all gradients
+// together exceed a binding, it is a separate launch that returns the same values.
 #include <algorithm>
 
 #include "ops/registry.h"
@@ -10,7 +9,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Parameters lie behind so many others that their arena is larger than the limit; nothing else is.
+// The arena has kBefore other elements before the parameters, so it alone exceeds the limit.
 constexpr std::int64_t kBefore = 100000, kNoLimit = 0, kBelowArena = 256 << 10;
 
 std::vector<Launch> launches_within(const Graph& graph, std::int64_t limit) {
@@ -62,7 +61,7 @@ TEST(ColumnSums, of_layers_beside_their_weights_or_apart_on_webgpu) {
   check_layers(Where::kWebGpu);
 }
 
-// Of the one operand and of the other, each with more to be done with product and sum.
+// Sums of the left or of the right operand, each with further ops on product and sum.
 void check_operands(Where where) {
   for (const bool of_left : {false, true}) {
     SCOPED_TRACE(of_left);

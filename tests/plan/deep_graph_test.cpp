@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graphs of thousands of nodes in a row, compiled and run on threads with small stacks: no part of
-// a compile recurses over the graph. macOS gives 512 KiB to threads other than the first.
+// Chains of thousands of nodes, compiled and run on threads with small stacks. No part of a compile
+// recurses over the graph. On macOS, threads other than the main one have 512 KiB.
 #include <pthread.h>
 
 #include <functional>
@@ -96,7 +96,7 @@ std::vector<std::string> deep_names() {
 }
 INSTANTIATE_TEST_SUITE_P(Chains, DeepGraph, ::testing::ValuesIn(deep_names()), deep_name);
 
-// Through the public interface: indices, files of ONNX, a report, a dump.
+// Through the public interface: index tensors and explain().
 TEST(DeepGraphs, are_explained_on_a_small_stack) {
   on_small_stack([] {
     auto f = compile_function(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Buffers larger than a binding: launches bind ranges, share rows, and cut products along k. The
-// limit is made small, so that ordinary graphs meet it.
+// Buffers larger than a binding: launches bind ranges, split their rows, and cut products along k.
+// The limit is small so that ordinary graphs exceed it.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLimit = 64 << 10;
 
 struct Cut {
-  int ranges = 0, parts = 0;  // bindings that are not whole buffers; launches that share rows
+  int ranges = 0, parts = 0;  // bindings of a part of a buffer; launches of a part of the rows
 };
 
 Cut check_program(const Program& program, std::int64_t limit, const std::string& note) {
@@ -32,8 +32,8 @@ Cut check_program(const Program& program, std::int64_t limit, const std::string&
   return cut;
 }
 
-// The graph on WebGPU under the limit against the interpreter. Products of `parts` launches that
-// share rows, at least.
+// Compares the graph on WebGPU under the limit with the interpreter. Expects at least `parts`
+// launches that compute a part of the rows of a larger launch.
 void check(Sketch& s, int parts, double tolerance = 1e-4) {
   const Program program = compile_for_test(s.graph(), 8, kLimit).program;
   const Cut cut = check_program(program, kLimit, print(program));
@@ -80,7 +80,7 @@ TEST(FitBindings, scans_and_sorts_on_webgpu) {
   check(s, 8);
 }
 
-// Lines that lie across all of a buffer cannot be cut.
+// Lines that span a whole buffer cannot be cut.
 TEST(FitBindings, refuses_lines_across_a_large_buffer) {
   Sketch s;
   s.output("y", cumsum(s.input({300, 257}), 0));
@@ -102,7 +102,7 @@ TEST(FitBindings, products_on_webgpu) {
   check(s, 8);
 }
 
-// All of b is 80,000 bytes: of k = 1000, two stretches.
+// b has 80,000 bytes in all, so k = 1000 is cut into two stretches.
 void check_cut_along_k(Where where) {
   Sketch s;
   s.output("y", relu(matmul(s.input({12, 1000}), s.input({1000, 20})) + s.input({20})));
@@ -119,7 +119,8 @@ void check_cut_along_k(Where where) {
 TEST(FitBindings, products_are_cut_along_k_on_cpu) { check_cut_along_k(Where::kCpu); }
 TEST(FitBindings, products_are_cut_along_k_on_webgpu) { check_cut_along_k(Where::kWebGpu); }
 
-// The batch is cut in the weight's gradient, whose row of ones (the bias') goes with it.
+// The weight gradient is cut along the batch. Its row of ones, which sums the bias gradient, is cut
+// with it.
 TEST(FitBindings, gradients_of_a_large_batch_on_webgpu) {
   Sketch s;
   const Tensor x = s.input({2000, 33}, -1, 1), t = s.input({2000, 20}, -1, 1);
@@ -133,8 +134,7 @@ TEST(FitBindings, gradients_of_a_large_batch_on_webgpu) {
   check(s, 4);
 }
 
-// Both gradients lie in one buffer: a range of it that holds rows of the one and the other is
-// large.
+// Both gradients are in one buffer. A range of it with rows of both is large.
 TEST(FitBindings, gradients_that_are_larger_than_the_limit_on_webgpu) {
   Sketch s;
   const Tensor x = s.input({20, 100}, -1, 1), t = s.input({20, 400}, -1, 1);
@@ -156,7 +156,7 @@ TEST(FitBindings, gather_and_scatter_on_webgpu) {
   check(s, 3);
 }
 
-// Each parameter has a range of the arena; the update goes over all of it, in place.
+// Each parameter has a range of the arena. The update covers the whole arena in place.
 TEST(FitBindings, an_arena_larger_than_the_limit_on_webgpu) {
   Sketch s;
   const std::int64_t n = 3 * 12800;
@@ -174,7 +174,7 @@ TEST(FitBindings, an_arena_larger_than_the_limit_on_webgpu) {
   check(s, 3);
 }
 
-// 1003 rows divide neither what the product moves nor what its parts do.
+// 1003 rows divide neither the bytes that the product moves nor the operations of its parts.
 TEST(FitBindings, parts_count_as_much_work_as_the_whole) {
   Sketch s;
   s.output("y", matmul(s.input({1003, 70}), s.input({70, 50})) * 2);
@@ -240,7 +240,7 @@ TEST(FitBindings, a_buffer_that_is_too_large_is_refused) {
   }
 }
 
-// Of what a limit as small as this refuses, the message says so; most graphs are cut.
+// If a graph cannot be cut for such a small limit, the error says so. Most graphs are cut.
 TEST(FitBindings, random_graphs_under_a_tiny_limit_on_webgpu) {
   constexpr std::int64_t kTiny = 1024;
   int ran = 0, parts = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The graphs of the tests of passes that by themselves leave small values alone (siblings, sink,
-// rematerialize): forced, they give what the reference gives.
+// The test graphs of passes that skip small values by default (siblings, sink, rematerialize). If
+// the passes are forced, the results match the reference.
 #include <fstream>
 #include <sstream>
 

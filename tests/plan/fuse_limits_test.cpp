@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where fusing has to think again: an update that cannot be written in place after all; and a value
-// that keeps out of a launch which would wait for it.
+// Cases in which fusion must revise its decision: an update that cannot be in place after all, and
+// a value that must stay out of a launch which would wait for it.
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -19,8 +19,8 @@ std::size_t most_bound(const Program& program) {
   return most;
 }
 
-// Seven operands and the state, whose old value the product needs beside the new one: it cannot be
-// written over, and a launch that counts on that binds one buffer too many.
+// Seven operands and the state. The product needs both the old and the new value of the state, so
+// the update cannot be in place. A launch that relies on it binds one buffer too many.
 TEST(FuseLimits, an_update_that_is_not_in_place_after_all_is_fused_anew) {
   Sketch s;
   const Shape shape = {6, 6};
@@ -40,7 +40,8 @@ TEST(FuseLimits, an_update_that_is_not_in_place_after_all_is_fused_anew) {
   }
 }
 
-// The graph of the pass's own test, in which what is drawn keeps out of the launch over all logits.
+// The graph of the test of the pass itself, in which the drawn targets stay out of the launch over
+// all logits.
 TEST(FuseLimits, targets_that_are_drawn_first_give_the_same_numbers) {
   const std::string name = TENSORGRAD_SOURCE_DIR "/tests/passes/fuse/targets_drawn_first.ir";
   std::ostringstream text;

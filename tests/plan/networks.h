@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small networks whose launches run beside each other or in a chain.
+// Small networks whose launches run concurrently or in a fused sequence.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tensorgrad::testing {
 
-// Three layers with their gradients, and the rows of a softmax: products, sums and maps that do not
-// need each other.
+// Adds three layers with their gradients and the row maxima of the result: products, sums and maps
+// that are independent of each other.
 inline Graph three_layers(Sketch& s) {
   const Tensor x = s.input({32, 24}), w = s.input({24, 40}), u = s.input({40, 40});
   const Tensor v = s.input({40, 16}), b = s.input({40}), c = s.input({16});
@@ -24,12 +24,13 @@ inline Graph three_layers(Sketch& s) {
 
 inline constexpr int kChainBindings = 40, kChainColumns = 64;
 
-// Compiled for a device that joins launches and chains them.
+// Returns the graph compiled for a device that runs launches concurrently and in fused sequences.
 inline Compiled chained(const Graph& graph) {
   return compile_for_test(graph, kChainBindings, 0, true, kChainBindings, kChainColumns);
 }
 
-// Layers of these widths, relu between them, and their gradients by the mean of squares.
+// Adds layers of the given widths with relu between them, and their gradients of the mean of
+// squares.
 inline void network(Sketch& s, std::int64_t rows, const std::vector<std::int64_t>& widths) {
   Tensor x = s.input({rows, widths[0]});
   std::vector<Tensor> weights;

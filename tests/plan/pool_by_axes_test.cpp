@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Pools of large windows that overlap go over one axis after the other. Values and gradients are
-// those of the definition, with ties, infinities and NaN; the work is that of the windows' sides.
+// Pooling with large overlapping windows is computed one axis after the other. Values and gradients
+// match the definition, with ties, infinities and NaN. The work is proportional to the sides of the
+// windows, not to their area.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -36,8 +37,8 @@ struct Pooled {
   Values y, dx;
 };
 
-// By the definition, of x [1, 1, H, W]; dy[n] = n + 1. Of equal elements, the first counts; NaN
-// does before all others.
+// Computes the max pooling of x [1, 1, H, W] and its gradient by definition, with dy[n] = n + 1.
+// The first of equal elements is the maximum; a NaN precedes all others.
 Pooled max_by_definition(const PoolCase& c, const Values& x) {
   Pooled out;
   out.dx.assign(x.size(), 0);
@@ -73,7 +74,7 @@ Tensor pooled(const PoolCase& c, const Tensor& x) {
                      .dilation = c.dilation});
 }
 
-// Few different values, so that most windows have ties; `special` ones are infinite or NaN.
+// Returns few different values, so that most windows have ties. If `special`, some are -inf or NaN.
 Values elements(const PoolCase& c, bool special) {
   Draw draw(7);
   Values x;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Random graphs, large ones too, under limits that few devices have: they give what the reference
-// gives. tests/fuzz has many more of them under the usual limits, with passes left out.
+// Random graphs, also large ones, under limits that few devices have: the results match the
+// reference. tests/fuzz runs many more of them under the usual limits, with passes left out.
 #include "support/random_graph.h"
 #include "support/differential.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-// With `skip` left out, within the bounds on rounding.
+// Runs the graph without the pass `skip` and checks that the results are within the rounding
+// bounds.
 void check(std::uint64_t seed, const RandomGraphOptions& options, const std::string& skip,
            Where where, int max_bindings) {
   const RandomGraph made = random_graph(seed, options);
@@ -34,7 +35,7 @@ TEST(RandomGraph, large_ones_are_right_with_eight_bindings_on_cpu) {
   }
 }
 
-// Rows that threads share, blocks, tables and tiles that end somewhere.
+// Rows that several threads share; blocks, tables and tiles with ragged ends.
 TEST(RandomGraph, of_long_axes_is_right_on_cpu) {
   for (std::uint64_t seed = 3000; seed < 3000 + how_many(30) && !::testing::Test::HasFailure();
        ++seed)

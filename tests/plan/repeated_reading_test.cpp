@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Chains of values that each read the previous one at several places. If each were computed where
-// it is read, their kernels would double with every value.
+// Chains of values that each read the previous one at several places. If each value were recomputed
+// at every read, the kernels would double with every value.
 #include <functional>
 #include <map>
 
@@ -62,7 +62,7 @@ const std::map<std::string, Step>& families() {
   return all;
 }
 
-// Instructions of all kernels for so many steps.
+// Returns the number of instructions of all kernels for `steps` steps.
 std::size_t instructions(const Step& step, int steps) {
   Sketch s;
   Tensor x = s.input({16, 16});
@@ -111,7 +111,8 @@ TEST(RepeatedReading, sorts_by_hand_written_steps) {
   EXPECT_EQ(results.at("y"), Values(64, 1));
 }
 
-// No node joins a launch of 1,024 members: drivers compile kernels in more than linear time.
+// No node joins a launch of 1,024 members, because drivers take more than linear time to compile a
+// kernel.
 TEST(RepeatedReading, long_chains_are_cut) {
   Sketch s;
   Tensor x = s.input({16, 16});

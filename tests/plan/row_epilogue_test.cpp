@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows in the epilogue of the product that they read: fewer launches, and the values of the
-// reference.
+// Row reductions in the epilogue of the product that they read: fewer launches, and the values of
+// the reference.
 #include "kernel/wgsl_writer.h"
 #include "ops/expr.h"
 #include "support/differential.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kColumns = 64;
 
-// A residual block's end with the norm after it, and its gradients.
+// The end of a residual block with the following norm, and its gradients.
 void normed(Sketch& s, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
   const Tensor x = s.input({rows, depth}), w = s.input({depth, cols}), r = s.input({rows, cols});
   const Tensor scale = s.input({cols}), shift = s.input({cols}), v = s.input({cols, cols});
@@ -36,7 +36,7 @@ std::size_t by_rows(const Graph& graph) {
                     [](const Launch& launch) { return launch.by_rows; }));
 }
 
-// Whole tiles and ragged ones; one row, few columns, depths below and above a step.
+// Whole and ragged tiles; one row, few columns, and depths below and above a step of k.
 TEST(RowEpilogue, is_right_at_every_size_on_webgpu) {
   const std::vector<std::vector<std::int64_t>> sizes = {{64, 64, 64}, {40, 64, 24},   {1, 7, 130},
                                                         {33, 2, 5},   {100, 33, 200}, {16, 16, 1}};
@@ -49,14 +49,14 @@ TEST(RowEpilogue, is_right_at_every_size_on_webgpu) {
   }
 }
 
-// From 4096 rows on a workgroup has 16 of them, and then the last one may have fewer.
+// From 4096 rows on, a workgroup computes 16 of them. The last workgroup may have fewer.
 TEST(RowEpilogue, is_right_where_there_are_many_rows_on_webgpu) {
   const std::vector<std::vector<std::int64_t>> sizes = {
       {4095, 8, 12}, {4096, 64, 70}, {4101, 7, 130}, {4111, 33, 5}};
   for (const std::vector<std::int64_t>& size : sizes) {
     SCOPED_TRACE(tensorgrad::to_string(size));
     Sketch s;
-    const bool across = size[1] % 2 == 1;  // k, of both operands
+    const bool across = size[1] % 2 == 1;  // k is the outer axis of both operands
     const Tensor x = across ? transpose(s.input({size[2], size[0]})) : s.input({size[0], size[2]}),
                  w = across ? s.input({size[2], size[1]}) : transpose(s.input({size[1], size[2]}));
     const Tensor y = matmul(x, w) * 0.1 + s.input({size[1]});
@@ -72,13 +72,13 @@ TEST(RowEpilogue, is_right_where_there_are_many_rows_on_webgpu) {
   }
 }
 
-// Launches share the rows where buffers are larger than a binding may be: the second begins within
-// the 8 that a workgroup of the whole has, and its last workgroup has too few.
+// If buffers exceed a binding, the rows are split among launches. The second launch begins within
+// the 8 rows of a workgroup of the whole, and its last workgroup has fewer rows.
 TEST(RowEpilogue, cut_for_its_bindings_gives_the_same_bits_on_webgpu) {
   CompileRequest usual;
   compile_for(device_at(Where::kWebGpu)->info(), usual);
   ASSERT_EQ(usual.fusing.row_epilogue_columns, kColumns);
-  for (const bool across : {false, true}) {  // the operands' lines
+  for (const bool across : {false, true}) {  // k is the outer axis of both operands
     SCOPED_TRACE(across);
     const std::int64_t rows = 246, cols = across ? 36 : 64, depth = 20;
     const std::int64_t most_bytes = across ? 22 << 10 : 40 << 10;
@@ -109,7 +109,7 @@ TEST(RowEpilogue, saves_launches) {
   EXPECT_LT(launches_of(s.graph(), kColumns), launches_of(s.graph(), 0));
 }
 
-// Two sums of each row, and what is made of both: the one launch of rows is the norm itself.
+// Two sums of each row, and values computed from both. The only row launch left is the norm itself.
 TEST(RowEpilogue, takes_all_of_a_norms_gradient_along_on_webgpu) {
   Sketch s;
   const Tensor y = s.input({48, 64}), scale = s.input({64}), v = s.input({64, 64});
@@ -135,7 +135,7 @@ TEST(RowEpilogue, is_left_out_where_it_does_not_fit) {
               s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 65}))));
             }),
             0U);
-  EXPECT_EQ(count([](Sketch& s) {  // other rows than the product's
+  EXPECT_EQ(count([](Sketch& s) {  // rows that are not those of the product
               s.output("y",
                        sum(reshape(matmul(s.input({8, 16}), s.input({16, 16})), {16, 8}), {1}));
             }),
@@ -144,7 +144,7 @@ TEST(RowEpilogue, is_left_out_where_it_does_not_fit) {
               s.output("y", softmax(matmul(s.input({3, 8, 16}), s.input({3, 16, 16}))));
             }),
             0U);
-  EXPECT_EQ(count([](Sketch& s) {  // the rows need what is made of the product elsewhere
+  EXPECT_EQ(count([](Sketch& s) {  // the rows need another product of the same result
               const Tensor p = matmul(s.input({16, 16}), s.input({16, 16}));
               s.output("y", softmax(p + matmul(p, s.input({16, 16}))));
             }),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Selective scans in a plan: what is kept for the backward pass; a launch can be cut by batches;
-// sums are added up in one order.
+// Selective scans in a plan: which values are saved for the backward pass, that a launch can be cut
+// by batches, and that sums are added up in one order.
 #include <algorithm>
 #include <utility>
 
@@ -19,15 +19,15 @@ TEST(SelectiveScan, stores_one_state_of_sixteen) {
   for (const BufferDecl& buffer : compiled.program.buffers) {
     if (buffer.kind == BufferKind::kSlot) most = std::max(most, buffer.bytes);
   }
-  // What the backward launch gives, for two segments: all states would be five times as much.
+  // The results of the backward launch, for two segments. All states would take five times as much.
   const std::int64_t steps = kSteps * kLines, state = kLines * kStates;
   EXPECT_LE(most, 4 * (2 * steps + 2 * kSteps * kStates + 3 * state));
   EXPECT_LT(5 * most, 4 * steps * kStates + 1024);
   t.check(Where::kCpu);
 }
 
-// Kept states lie by pairs where backward passes alone read them: not where maps do, as of a
-// gradient that is differentiated again, nor where one would be left over.
+// Saved states are stored in pairs if only backward passes read them. They are not if maps read
+// them, as for a gradient that is differentiated again, or if the number of states is odd.
 TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
   const auto paired = [](ScanTraining& t) {
     return paired_states(compile_for_test(t.sketch.graph(), 8).program).size();
@@ -49,8 +49,8 @@ TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
   twice.check(Where::kWebGpu);
 }
 
-// D and the gate are the scan's own, both ways: beside it nothing computes a tensor of steps but 2
-// y, the gradient that flows in.
+// D and the gate are part of the scan launches, forward and backward. The only other tensor with
+// all steps is 2 y, the incoming gradient.
 TEST(SelectiveScan, has_the_gate_in_its_launches) {
   ScanTraining t(2, 64, 12, 4, true);
   const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
@@ -70,8 +70,8 @@ TEST(SelectiveScan, has_the_gate_in_its_launches) {
   t.check(Where::kCpu);
 }
 
-// Where nothing flows back, no state but the last is kept, nor o where there is a gate, and the
-// launch writes neither.
+// Without a backward pass, only the last state is kept. Neither the other states nor o of a gated
+// scan are written.
 TEST(SelectiveScan, forward_alone_keeps_no_state_but_the_last) {
   constexpr std::int64_t kSteps = 512, kLines = 8, kStates = 16;
   for (const bool gated : {false, true}) {
@@ -101,12 +101,12 @@ TEST(SelectiveScan, forward_alone_keeps_no_state_but_the_last) {
   }
 }
 
-// The forward launch alone is cut by batches here: its operands are what is too large.
+// Only the forward launch is cut by batches, because its operands are too large.
 TEST(SelectiveScan, is_cut_by_batches_on_webgpu) {
   Sketch s;
   const Tensor u = s.input({6, 20, 16}), delta = s.input({6, 20, 16}, 0.01, 0.4);
   const Tensor wide = s.input({6, 20, 16, 8}), bc = s.input({6, 20, 4});
-  // Every eighth element of an operand: the binding is as long as all of it.
+  // Every eighth element of an operand: the binding covers the whole operand.
   const Tensor thin = squeeze(narrow(wide, 3, 0, 1), 3);
   s.output("y", selective_scan(u * 0.5, delta, s.input({16, 4}, -2, -0.1), bc, bc).y);
   s.output("of_thin", selective_scan(thin, delta, s.input({16, 4}, -2, -0.1), bc, bc).y);
@@ -152,8 +152,8 @@ TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
   }
 }
 
-// So many lines that each goes through all of its steps: nothing has to be found out first of what
-// flows back into their pieces.
+// With 520 channels there are enough lines for each to process all of its steps in one piece.
+// Otherwise a third launch first computes what flows back into each piece.
 TEST(SelectiveScan, of_many_channels_goes_back_in_one_piece) {
   for (const std::int64_t channels : {520, 30}) {
     ScanTraining t(2, 270, channels, 61);
@@ -183,7 +183,7 @@ TEST(SelectiveScan, needs_the_workgroup_memory_that_every_device_has) {
 }
 
 void check_equal_scans(Where where) {
-  for (const std::int64_t length : {60, 300}) {  // by blocks of channels, by lines
+  for (const std::int64_t length : {60, 300}) {  // by blocks of channels, and by lines
     ScanTraining t(3, length, 70, 5, true);
     const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
     EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reductions of the same rows, or columns, as one launch: fewer launches, and the values of the
-// reference.
+// Reductions of the same rows or columns as one launch (sibling fusion): fewer launches, and the
+// values of the reference.
 #include <algorithm>
 #include <functional>
 
@@ -22,7 +22,7 @@ std::int64_t reductions(const Graph& graph, Where where, std::int64_t cached_ele
                        [](const Launch& launch) { return launch.kind == LaunchKind::kRow; });
 }
 
-// Sizes that are whole blocks of rows and columns, and some that are not.
+// Tests sizes that are multiples of the blocks of rows and columns, and sizes that are not.
 void check(Where where, const std::function<void(Sketch&, std::int64_t, std::int64_t)>& make,
            std::int64_t apart, std::int64_t merged) {
   constexpr std::int64_t kSizes[][2] = {{64, 128}, {70, 130}, {33, 1000}, {1000, 33}};
@@ -41,8 +41,8 @@ void check(Where where, const std::function<void(Sketch&, std::int64_t, std::int
   }
 }
 
-// Of the gradient of a layer norm whose statistics are given: its weight's and its bias' columns,
-// and what the gradient of its rows needs of each.
+// The gradient of a layer norm with given statistics: the column sums of its weight and bias, and
+// the row sums that the gradient of its input needs.
 void norm_gradient(Sketch& s, std::int64_t rows, std::int64_t cols) {
   const Tensor dy = s.input({rows, cols}), normed = s.input({rows, cols}), w = s.input({cols});
   const Tensor dx = dy * w;
@@ -52,7 +52,7 @@ void norm_gradient(Sketch& s, std::int64_t rows, std::int64_t cols) {
   s.output("slope", sum(dx * normed, {1}));
 }
 
-// Each of another kind, and one of them gives integers.
+// Reductions of different kinds, one of which returns integers.
 void kinds(Sketch& s, std::int64_t rows, std::int64_t cols) {
   const Tensor x = s.input({rows, cols});
   for (const int axis : {0, 1}) {
@@ -64,7 +64,7 @@ void kinds(Sketch& s, std::int64_t rows, std::int64_t cols) {
   s.output("best", argmax(x, 1));
 }
 
-// Of two values that one launch makes.
+// Reductions of two values that are computed by one launch.
 void made_together(Sketch& s, std::int64_t rows, std::int64_t cols) {
   const Tensor x = s.input({rows, cols}), p = exp(x), q = sin(p);
   s.output("p", p);

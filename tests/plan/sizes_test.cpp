@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sizes near the edges of what indices hold: tensors of almost 2^31 elements that lie nowhere, rows
-// and places above 2^24, more workgroups than a dispatch has in one dimension.
+// Sizes near the limits of indices: tensors of almost 2^31 elements that are not stored, rows and
+// positions above 2^24, and more workgroups than a dispatch has in one dimension.
 #include "ops/registry.h"
 #include "support/sketch.h"
 
@@ -8,7 +8,7 @@ namespace tensorgrad::testing {
 namespace {
 
 constexpr std::int64_t kLargest = 2147483647;
-constexpr std::int64_t kOdd = (1 << 24) + 1;  // no f32 has this value
+constexpr std::int64_t kOdd = (1 << 24) + 1;  // not representable in f32
 
 class Sizes : public ::testing::TestWithParam<Where> {
  protected:
@@ -23,14 +23,15 @@ TEST_P(Sizes, counters_are_exact_up_to_the_end) {
   s.output("i32", narrow(arange(kLargest), 0, kLargest - 3, 3));
   s.output("u32", narrow(arange(kLargest, u32) * 2 + 1, 0, kLargest - 2, 2));
   s.output("back", narrow(flip(arange(kLargest), 0), 0, 0, 2));
-  // Columns of a matrix, taken apart again: stacked windows.
+  // The columns of a matrix, split again: stacked windows.
   const Tensor table = reshape(arange(kLargest - 1), {3, 2, 357913941});
   s.output("part", narrow(reshape(transpose(table), {kLargest - 1}), 0, kLargest - 5, 4));
   const ValueMap got = run(s);
   EXPECT_EQ(got.at("i32"), (Values{2147483644, 2147483645, 2147483646}));
   EXPECT_EQ(got.at("u32"), (Values{4294967291, 4294967293}));
   EXPECT_EQ(got.at("back"), (Values{2147483646, 2147483645}));
-  // Element e of [3, n, 2] is i * 2n + k * n + j with i = e / 2n, j = e / 2 % n, k = e % 2.
+  // Element e of [3, n, 2] is
+  //       i * 2n + k * n + j  with i = e / 2n, j = e / 2 % n, k = e % 2
   EXPECT_EQ(got.at("part"), (Values{1789569703, 2147483644, 1789569704, 2147483645}));
 }
 
@@ -50,7 +51,7 @@ TEST_P(Sizes, a_window_far_into_what_is_repeated) {
 
 TEST_P(Sizes, places_above_2_to_the_24_are_exact) {
   for (const char* skip : {"", "split_reduce"}) {
-    // lavapipe leaves a loop after 65535 rounds; here a thread alone has one more.
+    // lavapipe leaves a loop after 65535 iterations. Without split_reduce, a thread needs more.
     if (GetParam() != Where::kCpu && *skip != 0) continue;
     const ScopedEnv env("TENSORGRAD_SKIP", skip);
     Sketch s;
@@ -66,7 +67,7 @@ TEST_P(Sizes, places_above_2_to_the_24_are_exact) {
 
 TEST_P(Sizes, more_workgroups_than_one_dimension_has) {
   Sketch s;
-  // Rows of 1024 have a workgroup each.
+  // Each row of 1024 elements has its own workgroup.
   const std::int64_t rows = 70001;
   const Tensor x = iota({rows, 1024}, 0) * s.input({}, i32, {3}) + iota({rows, 1024}, 1);
   s.output("rows", max(x, 1));

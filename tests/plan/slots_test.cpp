@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plans: liveness worked out anew from the launches
-// alone, bindings within the limit, updates in place.
+// Slots of plans: liveness is computed again from the launches, bindings are within the limit, and
+// updates are in place.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,7 +12,8 @@
 namespace tensorgrad::testing {
 namespace {
 
-// An in-bounds test has an access too, but reads nothing.
+// Returns the buffers that a program loads from. A bounds check has an access, too, but reads
+// nothing.
 std::set<int> accesses(const ScalarProgram& program, const Launch& launch) {
   std::set<int> buffers;
   for (const Instr& instr : program.instrs) {
@@ -23,7 +24,7 @@ std::set<int> accesses(const ScalarProgram& program, const Launch& launch) {
   return buffers;
 }
 
-// Buffers that a launch really reads and writes, from its programs and stores.
+// The buffers that a launch reads and writes according to its programs and stores.
 struct Touched {
   std::set<int> reads, writes;
 };
@@ -43,8 +44,8 @@ Touched touched(const Launch& launch) {
   return result;
 }
 
-// What a value occupies, and from which launch to which: -1 is before the first. Those beside each
-// other have one number, and so have those of a chain.
+// The range that a value occupies and the launches during which it is live; -1 is before the first
+// launch. Concurrent launches share one number, and so do those of a fused sequence.
 struct Life {
   ValueId value;
   std::int64_t begin, end;  // bytes
@@ -71,7 +72,7 @@ class Lives {
     for (const GraphUpdate& update : graph.updates) use(update.value, end, -1);
   }
 
-  // The values of each buffer.
+  // Returns the values of each buffer.
   [[nodiscard]] std::map<int, std::vector<Life>> by_buffer() const {
     std::map<int, std::vector<Life>> lives;
     for (const auto& [id, at] : placement_.places) {
@@ -87,13 +88,14 @@ class Lives {
   }
 
  private:
-  // `id` is needed at launch number `at`, of `group`: what is not stored is made from what is.
+  // Marks `id` as used by launch number `at` of `group`. If the value is not stored, marks the
+  // values that it is computed from.
   void use(ValueId id, int at, int group) {
     if (group >= 0 && graph_[id].group == group) return;
     if (placement_.places.contains(id)) {
       auto [known, fresh] = last_use_.emplace(id, at);
       known->second = std::max(known->second, at);
-      // A pack is its parts.
+      // A pack consists of its parts.
       if (graph_[id].op->kind != OpKind::kPack) return;
     }
     for (const ValueId input : graph_[id].inputs) use(input, at, group);
@@ -118,7 +120,7 @@ void check_lives(const Graph& fused, int join_bindings, const std::string& note)
         const bool views =
             fused[a.value].op->kind == OpKind::kLeaf && fused[b.value].op->kind == OpKind::kLeaf;
         if (a.value == b.value || pack || views || a.begin >= b.end || b.begin >= a.end) continue;
-        // A launch may replace in place what it alone still reads, but not in a slot.
+        // A launch may overwrite in place a value of which it is the last reader, except in a slot.
         const bool apart = lives.is_slot(buffer) ? a.dead < b.born || b.dead < a.born
                                                  : a.dead <= b.born || b.dead <= a.born;
         EXPECT_TRUE(apart) << "%" << a.value << " (" << a.born << " to " << a.dead << ") and %"
@@ -141,7 +143,7 @@ void check_bindings(const Program& program, int limit, const std::string& note) 
       EXPECT_EQ(binding.offset % 256, 0) << launch.name << "\n" << note;
     }
     EXPECT_LE(static_cast<int>(bound.size()), limit) << launch.name << "\n" << note;
-    // What is written must be bound for writing; what is read and written, for both.
+    // A buffer that is written must be bound for writing, and one that is also read, for both.
     const Touched touch = touched(launch);
     for (const Binding& binding : launch.bindings) {
       const bool reads = touch.reads.contains(binding.buffer),
@@ -179,7 +181,7 @@ TEST(Slots, are_fewer_than_the_values_of_a_chain) {
   EXPECT_GE(slots, 1);
 }
 
-// Small values that are read at the end only, made while large ones come and go.
+// Small values that are read only at the end, computed while large ones come and go.
 TEST(Slots, of_large_values_are_not_taken_by_small_ones_that_live_long) {
   Sketch s;
   Tensor x = s.input({64, 64});
@@ -228,8 +230,7 @@ TEST(Bindings, of_a_wide_concat_stay_within_the_limit) {
                interpret_graph(s.graph(), s.leaves), 1e-5, "concat of 20");
 }
 
-// Two leaves that take each other's value, and a chain
-// in which the old and the new are both needed.
+// Two leaves that swap their values, and a chain that needs both the old and the new value.
 TEST(Updates, see_the_old_values_of_one_another) {
   Sketch s;
   const Tensor a = s.leaf(ops::state, "a", {4}, f32, {1, 2, 3, 4});
@@ -272,7 +273,7 @@ TEST(Updates, of_two_leaves_by_one_value) {
   s.check(Where::kCpu);
 }
 
-// As a cache is: filled, then attended to.
+// A cache is filled first and attended to afterwards.
 TEST(Updates, are_in_place_though_the_new_value_is_read_later) {
   Sketch s;
   const Tensor v = s.leaf(ops::state, "v", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
@@ -286,8 +287,7 @@ TEST(Updates, are_in_place_though_the_new_value_is_read_later) {
   for (const BufferDecl& buffer : program.buffers) EXPECT_NE(buffer.kind, BufferKind::kSlot);
 }
 
-// Lines that are gathered into a cache lie there at once, unless it is the cache that they come
-// from.
+// Lines gathered into a cache are written in place, unless they are gathered from the cache itself.
 TEST(Updates, of_gathered_elements_are_in_place_unless_gathered_from_there) {
   for (const bool own : {false, true}) {
     Sketch s;
@@ -307,7 +307,7 @@ TEST(Updates, of_gathered_elements_are_in_place_unless_gathered_from_there) {
   }
 }
 
-// The norm of all, then one launch that reads it and writes both new values over the old ones.
+// The global norm is one launch. A second launch reads it and writes both new values in place.
 void check_clipped(std::int64_t elements, Where where) {
   Sketch s;
   const auto state = [&](const std::string& name) {
@@ -333,7 +333,7 @@ TEST(Updates, clipped_by_the_norm_of_all_are_right_on_webgpu) {
   for (const std::int64_t elements : {2, 40, 5000}) check_clipped(elements, Where::kWebGpu);
 }
 
-// New values of rows that are added up as well.
+// New values of rows that are summed as well.
 Compiled check_row_updates(std::int64_t columns, bool waits, Where where) {
   Sketch s;
   const Shape shape = {40, columns};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of few results and long sums: cut for GPUs, and the same as on the CPU.
+// Split-K: products with few results and long sums are split for GPUs, and return the results of
+// the CPU.
 #include <algorithm>
 #include <cmath>
 
@@ -54,14 +55,14 @@ TEST(SplitDepth, depends_on_the_shape_alone_and_can_be_left_out) {
     return trainer.report().launches;
   };
   EXPECT_GT(launches(kRows), launches(4096));
-  EXPECT_EQ(launches(kRows), launches(65537));  // nothing divides it
+  EXPECT_EQ(launches(kRows), launches(65537));  // 65537 has no divisor
   const auto cut = launches(kRows), whole = launches(4096);
   const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
   EXPECT_GT(cut, launches(kRows));
   EXPECT_EQ(whole, launches(4096));
 }
 
-// Eighths of whole numbers add up without rounding.
+// Multiples of 1/8 are added without rounding.
 Tensor eighths(Sketch& s, const Shape& shape, DType dtype = f32) {
   Values values = s.draw.values(i32, numel(shape), -8, 8);
   for (double& value : values) value /= 8;
@@ -75,7 +76,8 @@ std::int64_t parts_of_product(const Graph& graph) {
   return 0;
 }
 
-// The product of eighths on WebGPU, in so many parts, and whole on the CPU.
+// Expects that the product is split into `parts` along k on WebGPU, and that it equals the unsplit
+// product on the CPU. Operands are multiples of 1/8.
 void expect_parts(const Shape& a, const Shape& b, bool transposed, DType dtype,
                   std::int64_t parts) {
   Sketch s;
@@ -94,7 +96,7 @@ TEST(SplitDepth, of_tiles_that_would_leave_cores_idle_gives_what_the_whole_gives
   expect_parts({5600, 384}, {5600, 256}, true, DType::kF32, 18);
 }
 
-// So few multiplications stay whole in f32.
+// A product of this size is split in f16 but not in f32.
 TEST(SplitDepth, of_halves_gives_what_the_whole_gives_on_webgpu) {
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF16, 15);
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF32, 1);

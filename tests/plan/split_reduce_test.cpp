@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Long reductions: cut in two they give what they give whole, in any shape, also where nothing
-// divides it.
+// Long reductions return the same result in two steps as in one, for every shape, also if their
+// length has no divisor.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ struct LongCase {
   std::vector<int> axes;
 };
 
-// With divisors, without any, powers of two; axes at either end, in the middle, apart.
+// Lengths with divisors, primes and powers of two; axes at either end, in the middle and apart.
 const std::vector<LongCase> kCases = {
     {{65536}, {0}},        {{65537}, {0}},          {{40009}, {}},        {{3, 33000}, {1}},
     {{33000, 5}, {0}},     {{40009, 2}, {0}},       {{2, 40009, 3}, {1}}, {{190, 200, 2}, {0, 1}},
@@ -74,8 +74,8 @@ void check_all_integers(Where where) {
 TEST(SplitReduce, integers_on_cpu) { check_all_integers(Where::kCpu); }
 TEST(SplitReduce, integers_on_webgpu) { check_all_integers(Where::kWebGpu); }
 
-// Few values, so that the extreme comes up in many parts; the first one counts. A NaN wins, and of
-// several the first.
+// Draws few different values, so that the extreme occurs in many parts; the first one wins. NaN
+// beats all numbers, and the first of several NaN wins.
 void check_places(const Shape& shape, int axis, Where where) {
   SCOPED_TRACE(tensorgrad::to_string(shape));
   Sketch s(5);
@@ -137,7 +137,7 @@ TEST(SplitReduce, is_not_padded_beyond_what_a_tensor_can_have) {
   EXPECT_EQ(launches(s.graph()), 1U);
 }
 
-// What goes through one launch is one launch still: small sums, and a softmax of many long rows.
+// Reductions that fit one launch stay one launch: small sums, and a softmax of many long rows.
 TEST(SplitReduce, adds_no_launch_where_it_does_not_pay) {
   {
     Sketch s;

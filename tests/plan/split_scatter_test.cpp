@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient of an embedding of few words, in parts: right, and as without.
+// The gradient of an embedding of few words, computed in parts, is the same as in one launch.
 #include <algorithm>
 
 #include "support/sketch.h"
@@ -44,7 +44,7 @@ TEST(SplitScatter, is_left_out_where_that_is_said) {
   EXPECT_EQ(program.launches.size(), 1U);
 }
 
-// Indices beyond the ends are dropped in every part.
+// Out-of-range indices are dropped in every part.
 void check_beyond(Where where) {
   Sketch s;
   const Tensor table = s.input({kWords, kWidth}), index = s.input({kPlaces}, -2, kWords + 2, i32);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The kernels of whole training steps as the webgpu backend writes them, launches that share one
-// among them: each thread reaches each barrier. tests/ops/barriers_test.cpp has launches by
-// themselves.
+// In the kernels of whole training steps, each thread reaches each barrier. The kernels are written
+// as by the WebGPU backend, including those that several launches share.
+// tests/ops/barriers_test.cpp tests single launches.
 #include <memory>
 #include <set>
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 
 using nn::MixerKind;
 
-// What a step of training runs on such a device, with clipping and AdamW.
+// Returns the program of a training step on a device with these limits, with clipping and AdamW.
 Program training_step(const nn::LanguageModelConfig& config, std::int64_t length,
                       const std::shared_ptr<Device>& limits) {
   const auto device = std::make_shared<RecordingDevice>(limits);
@@ -43,7 +43,7 @@ struct Seen {
   int beside = 0, chains = 0, exchanging = 0, trading = 0;
 };
 
-// A barrier that some threads do not reach is found wherever one stands.
+// Makes each barrier conditional in turn, and expects that this is detected.
 void expect_each_is_looked_at(const std::string& text) {
   for (const std::string barrier : {"workgroupBarrier();", "storageBarrier();"}) {
     for (std::size_t at = text.find(barrier); at != std::string::npos;
@@ -69,8 +69,9 @@ void look_at(const Program& program, const WgslOptions& options, int max_binding
   }
 }
 
-// Small, and of more steps and channels than tiles and chunks have; with the least limits and with
-// the usual ones of a large GPU; by workgroup memory, by subgroups, and by those in memory.
+// Tests a small model, and one with more steps and channels than a tile or chunk holds, with the
+// minimum limits and with those of a large GPU. Threads exchange values through workgroup memory,
+// by subgroup operations, or by both (`in_memory`).
 void check_training_of(const std::vector<MixerKind>& layers) {
   Seen seen;
   nn::LanguageModelConfig wide = small_mamba(131, layers, 300);

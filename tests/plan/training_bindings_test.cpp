@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole training steps of language models within the least limits of WebGPU: loss, gradients,
-// clipping and AdamW bind eight buffers at most, and compute what the CPU does.
+// Whole training steps of language models within the minimum limits of WebGPU: loss, gradients,
+// clipping and AdamW bind at most eight buffers and compute the results of the CPU.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,7 @@ using nn::MixerKind;
 constexpr std::int64_t kSigns = 11;
 constexpr std::size_t kLeastBindings = 8;
 
-// Another device that notes how many buffers the launches of programs bind.
+// Wraps a device and records the number of buffers that each launch binds.
 class BindingsDevice final : public WrappedDevice {
  public:
   using WrappedDevice::WrappedDevice;
@@ -47,7 +47,7 @@ void binds_eight_at_most(const std::vector<MixerKind>& layers) {
   expect_trained_alike(got, want);
 }
 
-// A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
+// Software drivers take long to compile kernels, so each kind of layer is a separate test.
 TEST(LeastLimits, step_of_mamba1_binds_eight_buffers_at_most_on_webgpu) {
   binds_eight_at_most({MixerKind::kMamba1});
 }
@@ -61,8 +61,8 @@ TEST(LeastLimits, step_of_attention_and_mlp_binds_eight_buffers_at_most_on_webgp
   binds_eight_at_most({MixerKind::kAttention, MixerKind::kMlp});
 }
 
-// A text model whose head is its embedding, and whose parameters are several bindings of 52 KiB.
-// The launches that read the first and the last of them are those of the head and of the last norm.
+// A text model with tied embeddings, whose parameters need several bindings of 52 KiB. The launches
+// of the head and of the last norm read both the first and the last parameters.
 void tied_model_binds_its_parameters_in_parts(const std::vector<MixerKind>& layers) {
   constexpr std::int64_t kLimit = 52 << 10;
   const auto device = std::make_shared<RecordingDevice>(device_at(Where::kWebGpuDefaultLimits));
@@ -96,7 +96,7 @@ TEST(LeastLimits, tied_attention_and_mlp_binds_its_parameters_in_parts_on_webgpu
   tied_model_binds_its_parameters_in_parts({MixerKind::kAttention, MixerKind::kMlp});
 }
 
-// At their real sizes: the null device refuses what is over its limits.
+// Models of realistic size. The null device throws if a program exceeds its limits.
 void plans_tied_model_beyond_a_binding(const std::vector<MixerKind>& layers) {
   nn::LanguageModelConfig config{.vocab_size = 256, .d_model = 768, .layers = layers, .heads = 8};
   config.n_layer = static_cast<std::int64_t>(layers.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The dispatches that WebGPU makes of launches that are joined or chained.
+// The dispatches of WebGPU for launches that are concurrent or in a fused sequence.
 #include "backend/webgpu/device.h"
 #include "kernel/wgsl_writer.h"
 #include "plan/networks.h"
@@ -7,7 +7,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// What the plan counts is what the device dispatches, as long as it has bindings enough.
+// If there are enough bindings, the device dispatches as often as the plan counts.
 TEST(Beside, is_joined_by_webgpu_where_the_plan_says_so) {
   Sketch s;
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
@@ -17,7 +17,7 @@ TEST(Beside, is_joined_by_webgpu_where_the_plan_says_so) {
   const auto dispatches = write_dispatches(program, webgpu.kernel_options(), bindings);
   EXPECT_EQ(static_cast<std::int64_t>(dispatches.size()), count_dispatches(program));
   EXPECT_LT(dispatches.size(), program.launches.size());
-  // With fewer bindings than the plan was told of, some of them run one after the other.
+  // With fewer bindings than the plan assumed, some launches run one after the other.
   EXPECT_GT(write_dispatches(program, webgpu.kernel_options(), 4).size(), dispatches.size());
   WgslOptions separate = webgpu.kernel_options();
   separate.separate = true;
@@ -32,7 +32,7 @@ TEST(Chain, is_one_kernel_where_it_fits_on_webgpu) {
   const Program program = chained(s.graph()).program;
   const auto dispatches = write_dispatches(program, webgpu.kernel_options(), kChainBindings);
   EXPECT_EQ(static_cast<std::int64_t>(dispatches.size()), count_dispatches(program));
-  // With few bindings, the halves of it run one after the other.
+  // With few bindings, the sequence is split into halves that run one after the other.
   const auto halves = write_dispatches(program, webgpu.kernel_options(), 9);
   EXPECT_GT(halves.size(), dispatches.size());
   EXPECT_LT(halves.size(), program.launches.size());

@@ -9,7 +9,8 @@
 namespace tensorgrad::testing {
 namespace {
 
-// With few steps, where 0 lanes is by blocks, and with many; of 64 lanes most have no step.
+// Tests few steps, for which 0 lanes selects the kernel by blocks, and many. Of 64 lanes, most have
+// no step.
 TEST(SelectiveScan, by_any_number_of_lanes_is_that_by_blocks_on_webgpu) {
   auto& device = dynamic_cast<webgpu::WebGpuDevice&>(*device_at(Where::kWebGpu));
   for (const auto& [length, discretization] :
