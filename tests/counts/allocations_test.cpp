@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Steps allocate nothing: no memory of the host, no buffer of the device, in whatever thread.
-// Counted of everything in the process; on WebGPU with a library that computes nothing, as drivers
-// allocate what they like. Not under sanitizers (counting_malloc.h).
+// Training steps allocate neither host memory nor device buffers, on any thread. All allocations of
+// the process are counted. On WebGPU, the library computes nothing, because drivers allocate memory
+// of their own. Skipped with sanitizers (see counting_malloc.h).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,12 +18,13 @@ namespace {
 
 using bench::Feeding;
 
-constexpr int kSteps = 40;  // epochs of decoders have 8
+constexpr int kSteps = 40;  // an epoch of a decoder has 8
 
 #define TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED() \
   if (!kCountsAllocations) GTEST_SKIP() << "counting needs glibc's malloc, and no sanitizer's"
 
-// Of the second time, so that there is what the first one has left.
+// Returns the number of allocations of a second call. The first call may allocate what later ones
+// reuse.
 template <class Call>
 std::int64_t allocated_by(const Call& call) {
   call();
@@ -50,7 +51,7 @@ void expect_queued_steps_allocate_nothing(const std::string& model,
   bench::Workload workload = small_workload(model, Feeding::kDevice, device);
   const std::int64_t before = device->allocated;
   EXPECT_EQ(0, allocated_by([&] { workload.trainer.submit(kSteps); })) << model;
-  // What run() gives are the losses of all steps.
+  // run() returns the losses of all steps since the last call, so they are fetched here.
   workload.trainer.losses();
   const std::int64_t few = allocated_by([&] { workload.trainer.run(8); });
   EXPECT_GT(few, 0) << "nothing is counted";
@@ -58,7 +59,7 @@ void expect_queued_steps_allocate_nothing(const std::string& model,
   EXPECT_EQ(device->allocated, before) << model;
 }
 
-// Nothing is elided: compilers may leave out what is freed unused.
+// Prevents the compiler from removing an allocation that is freed without being used.
 template <class T>
 T* kept(T* memory) {
   T* volatile made = memory;
@@ -103,7 +104,7 @@ TEST(Allocations, of_queued_steps_on_cpu_there_are_none) {
 }
 
 #if defined(TENSORGRAD_IDLE_WEBGPU)
-// With one thread that encodes, and with several.
+// Encodes with one thread and with several.
 TEST(Allocations, of_steps_on_webgpu_there_are_none) {
   TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED();
   for (const std::size_t encoders : {1, 3}) {

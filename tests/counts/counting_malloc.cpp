@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Takes the place of glibc's functions in this program and in every library that it loads, and
-// hands on to them. What is freed and what grows are glibc's own all along.
+// Replaces the allocation functions of glibc in this program and in every library that it loads,
+// and forwards to them. free() and the memory itself remain those of glibc.
 #include "counting_malloc.h"
 
 #ifdef __GLIBC__

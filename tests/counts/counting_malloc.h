@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Counts what the program and the libraries in it allocate: malloc and its kin, to which every
-// operator new comes.
+// Counts the allocations of the program and its libraries: malloc() and related functions, which
+// every operator new calls.
 #pragma once
 
 #include <cstdint>
 
 namespace tensorgrad::testing {
 
-// Not under sanitizers, which have a malloc of their own, and with glibc alone, which lets a
-// program bring one.
+// Only glibc lets a program replace malloc(). Sanitizers have their own.
 #if defined(__GLIBC__) && !defined(TENSORGRAD_SANITIZED)
 inline constexpr bool kCountsAllocations = true;
 #else
 inline constexpr bool kCountsAllocations = false;
 #endif
 
-std::int64_t allocations();  // so far, of all threads
+std::int64_t allocations();  // so far, by all threads
 
 }  // namespace tensorgrad::testing

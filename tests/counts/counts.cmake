@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Instructions of the host's hot paths, under valgrind: in Release only, since sanitizers and valgrind
-# exclude each other and what is not optimised says nothing.
+# Instructions of the host's hot paths under valgrind. Only in Release builds, because valgrind does
+# not run with sanitizers, and counts of unoptimized code say nothing.
 add_test(NAME counts.host_selftest
   COMMAND "${Python3_EXECUTABLE}" -B "${CMAKE_CURRENT_LIST_DIR}/host_counts_test.py")
 set_tests_properties(counts.host_selftest PROPERTIES LABELS "counts;fast;released")
@@ -17,7 +17,7 @@ target_include_directories(idle_webgpu SYSTEM PRIVATE "${wgpu_include}")
 set_target_properties(idle_webgpu PROPERTIES UNITY_BUILD OFF)
 tensorgrad_own_target(idle_webgpu)
 add_dependencies(released host_work idle_webgpu)
-# What counts by it is not there in other builds.
+# Tests that need the library are compiled only in this build.
 target_compile_definitions(counts_tests PRIVATE "TENSORGRAD_IDLE_WEBGPU=\"$<TARGET_FILE:idle_webgpu>\"")
 add_dependencies(counts_tests idle_webgpu)
 string(REGEX MATCH "^[0-9]+" compiler_major "${CMAKE_CXX_COMPILER_VERSION}")
@@ -25,5 +25,5 @@ add_test(NAME counts.host COMMAND "${Python3_EXECUTABLE}" -B "${CMAKE_CURRENT_LI
   --program "$<TARGET_FILE:host_work>" --library "$<TARGET_FILE:idle_webgpu>"
   --compiler "${CMAKE_CXX_COMPILER_ID} ${compiler_major}, ${CMAKE_SYSTEM_PROCESSOR}"
   --folder "${CMAKE_CURRENT_BINARY_DIR}/host_counts")
-# What ctest counts as skipped says why in its output.
+# A skipped test prints the reason.
 set_tests_properties(counts.host PROPERTIES LABELS "counts;released" SKIP_RETURN_CODE 77 PROCESSORS 2)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is asked of a WebGPU library, counted by one that computes nothing: compute passes, submits,
-// pipelines made at the same time.
+// Calls to a WebGPU library, counted by one that computes nothing: compute passes, submits, and
+// pipelines that are created at the same time.
 #if defined(TENSORGRAD_IDLE_WEBGPU)
 #include <gtest/gtest.h>
 
@@ -39,7 +39,8 @@ TEST(Encoding, of_a_step_is_one_pass_on_webgpu) {
   }
 }
 
-// A GPU that waits gets the first 64 dispatches while the rest is encoded, then 128, and so on.
+// To keep the GPU busy, the first 64 dispatches are submitted while the rest is encoded, then 128,
+// and so on.
 TEST(Encoding, of_a_long_step_is_a_pass_for_each_part_on_webgpu) {
   bench::Workload workload = bench::make_workload("addition", Feeding::kHost, on(idle_device()),
                                                   {.batch = 4, .layers = 16});
@@ -55,8 +56,9 @@ TEST(Encoding, of_a_long_step_is_a_pass_for_each_part_on_webgpu) {
   }
 }
 
-// The pieces of `steps` steps: as many as have 64 dispatches, and then as many as came before, up
-// to 1024 dispatches and 256 steps.
+// Returns the number of pieces in which `steps` steps are submitted. The first piece has 64
+// dispatches, each later one as many steps as all previous ones together, at most 1024 dispatches
+// and 256 steps.
 int pieces(int steps, int launches) {
   int count = 0;
   for (int at = 0; at < steps; ++count)
@@ -68,7 +70,7 @@ TEST(Encoding, of_queued_steps_is_one_pass_for_all_of_a_submit_on_webgpu) {
   const std::shared_ptr<Device> device = idle_device();
   for (const std::string& model : kSmallModels) {
     bench::Workload workload = small_workload(model, Feeding::kDevice, device);
-    // No epoch ends within: a new order of the data ends a piece.
+    // No epoch ends within the steps, because a new order of the data ends a piece.
     const int steps = model == "addition" || model == "mamba1" ? 8 : 200;
     const int launches = workload.trainer.report().launches;
     ASSERT_LE(launches, 64) << model;

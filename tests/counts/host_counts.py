@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Instructions that the host's hot paths take, counted by callgrind, against committed numbers.
+"""Compares the instructions of the host's hot paths, counted by callgrind, with committed numbers.
 
   host_counts.py --program build/release/tests/host_work --compiler "GNU 12"
-  TENSORGRAD_UPDATE=1 host_counts.py ...      writes host_counts.json anew
+  TENSORGRAD_UPDATE=1 host_counts.py ...      rewrites host_counts.json
 
-What a process does before and after is not counted: some of it takes as long as a clock says. More
-than TOLERANCE above or below what is committed fails: above, something has become slower; below, the
-number is out of date, and would hide the next thing that becomes slower. Exit code 77 where it cannot
-be measured.
+Startup and shutdown of the process are not counted, because some of it depends on time. Fails if a
+count differs from the committed one by more than TOLERANCE. More instructions mean a slowdown. Fewer
+mean that the number is out of date and would hide the next slowdown. Exits with code 77 if nothing
+can be measured.
 """
 
 import argparse
@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 EXPECTED = HERE / "host_counts.json"
 TOLERANCE = 0.05
 SKIPPED = 77
-# Kind of work: how often it is done, another kind whose cost is taken off, and what one is.
+# Kind of work: how often it is done, another kind whose cost is subtracted, and a description.
 COSTS = {"compile": (1, None, "trace and compile of the addition transformer"),
          "step": (50, None, "step() on the null device"),
          "run": (10, None, "run() of 50 steps on the null device"),
@@ -34,7 +34,7 @@ COSTS = {"compile": (1, None, "trace and compile of the addition transformer"),
 def instructions(program, kind, count, folder, library):
     out = folder / f"callgrind.{kind}"
     environment = {"PATH": os.environ["PATH"], "TENSORGRAD_WEBGPU_LIB": str(library)}
-    # On one core the library encodes by one thread: what several count is not the same twice.
+    # On one core, the library encodes with one thread. Counts of several threads vary.
     cores = sorted(os.sched_getaffinity(0))
     core = cores[sorted(COSTS).index(kind) % len(cores)]
     done = subprocess.run(
@@ -57,7 +57,7 @@ def measure(program, library, folder, jobs):
 
 
 def compare(expected, got, folder):
-    """Lines to print, and whether all is within the tolerance."""
+    """Returns the lines to print, and whether all counts are within the tolerance."""
     lines, fine = [], True
     for kind, count in got.items():
         if kind not in expected:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""host_counts.py fails for more and for fewer instructions than are committed, and says so aloud."""
+"""host_counts.py reports a failure if there are more or fewer instructions than committed."""
 
 import os
 import pathlib

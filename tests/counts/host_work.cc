@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// host_work KIND COUNT: does one kind of the host's work so many times, after a first time that
-// does not count; host_counts.py counts the instructions of it. On the null device: `compile`
-// traces and compiles the addition transformer, `step` gives a batch and waits for the loss, `run`
-// queues 50 steps over data on the device and waits for all. On WebGPU, with the library that
-// TENSORGRAD_WEBGPU_LIB names, `encode` is `run`.
+// host_work KIND COUNT: does one kind of work of the host COUNT times, after a first time that is
+// not counted. host_counts.py counts its instructions. The kinds are:
+// - `compile` traces and compiles the addition transformer on the null device.
+// - `step` feeds a batch and waits for the loss, on the null device.
+// - `run` queues 50 steps over data on the device and waits for them, on the null device.
+// - `encode` is `run` on WebGPU, with the library that TENSORGRAD_WEBGPU_LIB names.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -11,7 +12,7 @@
 
 #include "models.h"
 
-// callgrind counts what runs inside of it.
+// callgrind counts the instructions inside this function.
 extern "C" void counted_work(const std::function<void()>& once, int count);
 extern "C" __attribute__((noinline)) void counted_work(const std::function<void()>& once,
                                                        int count) {

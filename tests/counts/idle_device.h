@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A device of the WebGPU library that computes nothing. Only where TENSORGRAD_IDLE_WEBGPU names it.
+// A device of the WebGPU library that computes nothing. Requires TENSORGRAD_IDLE_WEBGPU, the path
+// of the library.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 
 namespace tensorgrad::testing {
 
-// What it was asked for since the program began.
+// Returns the counters of the library since the start of the program.
 inline IdleWebGpu& idle_webgpu() {
   void* const library = dlopen(TENSORGRAD_IDLE_WEBGPU, RTLD_NOW | RTLD_LOCAL);
   void* const found = library == nullptr ? nullptr : dlsym(library, "tensorgrad_idle_webgpu");
@@ -20,7 +21,7 @@ inline IdleWebGpu& idle_webgpu() {
   return *reinterpret_cast<decltype(&tensorgrad_idle_webgpu)>(found)();
 }
 
-// It encodes by so many threads, at most.
+// Returns a device that encodes with at most `encoders` threads.
 inline std::shared_ptr<Device> idle_device(std::size_t encoders = 1) {
   WebGpuOptions options;
   options.library = TENSORGRAD_IDLE_WEBGPU;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A WebGPU library that says yes to everything and computes nothing, so that the instructions of
-// our own encoding can be counted without a driver's, and what we ask for (idle_webgpu.h). It
-// passes for wgpu-native. Callbacks are called at once; what is mapped are zeros.
+// A WebGPU library in which every call succeeds and nothing is computed. With it, the instructions
+// of the encoder are counted without those of a driver, and so are its calls (idle_webgpu.h). It
+// passes for wgpu-native. Callbacks are called at once; mapped memory is zero.
 #include "idle_webgpu.h"
 
 #include <webgpu/webgpu.h>
@@ -16,7 +16,7 @@ namespace {
 
 tensorgrad::testing::IdleWebGpu asked;
 
-char thing;  // every object there is, but for buffers
+char thing;  // stands for every object except buffers
 
 struct Buffer {
   std::int64_t bytes;
@@ -35,7 +35,7 @@ T object() {
   return reinterpret_cast<T>(&thing);
 }
 
-// Calls back with what there is to say, and without a message.
+// Calls the callback with `said` and an empty message.
 template <class Info, class... Said>
 WGPUFuture answer(const Info& info, Said... said) {
   info.callback(said..., WGPUStringView{}, info.userdata1, info.userdata2);
@@ -117,7 +117,7 @@ WGPUComputePipeline wgpuDeviceCreateComputePipeline(WGPUDevice,
   return object<WGPUComputePipeline>();
 }
 
-// Not asked, as it lets several threads make them.
+// Not called, because this library lets several threads create pipelines.
 WGPUFuture wgpuDeviceCreateComputePipelineAsync(WGPUDevice, WGPUComputePipelineDescriptor const*,
                                                 WGPUCreateComputePipelineAsyncCallbackInfo) {
   std::abort();

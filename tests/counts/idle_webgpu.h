@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the WebGPU library that computes nothing (idle_webgpu.cc) was asked for, by all threads.
+// Calls to the WebGPU library that computes nothing (idle_webgpu.cc), by all threads.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@ namespace tensorgrad::testing {
 
 struct IdleWebGpu {
   std::atomic<int> passes = 0, dispatches = 0, submits = 0;
-  std::atomic<int> buffers = 0;  // made so far
-  // Of buffers that there are: those that kernels read and write, and the others (staging, rows of
+  std::atomic<int> buffers = 0;  // created so far
+  // Existing buffers: those that kernels read and write, and the others (staging buffers, rows of
   // scalars).
   std::atomic<std::int64_t> storage_bytes = 0, most_storage_bytes = 0, other_bytes = 0;
-  std::atomic<int> pipelines = 0;  // made so far
-  // Calls that make a pipeline, at the same time. Where so many are expected, each waits until they
-  // have come; a call that has waited for `patience_ms` gives it up for all.
+  std::atomic<int> pipelines = 0;  // created so far
+  // Concurrent calls that create a pipeline. If `expected_making` of them are expected, each call
+  // waits until all have arrived. If one has waited for `patience_ms`, none waits any longer.
   std::atomic<int> making = 0, most_making = 0, expected_making = 0;
   int patience_ms = 10000;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A null device with the limits that wgpu-native gives on an NVIDIA GPU, as adapter.cpp caps them:
-// what is planned for it is what bench/results/gpu.md counts.
+// A null device with the limits of wgpu-native on an NVIDIA GPU, as adapter.cpp caps them.
+// bench/results/gpu.md counts what is planned for this device.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a step costs grows by as much for each sample, for each layer and, of Mamba, for each place
-// of a text, and so does memory: a quadratic part would show. Counts of plans, most for a large
-// GPU.
+// The cost and the memory of a step are linear in samples and layers, and for Mamba also in the
+// length of the text. A quadratic part would be detected. Costs are counts of plans, mostly for a
+// large GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,8 @@ Cost cost_of(const std::string& workload, const Variant& variant) {
   return cost;
 }
 
-// How far those between lie from the line through the first and the last, as part of them.
+// Returns the largest relative distance of the costs from the line through the first and the last
+// one.
 double off_the_line(const std::vector<std::int64_t>& sizes, const std::vector<double>& costs) {
   const auto at = [&](std::size_t i) { return static_cast<double>(sizes[i]); };
   double most = 0;
@@ -49,7 +50,7 @@ double off_the_line(const std::vector<std::int64_t>& sizes, const std::vector<do
 
 constexpr double kFewPercent = 0.03;
 
-// `variant` of each of the sizes.
+// Expects that the costs of `variant(size)` are linear in the size.
 void expect_linear(const std::string& workload, const std::vector<std::int64_t>& sizes,
                    Variant (*variant)(std::int64_t)) {
   std::vector<double> flops, moved;
@@ -62,7 +63,7 @@ void expect_linear(const std::string& workload, const std::vector<std::int64_t>&
   EXPECT_LT(off_the_line(sizes, moved), kFewPercent) << workload;
 }
 
-// No batch is so large that products of it are cut in depth, which moves their parts as well.
+// No batch is large enough for split-K, which would also move the partial products.
 TEST(LinearCost, of_a_step_in_its_batch) {
   const auto batch = [](std::int64_t size) { return Variant{.batch = size}; };
   expect_linear("mlp-sin", {64, 128, 256, 1024}, batch);
@@ -78,7 +79,7 @@ TEST(LinearCost, of_a_step_in_its_layers) {
 }
 
 double peak_off_the_line(bool stored_attention) {
-  // From 2^20 elements on, 4096 places, cheap values are computed again: that takes less.
+  // From 2^20 elements on (4096 positions), cheap values are recomputed, which takes less memory.
   const std::vector<std::int64_t> lengths = {256, 1024, 2048, 3584};
   std::vector<double> peaks;
   for (const std::int64_t length : lengths) {
@@ -91,10 +92,10 @@ double peak_off_the_line(bool stored_attention) {
 
 TEST(LinearCost, of_the_memory_of_attention_in_its_length) {
   EXPECT_LT(peak_off_the_line(false), kFewPercent);
-  EXPECT_GT(peak_off_the_line(true), 0.5);  // with its weights stored
+  EXPECT_GT(peak_off_the_line(true), 0.5);  // if its weights are stored
 }
 
-// A step of two narrow layers over one text.
+// Returns the cost of a step of two narrow layers over one text.
 Cost cost_of_text(nn::MixerKind kind, std::int64_t length, const DeviceOptions& device) {
   nn::LanguageModelConfig config{
       .vocab_size = 65, .d_model = 32, .n_layer = 2, .layers = {kind, kind}};
@@ -109,7 +110,7 @@ Cost cost_of_text(nn::MixerKind kind, std::int64_t length, const DeviceOptions& 
                           .device = device});
   Cost cost;
   cost.peak = static_cast<double>(trainer.report().peak_bytes);
-  if (device.kind == "cpu") return cost;  // the others would take a run
+  if (device.kind == "cpu") return cost;  // the other counts would need a run
   const std::vector<std::int32_t> text(static_cast<std::size_t>(length));
   for (const LaunchProfile& launch : trainer.profile({{"text", text}, {"next", text}}).launches) {
     cost.flops += static_cast<double>(launch.flops);
@@ -127,9 +128,9 @@ std::vector<Cost> costs_of_lengths(nn::MixerKind kind, const DeviceOptions& devi
   return costs;
 }
 
-// Twice the length costs twice as much, or less: what does not depend on it counts too, and of
-// many elements some are computed again rather than kept. A second chunk, and a second stretch of a
-// scan that is gone over again, are a few percent once.
+// Twice the length costs at most twice as much. It may cost less: some costs do not depend on the
+// length, and if there are many elements, some are recomputed rather than saved. The second chunk,
+// and the second segment of a scan, which is processed again, add a few percent once.
 void expect_in_proportion(const std::vector<Cost>& costs, double Cost::* part, const char* what) {
   for (std::size_t i = 1; i < costs.size(); ++i) {
     const double before = costs[i - 1].*part, now = costs[i].*part;

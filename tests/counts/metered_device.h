@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A device that adds up what it is asked for.
+// A device that counts allocations, transfers and runs.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class MeteredDevice final : public WrappedDevice {
     return WrappedDevice::run(executable, rows);
   }
 
-  std::vector<BufferDecl> prepared;  // of the program that was prepared last
+  std::vector<BufferDecl> prepared;  // of the last prepared program
   std::int64_t allocated = 0;        // buffers so far
   std::int64_t bytes_held = 0, most_held = 0;
   std::int64_t uploaded = 0, downloaded = 0;  // bytes so far

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clipping by the norm of all gradients and the whole optimizer are three launches at most, of
-// however many parameters: as planned for a large GPU, for the least limits of WebGPU and for the
-// CPU.
+// Clipping by the global norm and the whole optimizer take at most three launches, whatever the
+// number of parameters: for a large GPU, for the minimum limits of WebGPU and for the CPU.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -13,9 +12,9 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Launches that read a gradient, or what one of these has made of it.
+// Returns the launches that read a gradient or a value computed from one.
 std::vector<std::string> behind_the_gradients(const Program& program) {
-  std::set<int> made;  // buffers that hold gradients, or what was made of them
+  std::set<int> made;  // buffers with gradients, or values computed from them
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     if (program.buffers[i].kind == BufferKind::kGrads) made.insert(static_cast<int>(i));
   }
@@ -40,14 +39,14 @@ std::vector<std::string> behind_the_gradients(const Program& program) {
 void expect_three_at_most(const std::shared_ptr<Device>& plain) {
   for (const int layers : {1, 6}) {
     const auto device = std::make_shared<RecordingDevice>(plain);
-    // Clipped by norm, AdamW.
+    // Uses clipping by norm and AdamW.
     bench::make_workload("addition", bench::Feeding::kHost, on(device), {.layers = layers});
     ASSERT_EQ(device->programs.size(), 1U);
     const Program& program = device->programs[0];
     const std::vector<std::string> names = behind_the_gradients(program);
     EXPECT_LE(names.size(), 3U) << layers << " layers: " << ::testing::PrintToString(names);
     EXPECT_GE(names.size(), 2U) << "the norm and the update are counted";
-    // The last one writes the parameters and both moments.
+    // The last launch writes the parameters and both moments.
     int written = 0;
     for (const Binding& each : program.launches.back().bindings) {
       const BufferKind kind = program.buffers[static_cast<std::size_t>(each.buffer)].kind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a trainer asks of its device is what its report promises, to the byte: when it is compiled,
-// through its steps, and with functions attached to it.
+// A trainer allocates exactly as many bytes on its device as its report predicts: after compiling,
+// during its steps, and with attached functions.
 #include <gtest/gtest.h>
 
 #include "metered_device.h"
@@ -47,7 +47,7 @@ struct TwoHeads {
 };
 const std::vector<float> kRows(24, 0.5F);
 
-// Parameters and states are there once.
+// Returns the bytes of all buffers except parameters and states, which are shared.
 std::int64_t own_bytes(const std::vector<BufferDecl>& buffers) {
   std::int64_t bytes = 0;
   for (const BufferDecl& each : buffers) {
@@ -122,8 +122,8 @@ TEST(Peak, of_objectives_is_that_of_all_together_on_webgpu) {
   expect_objectives_as_reported(idle_device());
 }
 
-// And it asks the driver for no more than that, but for buffers of its own: the rows of scalars,
-// and staging for what is read back.
+// The device asks the driver for no more than that, except for its own buffers: the rows of
+// scalars, and the staging buffers of downloads.
 TEST(Peak, is_what_webgpu_asks_of_the_driver_for_kernels) {
   IdleWebGpu& asked = idle_webgpu();
   const std::shared_ptr<Device> device = idle_device();

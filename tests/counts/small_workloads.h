@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The workloads of tg_bench, as small as they can be.
+// The workloads of tg_bench, as small as possible.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::testing {
 
-// An MLP, convolutions, a transformer with attention and clipping, a selective scan.
+// An MLP, convolutions, a transformer with attention and clipping, and a selective scan.
 inline const std::vector<std::string> kSmallModels = {"mlp-sin", "fashion-cnn", "addition",
                                                       "mamba1"};
 

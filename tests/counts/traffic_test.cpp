@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What goes between the host and the device. In a training step of a language model: its tokens
-// there, and the loss back, whatever the vocabulary; logits and gradients stay. Where it writes:
-// each token once, however long the text is, and the logits of the last back. And what a device
-// holds while texts are written: as much after each token as after the first.
+// Transfers between host and device. A training step of a language model uploads its tokens and
+// downloads the loss, whatever the size of the vocabulary; logits and gradients stay on the device.
+// Generation uploads each token once, whatever the length of the text, and downloads the logits of
+// the last one. The memory of the device is the same after each token as after the first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace tensorgrad::testing {
 namespace {
 
 constexpr std::int64_t kBatch = 2, kLength = 16;
-constexpr std::int64_t kLossBytes = 4, kTokenBytes = 2 * kBatch * kLength * 4;  // and the next ones
+constexpr std::int64_t kLossBytes = 4, kTokenBytes = 2 * kBatch * kLength * 4;  // with targets
 
 lm::TrainingOptions training_on(const std::shared_ptr<Device>& device, int accumulate) {
   return {.batch = kBatch,
@@ -32,7 +32,7 @@ lm::TrainingOptions training_on(const std::shared_ptr<Device>& device, int accum
           .device = on(device)};
 }
 
-// Of the batches of three steps, the loss of each.
+// Expects that three steps download only the loss of each batch.
 void expect_loss_alone(const std::shared_ptr<Device>& plain, std::int64_t vocab, int accumulate) {
   SCOPED_TRACE(std::to_string(vocab) + " tokens, " + std::to_string(accumulate) + " batches");
   const auto device = std::make_shared<MeteredDevice>(plain);
@@ -40,12 +40,12 @@ void expect_loss_alone(const std::shared_ptr<Device>& plain, std::int64_t vocab,
       vocab, {nn::MixerKind::kMamba1, nn::MixerKind::kAttention, nn::MixerKind::kMlp}, kLength);
   const lm::TokenText text(random_tokens(200, vocab, 1));
   lm::LanguageTrainer trainer(config, text, text, training_on(device, accumulate));
-  trainer.step();  // what is compiled and sent at first
+  trainer.step();  // includes compilation and initial uploads
   device->downloaded = device->uploaded = 0;
   for (int i = 0; i < 3; ++i) trainer.step();
   EXPECT_EQ(device->downloaded, 3 * accumulate * kLossBytes);
   EXPECT_EQ(device->uploaded, 3 * accumulate * kTokenBytes);
-  // Nor does a validation, which has a loss for each of its windows.
+  // A validation does not download logits either. It has one loss for each window.
   (void)trainer.validate();
   device->downloaded = device->uploaded = 0;
   (void)trainer.validate();
@@ -79,14 +79,15 @@ lm::SavedModel model_to_write(std::int64_t vocab) {
               .download_params()};
 }
 
-// Two texts, and whether each goes on ("keep"), are sent. Prompts are one piece.
+// Each run uploads a token of both texts, and whether each text continues ("keep"). A prompt is
+// processed in one piece.
 void expect_each_token_once(const std::shared_ptr<Device>& plain) {
   constexpr std::int64_t kTexts = 2, kVocab = 50, kWritten = 20;
   const auto device = std::make_shared<MeteredDevice>(plain);
   lm::SavedModel model = model_to_write(kVocab);
   lm::Generator generator(lm::Decoder(model, {.batch = kTexts, .device = on(device)}),
                           Tokenizer::bytes());
-  std::set<const Executable*> step;  // the program of one token
+  std::set<const Executable*> step;  // includes the program of one token
   for (const auto& [length, compiled] :
        {std::pair(16, false), std::pair(256, false), std::pair(16, true), std::pair(256, true)}) {
     SCOPED_TRACE(length);
@@ -98,7 +99,7 @@ void expect_each_token_once(const std::shared_ptr<Device>& plain) {
     const auto texts =
         generator.generate_from(prompts, {.max_tokens = kWritten, .ignore_eos = true});
     EXPECT_EQ(texts.at(1).tokens.size(), static_cast<std::size_t>(kWritten));
-    // The last token that is written is not gone on from.
+    // The last generated token is not fed back.
     EXPECT_EQ(device->runs, 1 + kWritten - 1);
     EXPECT_EQ(device->ran.size(), 2U) << "a program for the prompt, and one for a token";
     if (step.empty()) step = device->ran;
@@ -106,7 +107,7 @@ void expect_each_token_once(const std::shared_ptr<Device>& plain) {
       return device->ran.contains(each);
     })) << "a token's program is the same behind any prompt";
     EXPECT_EQ(device->downloaded, device->runs * kTexts * kVocab * 4);
-    if (!compiled) continue;  // parameters are sent, too
+    if (!compiled) continue;  // parameters are uploaded, too
     EXPECT_EQ(device->uploaded, kTexts * 4 * (length + kWritten - 1 + device->runs));
   }
 }
@@ -115,7 +116,7 @@ TEST(Traffic, of_generation_is_each_token_once_and_the_logits_of_the_last_on_cpu
   expect_each_token_once(make_cpu_device({.threads = 1}));
 }
 
-// The first prompt is a piece of each size that the later ones are cut into.
+// The first prompt consists of one piece of each size into which the later ones are cut.
 void expect_constant_memory(const std::shared_ptr<Device>& plain) {
   constexpr std::int64_t kTexts = 2, kVocab = 50;
   const auto device = std::make_shared<MeteredDevice>(plain);

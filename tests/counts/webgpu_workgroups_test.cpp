@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clipping and AdamW of an embedding for which a thread for each element is more workgroups than a
-// dispatch has in one dimension, run.
+// Runs clipping and AdamW of an embedding. With one thread per element, it needs more workgroups
+// than a dispatch has in one dimension.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// With a thread for each element. All of them have the gradient 1, which is clipped.
+// Runs one thread per element. All elements have the gradient 1, which is clipped.
 TEST(Workgroups, of_clipping_and_adamw_change_each_of_many_words_once_on_webgpu) {
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
   auto& gpu = dynamic_cast<webgpu::WebGpuDevice&>(*device);
@@ -29,7 +29,7 @@ TEST(Workgroups, of_clipping_and_adamw_change_each_of_many_words_once_on_webgpu)
   trainer.step({{"tokens", std::vector<std::int32_t>(128)}});
   const std::vector<float> got = trainer.download_params().at("words.weight").floats();
   ASSERT_EQ(got.size(), static_cast<std::size_t>(kElements));
-  // Decay by 0.01 lr, and AdamW's first step with a gradient of norm 1.
+  // Weight decay of 0.01 lr, and the first step of AdamW with a gradient of norm 1.
   const double gradient = 1 / std::sqrt(static_cast<double>(kElements));
   const double want = 0.5 * (1 - 0.1 * 0.01) - 0.1 * gradient / (gradient + kEpsilon);
   EXPECT_NEAR(got[0], want, 1e-5);

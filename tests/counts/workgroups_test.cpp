@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Clipping and AdamW of an embedding of 151,936 x 128, for which a thread for each element is more
-// workgroups than a dispatch has in one dimension: as planned for a large GPU and for the least
-// limits of WebGPU.
+// Clipping and AdamW of an embedding of 151,936 x 128, planned for a large GPU and for the minimum
+// limits of WebGPU. With one thread per element, it needs more workgroups than a dispatch has in
+// one dimension.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::uint32_t kMostGroups = 65'535;  // in a dimension of a dispatch
 
-// The number that the pattern captures; -1 where there is none.
+// Returns the number that the pattern captures, or -1 if it does not match.
 std::int64_t number_in(const std::string& text, const std::string& pattern) {
   std::smatch found;
   return std::regex_search(text, found, std::regex(pattern)) ? std::stoll(found[1]) : -1;
 }
 
-// How many neighbours a thread of the map computes; the test fails unless all threads of all groups
-// together have each element once.
+// Returns the number of adjacent elements that a thread of the map computes. Fails unless the
+// threads of all workgroups together compute each element exactly once.
 std::int64_t neighbours_of(const WgslKernel& kernel, std::int64_t elements) {
   const std::int64_t four = number_in(kernel.body, "let row = four \\* (\\d+)u;");
   const std::int64_t each = four < 0 ? 1 : four;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// workloads.txt: what a step of each measured workload is planned as: launches, kernels, bytes.
-// Counts, no times: where a pass or the planner changes them, it shows here. Written anew with
-// TENSORGRAD_UPDATE=1 build/release/tests/counts_tests
+// workloads.txt: launches, kernels and bytes in the plan of a step of each measured workload. The
+// file holds counts, no times; a change of a pass or of the planner shows in its diff. To update
+// it: TENSORGRAD_UPDATE=1 build/release/tests/counts_tests
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -57,7 +57,7 @@ std::string counted(const std::string& name, const char* limits, const DeviceOpt
   return line + "\n";
 }
 
-// char-gpt is too large to be allocated for a count: it is planned for GPUs alone.
+// char-gpt is too large to be allocated for a count, so it is planned only for GPUs.
 std::string counted_all() {
   std::string text = kHead;
   const DeviceOptions large = large_gpu();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bisect names the first pass that changes a result, and the op where a device is wrong.
+// Bisect names the first pass that changes a result, or the op that a device computes wrongly.
 #include <gmock/gmock.h>
 
 #include "compile/bisect.h"
@@ -31,7 +31,8 @@ TEST(Bisect, finds_nothing_where_there_is_nothing) {
     options.b = device_at(Where::kCpu);
     const BisectReport report = run(random.graph, options);
     EXPECT_EQ(report.pass, "") << "seed " << seed << ": " << report.what;
-    // As given, split_product, which the limits of the CPU ask for, rematerialize and fuse.
+    // The graph as given, the graph passes, and split_product (required by the limits of the CPU),
+    // rematerialize and fuse.
     EXPECT_EQ(report.checked.size(), graph_passes().size() + 4);
   }
 }
@@ -81,7 +82,7 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
   EXPECT_EQ(report.checked.back(), "turn_signs: different");
 }
 
-// Of the first graph there is nothing to round; what the pass makes of it rounds.
+// The first graph is exact. The pass replaces it with one that rounds.
 TEST(Bisect, lets_a_pass_round_what_was_exact) {
   Sketch sketch;
   sketch.output("y", reshape(sketch.input({8, 8}), {64}));
@@ -109,7 +110,7 @@ TEST(Bisect, looks_at_the_splits_that_the_device_has) {
   device->told.limits.max_binding_bytes = 1 << 16;
   BisectOptions options;
   options.b = device;
-  // What is not cut yet cannot be bound.
+  // Without the split, the buffer exceeds a binding.
   EXPECT_THROW(run(sketch.graph(), options), UserError);
   device->told.limits.max_binding_bytes = 1 << 18;
   const BisectReport report = run(sketch.graph(), options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bounds on rounding: wide enough for what f32 does, narrow enough to see a mistake.
+// Rounding bounds are wide enough for f32 arithmetic and narrow enough to detect an error.
 #include <cmath>
 
 #include "compile/bounded.h"
@@ -10,7 +10,8 @@
 namespace tensorgrad::testing {
 namespace {
 
-// The graph with every f32 result rounded to float: what a device of plain f32 would give.
+// The reference is the graph with every f32 result rounded to float, as a plain f32 device returns
+// it.
 TEST(Bounded, covers_arithmetic_in_f32) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const RandomGraph random = random_graph(seed);
@@ -25,7 +26,7 @@ TEST(Bounded, covers_arithmetic_in_f32) {
   }
 }
 
-// One op on exact operands.
+// Evaluates one op with the given operands.
 Bounded apply(const OpDef& op, const std::vector<Bounded>& inputs, const Attrs& attrs = {}) {
   Graph graph;
   std::vector<ValueId> ids;
@@ -55,7 +56,7 @@ TEST(Bounded, a_sum_that_cancels_is_allowed_more_than_one_that_does_not) {
   EXPECT_LT(grows.error[0], 1e-7);
 }
 
-// Each product and each sum on the way may be taken for zero, and so may what is read.
+// Subnormal products, sums and operands may all be flushed to zero.
 TEST(Bounded, numbers_below_the_least_normal_one_may_count_as_zero) {
   const Type row{DType::kF32, {1, 64}}, column{DType::kF32, {64, 1}};
   const Values small(64, 0x1p-70), products(64, 0x1p-127), ones(64, 1);
@@ -99,7 +100,7 @@ TEST(Bounded, what_may_be_anything_is_not_bounded_by_a_maximum) {
   EXPECT_LT(apply(ops::tanh, {bounded({0}, {INFINITY})}).error[0], 1.1);
 }
 
-// The value of what a macro is written with need not be made last.
+// The value of a decomposition need not be computed last.
 TEST(Bounded, a_near_tie_in_a_pool_may_go_either_way) {
   Bounded x = bounded({1, 1.0001}, {0.001, 0.001});
   x.value.type.shape = {1, 1, 1, 2};

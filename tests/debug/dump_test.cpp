@@ -45,7 +45,7 @@ std::string read(const fs::path& file) {
   return text.str();
 }
 
-// Every file of the only dump in the folder, by its path in there.
+// Returns the files of the only dump in the folder by relative path.
 std::map<std::string, std::string> files_of(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& dump : fs::directory_iterator(folder)) {
@@ -99,7 +99,7 @@ TEST(DumpToMemory, holds_the_files_of_the_folder) {
   EXPECT_GT(got.erase("timeline.json"), 0U);
   EXPECT_EQ(got, want);
   EXPECT_THAT(got.at("graph.html"), HasSubstr("3.4028234663852886e+38f"));
-  compiled();  // nowhere
+  compiled();  // not dumped
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), {}), 1);
 }
 
@@ -120,7 +120,7 @@ TEST(Dump, the_graph_after_each_pass_parses_back) {
     if (!name.ends_with(".ir")) continue;
     numbers.insert(std::stoi(name));
     const Graph graph = parse(text, name, find_op);
-    // Groups are comments.
+    // Groups are printed as comments, which are not parsed.
     std::string plain = text;
     for (auto at = plain.find("  // group"); at != std::string::npos;
          at = plain.find("  // group")) {
@@ -128,7 +128,7 @@ TEST(Dump, the_graph_after_each_pass_parses_back) {
     }
     EXPECT_EQ(print(graph), plain) << name;
   }
-  // Trace, autodiff, the passes of every device, fuse; a device may ask for more.
+  // Trace, autodiff, the passes of every device, and fuse. A device may need more passes.
   EXPECT_GE(numbers.size(), 3 + graph_passes().size());
   EXPECT_EQ(*numbers.rbegin(), static_cast<int>(numbers.size()) - 1) << "numbered without a gap";
 }
@@ -199,7 +199,7 @@ TEST(Dump, the_page_shows_every_launch_with_its_kernel_and_lines) {
   EXPECT_THAT(page, HasSubstr("dump_test.cpp:"));
   EXPECT_THAT(page, HasSubstr("matmul f32[4,8]"));
   EXPECT_THAT(page, HasSubstr("reads input x, "));
-  EXPECT_THAT(page, Not(HasSubstr("http")));  // nothing is fetched
+  EXPECT_THAT(page, Not(HasSubstr("http")));  // no external resources
 }
 
 TEST(Dump, the_page_names_the_ranges_that_are_bound) {
@@ -230,7 +230,7 @@ TEST(Dump, the_timeline_holds_the_passes_and_once_profiled_the_launches) {
   EXPECT_EQ(count(profiled, 2), trainer().report().launches);
 }
 
-// Boxes of values in slots: those that lie over one another in memory do so at different times.
+// Boxes of values that share memory do not overlap in time.
 TEST(Dump, values_that_share_a_slot_are_drawn_side_by_side) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     RandomGraph random = random_graph(seed, {.ops = 30});
@@ -262,7 +262,7 @@ TEST(Dump, values_that_share_a_slot_are_drawn_side_by_side) {
   }
 }
 
-// A long name, a buffer of many values beside one of few, and one launch only.
+// A long name, a buffer of many values next to one of few, and a program with only one launch.
 TEST(Dump, labels_of_memory_lie_inside_the_picture_and_apart) {
   for (const std::int64_t rows : {2, 20000}) {
     Sketch sketch;
@@ -275,7 +275,7 @@ TEST(Dump, labels_of_memory_lie_inside_the_picture_and_apart) {
     const Compiled compiled = compile_graph(std::move(request));
     const std::string svg = memory_svg(
         compiled.fused, memory_map(compiled.fused, plan, compiled.program), compiled.program);
-    constexpr double kCharacter = 6;  // about, of 10 pixels height
+    constexpr double kCharacter = 6;  // approximate width in a font of 10 pixels
     double width = 0, last = -100;
     for (const test::XmlElement& each : test::XmlReader(svg).read()) {
       if (each.name == "svg") width = std::stod(each.attributes.at("width"));
@@ -295,7 +295,7 @@ TEST(Dump, labels_of_memory_lie_inside_the_picture_and_apart) {
   }
 }
 
-// What `work` writes to standard error under a level of TENSORGRAD_DEBUG.
+// Returns the output of `work` on standard error with TENSORGRAD_DEBUG set to `level`.
 template <class Work>
 std::string debug_output(const std::string& level, Work work) {
   const ScopedEnv debug("TENSORGRAD_DEBUG", level);
@@ -320,7 +320,7 @@ TEST(DebugLevels, two_times_the_launches_of_the_third_run_and_changes_nothing) {
   ASSERT_THAT(text, HasSubstr(head));
   const std::string table = text.substr(text.find(head) + head.size());
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), trainer().report().launches + 2)
-      << table;  // a line each, the sum, and the line end of the print
+      << table;  // a line for each launch, the sum, and the newline of the print
   EXPECT_EQ(text.find(head), text.rfind(head));  // once
   const std::string some = debug_output("2,linear", [&] { three_steps(3); });
   const std::string rest = some.substr(some.find(head) + head.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs that stand alone: their leaves are filled within bounds, and devices agree with the
+// Running graphs from text: leaves are filled with values in bounds, and devices match the
 // reference.
 #include <gmock/gmock.h>
 
@@ -16,8 +16,8 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// A training step in small: the parameter is read by its name and updated through the arena, the
-// index picks rows of a table, and the step count grows.
+// A small training step. The parameter is read by name and updated through the arena, the index
+// selects rows of a table, and the step count is incremented.
 constexpr const char* kTraining =
     R"(%0 = parameter() {dtype=0, name="w", offset=0, shape=[3,2]} : f32[3,2] @ "net.cpp":7
 %1 = arena() {dtype=0, name="params", offset=0, shape=[64]} : f32[64]
@@ -51,10 +51,10 @@ TEST(GraphRun, a_graph_with_updates_gives_the_same_on_cpu_and_reference) {
   }
   EXPECT_EQ(got.values[0].first, "picked");
   EXPECT_EQ(got.values[1].first, "update params");
-  EXPECT_EQ(got.values[2].second.floats(), std::vector<float>{3});  // states begin as `init`
+  EXPECT_EQ(got.values[2].second.floats(), std::vector<float>{3});  // states start as `init`
 }
 
-// Few bytes of text may describe any amount of memory.
+// A few bytes of text can describe any amount of memory.
 TEST(GraphRun, graph_of_huge_tensors_is_refused) {
   const std::string inputs =
       R"(%0 = input() {dtype=0, name="x", shape=[2000000000]} : f32[2000000000]
@@ -109,7 +109,7 @@ TEST(GraphRun, given_leaves_are_used_and_the_others_follow_the_seed) {
   leaves.given["w"] = floats({3, 2}, {7, 7, 7, 7, 7, 7});
   leaves.given["_lr"] = floats({}, {2});
   const auto values = ir::run(kTraining, "x.ir", leaves, cpu).values;
-  // Whatever rows were made up, they lie within the table.
+  // Generated row indices are within the table.
   EXPECT_THAT(values[0].second.floats(), Each(7.0F));
   const std::vector<float> params = values[1].second.floats();
   EXPECT_EQ(params[0], 14);
@@ -120,7 +120,7 @@ TEST(GraphRun, given_leaves_are_used_and_the_others_follow_the_seed) {
   EXPECT_NE(others[1].second.floats()[6], params[6]);
 }
 
-// What one of several objectives trains begins further on in the arena; its states do not.
+// The part of one of several objectives starts at an offset in the arena. Its states start at 0.
 TEST(GraphRun, parts_of_states_are_found_by_the_names_of_parameters) {
   constexpr const char* kText =
       R"(%0 = parameter() {dtype=0, name="other", offset=0, shape=[2]} : f32[2]
@@ -159,7 +159,7 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   expect_error(unknown, kTraining, "unknown leaf 'v'; available: w, params, rows, count, _lr");
   expect_error(wrong, kTraining, "leaf 'w': expected f32[3,2], got f32[2,3]");
   expect_error({}, "%0 = what()", "x.ir:1: expected the name of an op, got 'what'");
-  // Not the line after it, where the reader already is.
+  // The error names the line of the op, not the line after it that the parser has reached.
   expect_error({}, "%0 = iota() {axis=0, dtype=0, shape=[2]} : f32[3]\n\noutput x = %0\n",
                "x.ir:1: expected type f32[2]");
   expect_error({},
@@ -191,7 +191,8 @@ output y = %2
   EXPECT_THAT(fused, HasSubstr("// group 0"));
 }
 
-// As a model on that device: a launch for each part of a long row, ranges of a large buffer.
+// A graph is compiled as a model on that device: a long row is reduced by several launches, and a
+// large buffer is bound by ranges.
 TEST(GraphRun, a_graph_is_compiled_for_the_limits_of_its_device) {
   Sketch s;
   s.output("sum", sum(s.input({65536})));

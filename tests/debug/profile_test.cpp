@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// profile(): what it measures, what it counts, and its table, page and trace events.
+// profile(): its measurements and counts, its table, HTML page and trace events.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -30,7 +30,7 @@ Trainer<ProfiledNet> profiled_trainer(const DeviceOptions& device) {
       {.inputs = {{"x", {4, 3}}}, .optimizer = optim::Adam{.lr = 1e-2}, .device = device});
 }
 
-// Of made-up times on a device of 100 GB/s and 1000 GFLOP/s.
+// Returns a profile with made-up times on a device of 100 GB/s and 1000 GFLOP/s.
 Profile made_up_profile() {
   Profile profile;
   profile.device = "a device";
@@ -63,7 +63,7 @@ struct DrawnBar {
   std::string tip;
 };
 
-// Of the timeline below the head.
+// Returns the bars of the timeline below the heading `head`.
 std::vector<DrawnBar> drawn_bars(const std::string& page, const std::string& head) {
   std::vector<DrawnBar> bars;
   const std::string svg = between(page, "<svg viewBox", "</svg>", page.find(head));
@@ -107,7 +107,7 @@ TEST(Profile, has_every_launch_in_order_with_the_counts_of_the_plan) {
     EXPECT_FALSE(launch.ops.empty()) << launch.name;
   }
   EXPECT_GE(profile.launches.front().flops, 4 * 3 * 8 * 2);
-  // The passes of the report, and the making of the kernels.
+  // The passes of the report, and the generation of the kernels.
   ASSERT_EQ(profile.passes.size(), report.passes.size() + 1);
   EXPECT_EQ(profile.passes.back().name, "kernels");
   EXPECT_EQ(profile.rates.bytes_per_second, 0);
@@ -195,7 +195,7 @@ TEST(Profile, takes_the_median_of_each_launch) {
 
 TEST(Profile, the_share_of_the_roofline_is_the_larger_of_the_two_least_times) {
   const Profile profile = made_up_profile();
-  // 1 MB at 100 GB/s is 10 us, of 20; 30 Mflop at 1000 GFLOP/s are 30 us, of 40.
+  // 1 MB at 100 GB/s takes 10 us of 20. 30 Mflop at 1000 GFLOP/s take 30 us of 40.
   EXPECT_DOUBLE_EQ(profile.roofline_share(profile.launches[0]), 0.5);
   EXPECT_FALSE(profile.compute_bound(profile.launches[0]));
   EXPECT_DOUBLE_EQ(profile.roofline_share(profile.launches[1]), 0.75);
@@ -217,12 +217,12 @@ TEST(Profile, the_page_draws_each_launch_and_needs_nothing_else) {
   EXPECT_THAT(page, Not(HasSubstr("http")));
   EXPECT_THAT(page, Not(HasSubstr("src=")));
   EXPECT_LT(page.size(), 16U << 10);
-  // The timeline: boxes as wide as their times, one after the other.
+  // The timeline: boxes in order, with widths proportional to their times.
   const std::vector<DrawnBar> boxes = drawn_bars(page, "<h2>One step");
   ASSERT_EQ(boxes.size(), 2U);
   EXPECT_NEAR(boxes[1].x, boxes[0].width, 0.01);
   EXPECT_NEAR(boxes[1].width, 2 * boxes[0].width, 0.01);
-  // The roofline: the launch whose operations are counted lies below the line.
+  // The roofline: the launch with counted operations is below the line.
   const std::size_t roofline = page.find("<h2>Roofline");
   ASSERT_NE(roofline, std::string::npos);
   double point = 0;
@@ -233,7 +233,7 @@ TEST(Profile, the_page_draws_each_launch_and_needs_nothing_else) {
   }
   const double roof = std::stod(line.substr(line.rfind(',') + 1));
   EXPECT_GT(point, roof);
-  // The table: a row each, and the passes.
+  // The table: a row for each launch, and the passes.
   for (const char* text : {"moves&lt;much&gt;", "counts_much", "net.cpp:7", "50.0 % of bytes",
                            "75.0 % of flops", "<td class=\"t\" data-v=\"fuse\">"}) {
     EXPECT_THAT(page, HasSubstr(text));
@@ -242,20 +242,21 @@ TEST(Profile, the_page_draws_each_launch_and_needs_nothing_else) {
 
 TEST(Profile, the_page_draws_each_pass_where_it_began_and_as_wide_as_its_time) {
   Profile profile = made_up_profile();
-  // 20 ms, of which 2 between passes; one pass took no time, and one none at the very end.
+  // The passes span 20 ms with a gap of 2 ms. One pass takes no time, and so does the last one at
+  // the very end.
   profile.passes = {
       {"trace<it>", 0, 8}, {"cse", 8, 0}, {"fuse", 10, 4}, {"plan", 14, 6}, {"verify", 20, 0}};
   const std::vector<DrawnBar> bars = drawn_bars(profile.html(), "<h2>Compile: 18.00 ms");
   ASSERT_EQ(bars.size(), profile.passes.size());
   const double scale = bars[3].x / 14;
-  EXPECT_NEAR(bars[3].x + bars[3].width, 1000, 0.01);  // the axis ends where the last pass does
+  EXPECT_NEAR(bars[3].x + bars[3].width, 1000, 0.01);  // the axis ends with the last pass
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const PassProfile& pass = profile.passes[i];
     EXPECT_THAT(bars[i].tip, HasSubstr(pass.name + "\n"));
     if (pass.milliseconds > 0) {
       EXPECT_NEAR(bars[i].x, scale * pass.begin, 0.01) << pass.name;
       EXPECT_NEAR(bars[i].width, scale * pass.milliseconds, 0.01) << pass.name;
-    } else {  // a line that can be seen below its neighbours, within the picture
+    } else {  // a thin line, taller than the boxes, within the image
       EXPECT_NEAR(bars[i].x, scale * pass.begin, 1.01) << pass.name;
       EXPECT_NEAR(bars[i].width, 1, 0.5) << pass.name;
       EXPECT_GT(bars[i].height, bars[0].height) << pass.name;
@@ -274,14 +275,14 @@ TEST(Profile, trace_events_hold_the_counts_and_the_share) {
     if (event.at("name") != "counts_much") continue;
     ++found;
     EXPECT_EQ(event.at("dur"), 40);
-    EXPECT_EQ(event.at("ts"), 1750 + 20);  // after the passes and the launch before
+    EXPECT_EQ(event.at("ts"), 1750 + 20);  // after the passes and the previous launch
     EXPECT_EQ(event.at("args").at("flops"), 30'000'000);
     EXPECT_EQ(event.at("args").at("share of roofline"), 0.75);
   }
   EXPECT_EQ(found, 1);
 }
 
-// Whatever the machine: more than a thousandth and less than a thousand times of what any has.
+// The range is three orders of magnitude wider on both sides than the rates of any machine.
 TEST(Profile, the_rates_of_the_cpu_are_measured) {
   const DeviceRates rates = measure_rates(make_cpu_device({.threads = 1}));
   EXPECT_GT(rates.bytes_per_second, 1e8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The shadow run: silent on what is right, on every device, and precise about what is not.
+// The shadow run accepts correct programs on every device and pinpoints errors in others.
 #include <gmock/gmock.h>
 
 #include "compile/graph_run.h"
@@ -13,7 +13,7 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-// Runs it once with the shadow, after `change` has had its way with the program.
+// Runs the graph once with the shadow, after `change` has modified the program.
 void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
                   const std::function<void(Program&)>& change = {},
                   std::int64_t most_binding_bytes = 0) {
@@ -36,7 +36,7 @@ void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
   instance.run({&none, 1});
 }
 
-// The message of the difference that it stops at.
+// Returns the error at which the shadow run stops.
 InternalError difference(const Graph& graph, const std::shared_ptr<Device>& device,
                          const std::function<void(Program&)>& change = {},
                          std::int64_t most_binding_bytes = 0) {
@@ -80,7 +80,8 @@ TEST(Shadow, sees_a_value_that_was_overwritten_while_it_was_needed) {
       difference(sketch.graph(), device_at(Where::kCpu), [](Program& program) {
         ASSERT_EQ(program.launches.size(), 3U);
         const Launch& first = program.launches[0];
-        Launch& second = program.launches[1];  // writes what it makes over the first one's, too
+        Launch& second = program.launches[1];  // also writes its result over that of the first
+                                               // launch
         Store again = second.stores.at(0);
         again.binding = static_cast<int>(second.bindings.size());
         second.bindings.push_back(
@@ -121,7 +122,8 @@ TEST_P(ShadowOn, accepts_random_graphs) {
 INSTANTIATE_TEST_SUITE_P(cpu, ShadowOn, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, ShadowOn, ::testing::Values(Where::kWebGpu));
 
-// For a device that binds 1 KiB: its launches share their rows with others.
+// A graph for a device with bindings of at most 1 KiB: each launch computes only a part of the
+// rows.
 Graph cut_graph() {
   Sketch sketch;
   const Tensor x = sketch.input({64, 16}), w = sketch.input({16, 8});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices around another one: one that only forwards, and one that keeps what it was to prepare.
+// Wrappers of a device: one forwards all calls, the other also records the prepared programs.
 #pragma once
 
 #include <memory>
@@ -58,7 +58,7 @@ class RecordingDevice final : public WrappedDevice {
   }
 
   DeviceInfo told;                // may be changed
-  std::vector<Program> programs;  // in the order in which they were prepared
+  std::vector<Program> programs;  // in the order of preparation
 };
 
 }  // namespace tensorgrad::testing

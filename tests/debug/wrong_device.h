@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A CPU that computes one op wrongly, to see that what looks for differences finds one.
+// A CPU device that computes one op wrongly, for tests of tools that look for differences.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace tensorgrad::testing {
 
-// In every launch, `from` becomes `to`.
+// Replaces `from` with `to` in every launch.
 inline void corrupt(Program& program, const OpDef& from, const OpDef& to) {
   for (Launch& launch : program.launches) {
     for (ScalarProgram* part : {&launch.body, &launch.a, &launch.b}) {

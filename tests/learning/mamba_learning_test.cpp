@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Small tasks that each kind of Mamba learns, and one that the third alone does, by its rotations.
-// docs/language_models.md has a table of them; the losses and steps are properties of the tests.
+// Small tasks that each kind of Mamba learns, and one that only Mamba-3 learns, because of its
+// rotations. docs/language_models.md has a table of the losses and steps, which the tests record as
+// properties.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,8 +32,8 @@ LanguageModelConfig of_two_layers(MixerKind kind) {
   return config;
 }
 
-// What was there eight symbols before: two convolutions of four taps reach six back, so that the
-// states have to keep it.
+// Repeats the symbol of eight steps before. Two convolutions of four taps reach back only six
+// steps, so the states must store it.
 void learns_to_repeat(MixerKind kind) {
   constexpr std::int64_t kBatch = 32, kLength = 24, kDelay = 8;
   auto trainer =
@@ -58,16 +59,16 @@ void learns_to_repeat(MixerKind kind) {
   }
   ::testing::Test::RecordProperty("steps", static_cast<int>(step));
   ::testing::Test::RecordProperty("loss", std::to_string(loss));
-  EXPECT_LT(loss, kSanitized ? 2.6F : 0.1F);  // guessing has 2.4
+  EXPECT_LT(loss, kSanitized ? 2.6F : 0.1F);  // guessing: 2.4
 }
 
 TEST(LanguageModel, learns_to_repeat_with_a_delay) { learns_to_repeat(MixerKind::kMamba1); }
 TEST(Mamba2, learns_to_repeat_with_a_delay) { learns_to_repeat(MixerKind::kMamba2); }
 TEST(Mamba3, learns_to_repeat_with_a_delay) { learns_to_repeat(MixerKind::kMamba3); }
 
-// Induction heads, as in Gu and Dao 2023: somewhere in the text comes a mark, and behind it a
-// symbol; at the end the mark comes again, and the symbol is to be said. What is told apart is the
-// content: a recurrence that does not select cannot.
+// Induction heads, as in Gu and Dao 2023: a symbol follows a mark somewhere in the text. At the end
+// the mark is repeated, and the model must predict that symbol. This requires a choice by content,
+// so a recurrence without selection cannot learn it.
 void learns_induction(MixerKind kind) {
   constexpr std::int64_t kBatch = 32, kLength = 16, kTests = 512;
   static constexpr std::int32_t kMark = kSymbols - 1;
@@ -123,8 +124,8 @@ TEST(LanguageModel, learns_induction) { learns_induction(MixerKind::kMamba1); }
 TEST(Mamba2, learns_induction) { learns_induction(MixerKind::kMamba2); }
 TEST(Mamba3, learns_induction) { learns_induction(MixerKind::kMamba3); }
 
-// The loss after at most 400 steps on whether the ones so far are even: a state must turn round at
-// each of them. `turns`: else the angles by which Mamba-3 rotates are 0, and stay so.
+// Returns the loss after at most 400 steps on the parity of the ones so far. A state must change
+// sign at each one. If `turns` is false, the rotation angles of Mamba-3 are 0 and not trained.
 float parity_loss(MixerKind kind, bool turns = true) {
   constexpr std::int64_t kBatch = 32, kLength = 12, kAngles = 4;
   LanguageModelConfig config{.vocab_size = 2, .d_model = 16, .n_layer = 1, .layers = {kind}};
@@ -135,7 +136,8 @@ float parity_loss(MixerKind kind, bool turns = true) {
                    .a_max = 0.3,
                    .dt_min = 0.1,
                    .dt_max = 1};
-  const std::string angles = "backbone.layers.0.mixer.in_proj.weight";  // its last rows make them
+  const std::string angles = "backbone.layers.0.mixer.in_proj.weight";  // the last rows compute
+                                                                        // them
   std::vector<ParamGroup> groups;
   if (!turns) {
     groups.push_back({.params = angles, .rows = [](const std::string&, const Shape& shape) {
@@ -181,17 +183,18 @@ float parity_loss(MixerKind kind, bool turns = true) {
 
 TEST(Mamba3, learns_parity) {
   const float loss = parity_loss(MixerKind::kMamba3);
-  EXPECT_LT(loss, kSanitized ? 1.0F : 0.05F);  // guessing has 0.69
+  EXPECT_LT(loss, kSanitized ? 1.0F : 0.05F);  // guessing: 0.69
 }
 
-// Its rotations are what turns the state round: the same model without them has more than half of
-// what guessing has.
+// The rotations change the sign of the state. Without them, the loss of the same model stays above
+// half of that of guessing.
 TEST(Mamba3, does_not_learn_parity_without_its_rotations) {
   const float loss = parity_loss(MixerKind::kMamba3, false);
   EXPECT_GT(loss, 0.35F);
 }
 
-// Of four symbols and less their convolutions can tell, and of few more.
+// With their convolutions, Mamba-1 and Mamba-2 can tell the parity of four symbols or fewer, and of
+// few more.
 TEST(LanguageModel, does_not_learn_parity) {
   const float loss = parity_loss(MixerKind::kMamba1);
   EXPECT_GT(loss, 0.15F);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Training in mixed precision has the losses of training in f32.
+// Training in mixed precision has the same loss curve as training in f32.
 #include <gtest/gtest.h>
 
 #include "runtime/precision_models.h"
@@ -17,7 +17,7 @@ std::vector<float> curve(const Data& data, const CompileOptions& options, int st
   return losses;
 }
 
-// The two curves differ by less than a thousandth of what they begin with.
+// The two curves differ by less than a thousandth of the initial loss.
 template <class Model>
 void expect_curve_of_f32(const Data& data, double rate, int steps, const char* kind) {
   std::int64_t skipped = 0;

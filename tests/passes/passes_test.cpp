@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every tests/passes/<pass>/*.ir: a graph, a line `----`, and what the pass makes of it. With
-// TENSORGRAD_UPDATE=1 the second half is written anew. Also IR text itself.
+// Each tests/passes/<pass>/*.ir holds a graph, a line `----`, and the graph after the pass. With
+// TENSORGRAD_UPDATE=1, the second half is rewritten. Also tests the parser of IR text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kLine = "----\n";
 
-// The gradient of the output `loss` by every parameter x, as an output dx.
+// Returns the graph with the gradient of the output `loss` for every parameter x, as an output dx.
 Graph differentiated(Graph graph) {
   std::vector<ValueId> wrt;
   for (ValueId id = 0; id < graph.size(); ++id) {

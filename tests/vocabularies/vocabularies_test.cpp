@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The real vocabularies of GPT-2, GPT-4, GPT-4o and Qwen3, which CMake fetches: id by id what
-// Hugging Face's tokenizers and OpenAI's tiktoken give (real.json, by make_real_fixtures.py), merge
-// by merge what the files say. Without the files the tests are skipped, and fail where CI is set.
+// The real vocabularies of GPT-2, GPT-4, GPT-4o and Qwen3, which CMake downloads. The ids match
+// Hugging Face's tokenizers and OpenAI's tiktoken (real.json, by make_real_fixtures.py), and the
+// merges match the files. If the files are missing, the tests are skipped; in CI they fail.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ const nlohmann::ordered_json& real() {
   return all;
 }
 
-// Those of cases.json come first.
+// Returns the texts of cases.json, followed by those of real.json.
 const std::vector<std::string>& real_texts() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> made = golden_cases().texts;
@@ -45,7 +45,8 @@ std::string of_hex(const std::string& digits) {
   return bytes;
 }
 
-// FNV-1a, 64 bits, of the count and the ids of each text, each as 4 bytes, the low one first.
+// FNV-1a hash (64 bits) of the ids of texts. Each text contributes its count and its ids, each as 4
+// bytes in little-endian order.
 class IdsHash {
  public:
   void add(const Ids& ids) {
@@ -67,7 +68,7 @@ class IdsHash {
   std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
-// As the fixture writes ids: one by one, or of a long text how many there are and their hash.
+// Returns ids as in the fixture: a list, or for a long text the count and the hash.
 nlohmann::ordered_json short_form(const Ids& ids) {
   if (ids.size() <= real().at("longest").get<std::size_t>()) return ids;
   IdsHash hash;
@@ -89,7 +90,8 @@ void expect_ids(const Tokenizer& tokenizer, const nlohmann::ordered_json& expect
   }
 }
 
-// The tokens of `name` as its file has them; with merges over any bytes alone if `whole`.
+// Returns the tokenizer of the files of `name`. If `whole`, only the merges are used, on text that
+// is not cut into pieces.
 Tokenizer tokenizer_of(const std::string& name, bool whole = false) {
   BpeOptions options;
   if (whole) options.pre_tokenization = PreTokenization::kNone;
@@ -135,14 +137,14 @@ TEST_P(RealTokenizer, gives_the_ids_of_the_library_and_the_text_back) {
   std::vector<std::string> parts;
   for (std::size_t at = 0, end = 0; at < corpus.size(); at = end) {
     end = std::min(at + real()["part"].get<std::size_t>(), corpus.size());
-    while (end < corpus.size() && (corpus[end] & 0xc0) == 0x80) ++end;  // within a character
+    while (end < corpus.size() && (corpus[end] & 0xc0) == 0x80) ++end;  // inside a character
     parts.push_back(corpus.substr(at, end - at));
   }
   parts.push_back(corpus);
   expect_ids(tokenizer, expected()["parts"], parts);
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(corpus)), corpus);
   for (std::size_t i = 0; i < real_texts().size(); ++i) {
-    // Of Qwen3 in NFC.
+    // Qwen3 normalizes to NFC.
     const std::string text = expected()
                                  .value("decoded", nlohmann::ordered_json::object())
                                  .value(std::to_string(i), real_texts()[i]);
@@ -180,7 +182,7 @@ TEST_P(RealVocabulary, has_the_tokens_of_the_file_and_those_that_were_added) {
   EXPECT_EQ(tokenizer.token_count(), tokens + static_cast<std::int64_t>(added.size()));
 }
 
-// Each token with the next one: every token and nearly every merge has its part in it.
+// Encodes each token together with the next one. This covers every token and nearly every merge.
 TEST_P(RealVocabulary, gives_the_ids_of_the_library_for_each_token_and_the_next) {
   const Tokenizer tokenizer = tokenizer_of(name());
   const Tokenizer whole = tokenizer_of(name(), true);
@@ -216,7 +218,7 @@ TEST_P(RealVocabulary, takes_any_bytes_and_gives_them_back) {
   }
   for (const std::string& text : strings) {
     EXPECT_EQ(whole.decode_bytes(whole.encode(text)), text) << printable(text);
-    // What is in NFC already comes back.
+    // Text in NFC is decoded unchanged.
     const std::string again = tokenizer.decode_bytes(tokenizer.encode(text));
     EXPECT_EQ(tokenizer.decode_bytes(tokenizer.encode(again)), again) << printable(text);
     if (name() != "qwen3") {
@@ -225,7 +227,7 @@ TEST_P(RealVocabulary, takes_any_bytes_and_gives_them_back) {
   }
 }
 
-// The pairs of a merges.txt, read here.
+// Reads the pairs of a merges.txt.
 Merges merges_of_file(const std::string& name) {
   std::ifstream in(vocabulary_path(name), std::ios::binary);
   Merges merges;
@@ -249,7 +251,7 @@ TEST_P(RealVocabulary, loses_no_merge) {
   } else if (name() == "qwen3") {
     EXPECT_EQ(merges, merges_of_file("qwen3/merges.txt"));
   }
-  // As tokenizer.json says it, and as we write one.
+  // The tokenizer from tokenizer.json, and the one that is written and read again.
   const Tokenizer first = tokenizer_of(name());
   EXPECT_EQ(first.merges(), merges);
   const Tokenizer second = Tokenizer::from_json(first.to_json());
@@ -257,7 +259,8 @@ TEST_P(RealVocabulary, loses_no_merge) {
   expect_ids(second, expected()["ids"], real_texts());
 }
 
-// Read as transformers does where there is no tokenizer.json, and GPT-2's where nothing says whose.
+// Without tokenizer.json, a folder is read as transformers reads it. Without tokenizer_config.json,
+// it is read as GPT-2.
 class RealFolder : public RealVocabulary {};
 
 TEST_P(RealFolder, with_vocab_and_merges_alone_gives_the_ids_of_the_library) {

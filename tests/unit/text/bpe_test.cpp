@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Merging: short pieces, long ones and remembered ones against the plain definition.
+// BPE merges of short, long and cached pieces, compared with the plain definition.
 #include "text/bpe.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace tensorgrad::text {
 namespace {
 
-// Letters "abcd" as 0 to 3, then merges of random tokens, each of which makes a new one or one that
-// is there already.
+// Returns a model of the letters "abcd" as 0 to 3 and merges of random tokens. Each merge makes a
+// new or an existing token.
 BpeModel random_model(test::TestRandom& random, int merges) {
   std::vector<std::string> tokens = {"a", "b", "c", "d"};
   std::map<std::string, Id> ids = {{"a", 0}, {"b", 1}, {"c", 2}, {"d", 3}};
@@ -28,7 +28,7 @@ BpeModel random_model(test::TestRandom& random, int merges) {
     seen[{left, right}] = true;
     const auto [found, fresh] = ids.emplace(both, static_cast<Id>(tokens.size()));
     if (fresh) tokens.push_back(both);
-    // Some ranks are shared.
+    // Some ranks occur twice.
     model.merges.push_back({left, right, static_cast<std::uint32_t>(i / 2), found->second});
   }
   std::vector<TokenEntry> entries;
@@ -37,7 +37,7 @@ BpeModel random_model(test::TestRandom& random, int merges) {
   return model;
 }
 
-// The pair with the lowest rank is merged, the leftmost of such, until there is none.
+// Merges the leftmost pair of the lowest rank until there is none.
 std::vector<Id> merged_plainly(const BpeModel& model, std::string_view piece) {
   std::map<std::pair<Id, Id>, Merge> pairs;
   for (const Merge& merge : model.merges) pairs[{merge.left, merge.right}] = merge;
@@ -160,7 +160,7 @@ TEST(TokenTable, finds_tokens_among_ids_with_gaps) {
   EXPECT_EQ(TokenTable().find("x"), kNoId);
 }
 
-// Counts all pairs anew for every merge.
+// Trains by counting all pairs again for every merge.
 std::vector<std::pair<std::string, std::string>> trained_plainly(const PieceCounts& pieces,
                                                                  std::size_t merges,
                                                                  std::int64_t min_frequency) {
@@ -170,7 +170,7 @@ std::vector<std::pair<std::string, std::string>> trained_plainly(const PieceCoun
     for (const char c : piece) word.emplace_back(1, c);
     words.emplace_back(word, count);
   }
-  std::map<std::string, std::size_t> order;  // of bytes by themselves: letters of ASCII here
+  std::map<std::string, std::size_t> order;  // starts with the single bytes, here ASCII letters
   for (char c = 'a'; c <= 'z'; ++c) order.emplace(std::string(1, c), order.size());
   std::vector<std::pair<std::string, std::string>> made;
   while (made.size() < merges) {
@@ -205,8 +205,8 @@ std::vector<std::pair<std::string, std::string>> trained_plainly(const PieceCoun
   return made;
 }
 
-// The plain count knows nothing of pairs that make a token a second time; random words of few
-// letters bring those about, so each comparison ends where the first one comes.
+// The plain count does not handle two pairs that make the same token. Random words of few letters
+// contain such pairs, so each comparison ends at the first of them.
 TEST(BpeTraining, keeps_counts_as_if_they_were_taken_anew) {
   test::TestRandom random(13);
   std::size_t compared = 0;

@@ -52,7 +52,7 @@ TEST(TokenizersInMemory, are_trained_as_on_files) {
               ThrowsMessage<IoError>(HasSubstr("none: is empty; expected text")));
 }
 
-// With the special tokens that the other files of the folder name.
+// The special tokens come from the other files of the folder.
 TEST(TokenizersInMemory, are_read_from_folders) {
   const std::string config = R"({"eos_token": "<|endoftext|>", "pad_token": "<|im_end|>"})";
   const FolderSource whole = {{"tokenizer.json", fixture("gpt2.json")},
@@ -75,7 +75,7 @@ TEST(TokenizersInMemory, are_read_from_folders) {
   }
   EXPECT_EQ(Tokenizer::from_folder(whole).pad_id(), 2);
   EXPECT_EQ(Tokenizer::from_folder(pairs).token_to_id("<new>"), 9000);
-  // A single file has no other beside it.
+  // If a single file is given, no other file of the folder is read.
   EXPECT_EQ(Tokenizer::from_file({fixture("gpt2.json").bytes(), "tokenizer.json"}).eos_id(),
             std::nullopt);
   const FolderSource empty = {{"a", FileSource::text("")}};
@@ -100,7 +100,7 @@ TEST(TokensInMemory, are_written_and_read_as_files) {
   });
 }
 
-// Copies share the bytes, which nothing else holds.
+// Copies share the bytes, which nothing else owns.
 TEST(TokensInMemory, keep_the_bytes_that_are_moved_in) {
   std::vector<std::byte> bytes;
   write_tokens(bytes, std::vector<std::int32_t>{5, 6, 7, 8}, 9);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SentencePiece's BPE and unigram models and WordPiece: ids and text of hostile strings as Hugging
-// Face's tokenizers has them (make_subword_fixtures.py).
+// BPE and unigram models of SentencePiece, and WordPiece: ids and text of hostile strings match
+// Hugging Face's tokenizers (make_subword_fixtures.py).
 #include <gmock/gmock.h>
 
 #include "tensorgrad/error.h"
@@ -52,7 +52,7 @@ TEST_P(SubwordTokenizer, IsTheSameAfterItWasWrittenAndRead) {
   const Tokenizer second = Tokenizer::from_json(first.to_json());
   expect_cases(second);
   EXPECT_EQ(second.to_json(), first.to_json());
-  // All that tokenizers reads is written again.
+  // Everything that tokenizers reads is written again.
   const auto file =
       nlohmann::json::parse(fixture_text("subword_" + std::string(GetParam()) + ".json"));
   auto written = nlohmann::json::parse(first.to_json());
@@ -113,7 +113,7 @@ TEST(SubwordTokenizer, NamesWhatIsWrong) {
                         j["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
                       }),
               HasSubstr("pre_tokenizer: ByteLevel is only supported for BPE"));
-  // A character that nothing stands for.
+  // A character without a token.
   auto json = J::parse(fixture_text("subword_words.json"));
   json["model"]["unk_token"] = nullptr;
   const Tokenizer tokenizer = Tokenizer::from_json(json.dump());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens in files, and chunks that hold each pair of a token and the next one once.
+// Token files, and chunks that contain each pair of adjacent tokens exactly once.
 #include "tensorgrad/data/token_data.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(TokenFile, holds_small_vocabularies_in_two_bytes_and_large_ones_in_four) {
                     HasSubstr("tokens 3 to 4 are out of range; the file has 4 tokens")));
     EXPECT_THAT([&] { file.read(-1, part); }, ThrowsMessage<UserError>(HasSubstr("has 4 tokens")));
   }
-  // Any reader of safetensors reads it.
+  // The file is readable by any reader of safetensors.
   const StoredFile small = read_safetensors(folder / "small");
   EXPECT_EQ(small.tensors.at("tokens").dtype, "U16");
   EXPECT_EQ(small.metadata.at("vocab_size"), "65536");
@@ -143,13 +143,14 @@ TEST(TokenChunks, hold_each_pair_once_whatever_the_lengths) {
 }
 
 TEST(TokenChunks, of_a_text_that_fills_them_lose_nothing) {
-  // Eight tokens in chunks of four: the last pair is there, beside three that are there before.
+  // Eight tokens in chunks of four: the second chunk has the last pair and three tokens of the
+  // first chunk. The repeated target is ignored.
   const std::vector<std::int32_t> tokens = counted_up(8);
   const TokenChunks chunks(tokens, 4);
   EXPECT_EQ(chunks.size(), 2);
   EXPECT_THAT(chunks.at(1).inputs, ElementsAre(3, 4, 5, 6));
   EXPECT_THAT(chunks.at(1).targets, ElementsAre(kIgnoreIndex, 5, 6, 7));
-  // As many tokens as a chunk is long are enough.
+  // As many tokens as the length of a chunk are enough.
   const TokenChunks one(tokens, 8);
   EXPECT_EQ(one.size(), 1);
   EXPECT_EQ(one.at(0).counted, 7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Id by id what Hugging Face's tokenizers and OpenAI's tiktoken give for hostile strings.
+// Ids of hostile strings, compared with Hugging Face's tokenizers and OpenAI's tiktoken.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -64,7 +64,7 @@ TEST(TokenizerPieces, are_those_of_the_regular_expressions) {
   for (const auto& [kind, pattern] : patterns) {
     for (std::size_t i = 0; i < cases.texts.size(); ++i) {
       const std::string& text = cases.texts[i];
-      // The fixture counts characters that stand for bytes: bytes.
+      // The fixture counts characters that stand for bytes, so its sizes are in bytes.
       std::vector<std::size_t> sizes;
       for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = text::piece_end(pattern, text, at);
@@ -99,12 +99,12 @@ TEST(TokenizerTiktoken, gives_the_ids_of_tiktoken) {
   };
   expect_ids(with(PreTokenization::kCl100k), "tiktoken");
   expect_ids(with(PreTokenization::kTiktokenCl100k), "tiktoken_own");
-  // As a tokenizer.json too.
+  // Also as a tokenizer.json.
   const Tokenizer again = Tokenizer::from_json(with(PreTokenization::kTiktokenCl100k).to_json());
   expect_ids(again, "tiktoken_own");
 }
 
-// {1,3}+ is possessive to tiktoken, and one to three again and again to Hugging Face's engine.
+// {1,3}+ is possessive in tiktoken, but repeats one to three digits in Hugging Face's engine.
 TEST(TokenizerTiktoken, is_written_as_hugging_face_reads_it) {
   std::string json = Tokenizer::from_tiktoken(
                          fixture_path("small.tiktoken"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files of tokenizers that are broken or say what is not read, each with its message; and mutated
-// ones.
+// Tokenizer files that are broken or have unsupported contents, each with its error message, and
+// mutated files.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -234,7 +234,7 @@ TEST(TokenizerHostile, broken_pairs_are_named_with_their_line) {
   EXPECT_EQ(refused("a b\nb b\n"), "merge [1]: \"bb\" is not in the vocabulary");
   put_file(folder / "v.json", R"([1, 2])");
   EXPECT_THAT(refused("a b\n"), ::testing::HasSubstr("v.json: expected an object, got an array"));
-  // The first line alone is a header; merges of number signs stay.
+  // Only the first line is a header. Merges of number signs are kept.
   put_file(folder / "v.json", R"({"a": 0, "b": 1, "#": 2, "ab": 3, "##": 4, "#a": 5})");
   put_file(folder / "m.txt", "# #\n# a\na b\n");
   const Tokenizer tokenizer = Tokenizer::from_vocab_and_merges(folder / "v.json", folder / "m.txt");
@@ -272,7 +272,7 @@ TEST(TokenizerHostile, a_sparse_vocabulary_takes_no_more_memory_than_a_dense_one
   EXPECT_EQ(tokenizer.decode(Ids{2147483646}), "c");
 }
 
-// Whatever the file says: an error, or a tokenizer that encodes and gives text back.
+// Reading a mutated file either throws UserError or returns a tokenizer that encodes and decodes.
 TEST(TokenizerHostile, mutated_files_are_refused_or_work) {
   TestRandom random(31);
   const std::string text = "abab## ab <s> a\u00e9 <both> left  1\n";

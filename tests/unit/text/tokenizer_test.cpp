@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers as users have them: there and back with any bytes, options, added tokens, batches.
+// The public interface of tokenizers: round trips of any bytes, options, added tokens and batches.
 #include "tensorgrad/data/tokenizer.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(Tokenizer, gives_back_any_bytes) {
   }
 }
 
-// A long text has a table of pieces, a short one has none.
+// A long text uses a cache of pieces, a short one does not.
 TEST(Tokenizer, gives_a_long_text_the_ids_of_its_parts) {
   const Tokenizer tokenizer = Tokenizer::from_file(fixture_path("cl100k.json"));
   const std::string corpus = fixture_text("corpus.txt");
@@ -151,7 +151,7 @@ TEST(Tokenizer, puts_marks_around_a_text_once) {
   EXPECT_THAT(bytes.encode("<s>A", {.add_bos = true}), ElementsAre(256, 65));
   EXPECT_THAT(bytes.encode("", {.add_bos = true}), ElementsAre(256));
   EXPECT_THAT(bytes.encode("A</s>", {.add_eos = true}), ElementsAre(65, 257));
-  // As the file's template has them already.
+  // The template of the file adds the token already.
   auto json = nlohmann::json::parse(bytes.to_json());
   json["post_processor"] = nlohmann::json::parse(R"({"type": "TemplateProcessing",
     "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
@@ -283,14 +283,14 @@ TEST(Tokenizer, KeepsItsMarksInFiles) {
   tokenizer.set_pad("<pad>");
   tokenizer.save(folder / "tokenizer.json");
   EXPECT_EQ(marks(Tokenizer::from_file(folder.str())), marks(tokenizer));
-  // What tokenizer_config.json names goes before, and null is none.
+  // tokenizer_config.json takes precedence. If it has null, there is no such token.
   put_file(folder / "tokenizer_config.json", R"({"eos_token": "<pad>", "pad_token": null})");
   using Marks = std::vector<std::optional<std::int32_t>>;
   EXPECT_EQ(marks(Tokenizer::from_file(folder.str())), (Marks{256, 258, std::nullopt}));
 }
 
-// tokenizers numbers added tokens from the size of the vocabulary on, unless they are in it: of
-// these, 7 would be 5.
+// Hugging Face's tokenizers numbers added tokens from the size of the vocabulary on, unless they
+// are part of it. Here it would read id 7 as 5.
 TEST(Tokenizer, WritesAddedTokensBeyondAGapIntoTheVocabulary) {
   const std::string ranks = "YQ== 0\nYg== 1\nYWI= 2\nPA== 3\nPg== 4\n";  // a, b, ab, <, >
   const Tokenizer tokenizer = Tokenizer::from_tiktoken(
@@ -301,7 +301,7 @@ TEST(Tokenizer, WritesAddedTokensBeyondAGapIntoTheVocabulary) {
   const Tokenizer again = Tokenizer::from_json(tokenizer.to_json());
   for (const Tokenizer& each : {tokenizer, again}) {
     EXPECT_EQ(each.encode("ab<a>b"), (Ids{2, 7, 1}));
-    // As text it is no token of its own, though its content is a whole piece.
+    // If special tokens are not parsed, the content is plain text, although it is a whole piece.
     EXPECT_EQ(each.encode("<a>", {.parse_special = false}), (Ids{3, 0, 4}));
     EXPECT_EQ(each.token_count(), 6);
   }
@@ -311,7 +311,8 @@ TEST(Tokenizer, WritesAddedTokensBeyondAGapIntoTheVocabulary) {
   EXPECT_FALSE(nlohmann::json::parse(next.to_json())["model"]["vocab"].contains("<a>"));
 }
 
-// As Hugging Face's tokenizers 0.23: the whole run is one token, to which nothing is added twice.
+// Same ids as Hugging Face's tokenizers 0.23: the whole run is one token, and nothing is added
+// twice.
 TEST(Tokenizer, added_white_space_that_strips_both_sides_is_one_token) {
   nlohmann::ordered_json json = small_tokenizer_json();
   const auto encoded = [&](const char* content, const char* text) {
@@ -408,14 +409,14 @@ TEST(Tokenizer, is_trained_from_files_and_tells_how_far_it_is) {
   EXPECT_EQ(both.vocab_size(), 500);
   EXPECT_EQ(both.token_to_id("<s>"), 0);
   EXPECT_THAT(both.encode("a<s>").back(), 0);
-  // Twice the text has the same merges, above the least count.
+  // Twice the text has the same merges if their counts exceed the minimum.
   const std::string corpus = fixture_text("corpus.txt");
   const std::array<std::string_view, 1> once = {corpus};
   EXPECT_EQ(Tokenizer::train(once, {.vocab_size = 500, .special_tokens = {"<s>"}}).merges(),
             both.merges());
   const Tokenizer saved = Tokenizer::from_json(both.to_json());
   EXPECT_EQ(saved.encode(corpus), both.encode(corpus));
-  // Stopped from outside.
+  // Aborted by the callback.
   EXPECT_THROW(
       Tokenizer::train(once, {.vocab_size = 500,
                               .on_progress = [](const BpeProgress&) { throw AbortedError("x"); }}),
@@ -440,7 +441,7 @@ TEST(Tokenizer, refuses_to_be_trained_with_options_out_of_range) {
   put_file(folder / "empty", "");
   EXPECT_THAT([&] { Tokenizer::train_from_files({folder / "empty"}, {.vocab_size = 300}); },
               ThrowsMessage<IoError>(HasSubstr("empty: is empty; expected text")));
-  // 256 tokens are the bytes.
+  // The 256 tokens are the bytes.
   EXPECT_EQ(Tokenizer::train(text, {.vocab_size = 256}).kind(), "bytes");
   EXPECT_EQ(Tokenizer::train({}, {.vocab_size = 300}).vocab_size(), 256);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the tests of tokenizers: files of fixtures/, and what real tokenizers make of strings.
+// Shared by the tests of tokenizers: access to files of fixtures/ and to results of other
+// tokenizers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,14 +29,14 @@ inline std::string fixture_text(const std::string& name) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// cases.json: strings, and what make_fixtures.py found out about them for each kind of tokenizer.
+// cases.json: strings, and what make_fixtures.py computed from them for each kind of tokenizer.
 struct GoldenCases {
   GoldenCases() : all(nlohmann::json::parse(fixture_text("cases.json"))), texts(all.at("texts")) {}
   [[nodiscard]] Ids ids(const std::string& kind, std::size_t i) const {
     return all.at("kinds").at(kind).at("ids").at(i).get<Ids>();
   }
-  // What is left of the text after there and back, without special tokens; nothing where that
-  // cannot be said.
+  // Returns the text after encoding and decoding without special tokens, or nullopt if the fixture
+  // has no result.
   [[nodiscard]] std::optional<std::string> decoded(const std::string& kind, std::size_t i) const {
     const auto& found = all.at("kinds").at(kind);
     if (found.contains("decoded")) {
@@ -60,7 +61,8 @@ inline const GoldenCases& golden_cases() {
   return cases;
 }
 
-// A tokenizer.json to be broken: a few letters, a merge or two, an added token.
+// Returns a small tokenizer.json for tests that break it: a few letters, some merges, an added
+// token.
 inline nlohmann::ordered_json small_tokenizer_json() {
   return nlohmann::ordered_json::parse(R"({
     "version": "1.0", "truncation": null, "padding": null,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kinds of characters, normal forms, and bytes that are no UTF-8.
+// Character classes, normal forms, and invalid UTF-8.
 #include "text/unicode.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,8 @@ TEST(TextUnicode, tells_letters_numbers_and_spaces_of_any_script) {
                             "\u2003", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"}) {
     EXPECT_EQ(kinds_of(space), kSpace) << space;
   }
-  // A zero-width space, a byte order mark, a separator of records and a vowel's mark are none.
+  // None of a zero-width space, a byte order mark, a record separator and a vowel separator has a
+  // class.
   for (const char* other : {"\u200b", "\ufeff", "\x1c", "\u180e", "\u0080", "\ue000", "\uffff"}) {
     EXPECT_EQ(kinds_of(other), 0) << other;
   }
@@ -85,7 +86,7 @@ TEST(TextUnicode, brings_text_into_normal_forms) {
   EXPECT_EQ(normalized("plain", NormalForm::kNfkd), "plain");
 }
 
-// utf8proc orders marks in quadratic time: 19 s for half as many.
+// utf8proc orders combining marks in quadratic time. It takes 19 s for half of these.
 TEST(TextUnicode, orders_long_runs_of_marks) {
   constexpr int kMarks = 100'000;
   const auto repeated = [](const std::string& text) {
@@ -93,7 +94,7 @@ TEST(TextUnicode, orders_long_runs_of_marks) {
     for (int i = 0; i < kMarks; ++i) all += text;
     return all;
   };
-  const std::string mixed = "q" + repeated("\u0301\u0323");  // classes 230 and 220
+  const std::string mixed = "q" + repeated("\u0301\u0323");  // combining classes 230 and 220
   const std::string ordered = "q" + repeated("\u0323") + repeated("\u0301");
   for (const NormalForm form :
        {NormalForm::kNfc, NormalForm::kNfd, NormalForm::kNfkc, NormalForm::kNfkd}) {
@@ -112,7 +113,7 @@ TEST(TextUnicode, leaves_bytes_that_are_no_utf8_as_they_are_in_normal_forms) {
   EXPECT_EQ(normalized("e\xcc", NormalForm::kNfc), "e\xcc");
 }
 
-// Cutting text before a character of ASCII changes no normal form.
+// Cutting a text before an ASCII character does not change its normal form.
 TEST(TextUnicode, normal_forms_of_parts_are_those_of_the_whole) {
   static constexpr const char* kParts[] = {
       "a",      "e",      " ",      "\u0301", "\u0323", "\u00e9", "\ud55c", "\u1112", "\u1161",
@@ -126,7 +127,7 @@ TEST(TextUnicode, normal_forms_of_parts_are_those_of_the_whole) {
          {NormalForm::kNfc, NormalForm::kNfd, NormalForm::kNfkc, NormalForm::kNfkd}) {
       const std::string once = normalized(text, form);
       EXPECT_EQ(normalized(once, form), once);
-      // A character that is no ASCII in front keeps it all in one part.
+      // Behind a character that is not ASCII, the whole text is one part.
       EXPECT_EQ(normalized("\u4e2d" + text, form), "\u4e2d" + once) << text;
     }
   }
@@ -155,8 +156,8 @@ TEST(TextUnicode, knows_which_bytes_may_still_become_a_character) {
   EXPECT_EQ(unfinished_bytes("\xf0\x9f\x98"), 3U);
   EXPECT_EQ(unfinished_bytes("\xf0\x9f\x98\x80"), 0U);
   EXPECT_EQ(unfinished_bytes("\x80\x80"), 0U);
-  EXPECT_EQ(unfinished_bytes("\xe0\x80"), 0U);  // overlong already
-  EXPECT_EQ(unfinished_bytes("\xed\xa0"), 0U);  // a surrogate already
+  EXPECT_EQ(unfinished_bytes("\xe0\x80"), 0U);  // overlong
+  EXPECT_EQ(unfinished_bytes("\xed\xa0"), 0U);  // a surrogate
   EXPECT_EQ(unfinished_bytes("\xff"), 0U);
 }
 
