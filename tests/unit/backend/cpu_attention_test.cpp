@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Attention on the CPU over more columns than a tile of scores has: what is there when larger
-// scores come is scaled down, and gradients are added up tile by tile. Against the reference in
-// double, with the same bits by any number of threads.
+// Attention on the CPU over more columns than a tile of scores holds. Previous results are scaled
+// down if larger scores follow, and gradients are added tile by tile. The results match the
+// reference in double, and have the same bits for any number of threads.
 #include <functional>
 
 #include "backend/backend.h"
@@ -12,14 +12,14 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Forward, tiles have 256 columns.
+// The forward pass has tiles of 256 columns.
 struct LongAttention {
   std::int64_t batch, rows, columns, depth, width;
 };
 
 using Attending = std::function<AttentionOptions(const LongAttention&)>;
 
-// The largest score of a row lies in any tile: what is there is scaled down, or stays.
+// The largest score of a row is in any tile, so previous results are scaled down or kept.
 AttentionOptions attend_open(const LongAttention&) { return {.scale = 3}; }
 AttentionOptions attend_before(const LongAttention&) { return {.causal = true, .scale = 3}; }
 
@@ -52,21 +52,21 @@ void expect_as_reference(const LongAttention& s, const Attending& attending) {
   expect_close(graph, given, interpret_graph(graph, values), 2e-5, "on the cpu");
 }
 
-// Widths that fill no vector, and whole ones; the last tile is a short one.
+// Widths that are not multiples of a vector, and widths that are. The last tile is shorter.
 TEST(CpuAttention, of_several_tiles) {
   expect_as_reference({2, 40, 600, 5, 3}, attend_open);
   expect_as_reference({1, 70, 700, 16, 32}, attend_open);
   expect_as_reference({1, 1, 513, 7, 1}, attend_open);
 }
 
-// Of the rows that are taken together, some see nothing of the last tile.
+// Among the rows that are processed together, some attend to nothing in the last tile.
 TEST(CpuAttention, of_several_tiles_that_is_causal) {
   expect_as_reference({1, 300, 300, 7, 9}, attend_before);
   expect_as_reference({2, 270, 600, 4, 1}, attend_before);
 }
 
-// Rows that see nothing of the first tile while others do, and one that sees nothing at all; a
-// first tile of which nobody sees anything; what is added makes scores larger from tile to tile.
+// Rows that attend to nothing in the first tile while others do, and a row that attends to nothing
+// at all. A first tile to which no row attends. A bias that increases the scores from tile to tile.
 TEST(CpuAttention, of_several_tiles_under_masks) {
   const auto seen_from = [](const LongAttention& s, std::int64_t first, std::int64_t step) {
     const Shape scores = {s.rows, s.columns};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products on the CPU whose batches have one left operand: where each tile would have to pack its
-// rows, they are packed once for all batches and all threads.
+// Products on the CPU whose batches share the left operand. If each tile would have to pack its
+// rows, they are packed once for all batches and threads.
 #include <gtest/gtest.h>
 
 #include "backend/cpu/contraction.h"
@@ -13,8 +13,8 @@ struct BatchedProduct {
   std::int64_t batch, m, n, k;
 };
 
-// How the left operand lies: its columns or its rows one after another, as windows of an image of 4
-// columns each, or computed; for all batches, or for each its own.
+// Storage of the left operand: contiguous columns or rows, windows of 4 columns of an image, or
+// computed. All are shared by the batches, except kOfEachBatch.
 enum class LeftOperand { kColumns, kRows, kWindows, kComputed, kOfEachBatch };
 
 LaunchBuilder batched_product(const BatchedProduct& s, LeftOperand left) {
@@ -41,7 +41,7 @@ LaunchBuilder batched_product(const BatchedProduct& s, LeftOperand left) {
   return built;
 }
 
-// Rows that are packed once for all where so many threads share the work.
+// Returns the number of rows that are packed once and shared by `threads` threads.
 std::int64_t rows_packed_once(LaunchBuilder& built, int threads) {
   cpu::ConstPool constants;
   cpu::Prepare prepare{built.launch(), constants, {}, threads};
@@ -50,8 +50,8 @@ std::int64_t rows_packed_once(LaunchBuilder& built, int threads) {
   return static_cast<std::int64_t>(bytes / sizeof(float)) / built.launch().k;
 }
 
-// Batches that are finished together; rows in several tiles, the last one shorter; columns in
-// several blocks, of which the first comes with the packing.
+// Batches that are finished together, rows in several tiles of which the last is shorter, and
+// columns in several blocks of which the first is computed during packing.
 constexpr BatchedProduct kBatchedProducts[] = {
     {7, 41, 90, 52}, {3, 250, 500, 60}, {4, 31, 500, 700}, {2, 19, 700, 24}};
 
@@ -75,7 +75,7 @@ TEST(CpuBatchedContraction, packs_windows_that_all_batches_have_once) {
   expect_packed_once(LeftOperand::kWindows, true);
 }
 
-// Narrow micro-kernels read rows where they lie.
+// Narrow micro-kernels read rows in place.
 TEST(CpuBatchedContraction, packs_rows_that_all_batches_have_once_where_kernels_are_tall) {
   expect_packed_once(LeftOperand::kRows, cpu::gemm_kernels().mr > 6);
 }

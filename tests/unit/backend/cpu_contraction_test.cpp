@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Contractions on the CPU against the oracle: shapes, layouts, prologues, epilogues, batches.
+// Contractions on the CPU, compared with the oracle: shapes, layouts, prologues, epilogues,
+// batches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ std::string text(const ProductSize& s) {
          std::to_string(s.k);
 }
 
-// A matrix operand [batch, rows, cols] stored row-major, or with its last axes exchanged.
+// A matrix operand [batch, rows, cols], stored row-major or with the last two axes exchanged.
 IndexMap matrix(std::int64_t batch, std::int64_t rows, std::int64_t cols, bool transposed) {
   View v{{batch, rows, cols}, {rows * cols, cols, 1}, 0, {}, {}};
   if (transposed) v.strides = {rows * cols, 1, rows};
@@ -122,7 +123,7 @@ TEST(CpuContraction, epilogue_with_bias_relu_and_a_second_output) {
     const int relu = body.op(op_max(), {sum, zero});
     const int on = body.op(op_less(), {zero, sum}, DType::kBool);
     const IndexMap turned{{View{{s.batch, s.m, s.n}, {s.m * s.n, 1, s.m}, 0, {}, {}}}};
-    // The mask may differ where a sum is within rounding of zero: store a scaled sum instead.
+    // The mask may differ if a sum is within rounding of zero, so a scaled sum is stored instead.
     const int scaled =
         body.op(op_where(), {on, sum, body.op(op_mul(), {sum, body.constant(0.25f)})});
     b.launch().stores = {store_to(made.out, whole(s), relu), store_to(mask, whole(s), scaled),
@@ -196,8 +197,8 @@ TEST(CpuContraction, large_products_cut_in_many_tiles) {
   expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5}, {3});
 }
 
-// Wide and tall results, with one block of B's columns and with several, and tiles that end before
-// the columns of their group do.
+// Wide and tall results, with one or several blocks of columns of B, and tiles that end before the
+// columns of their group.
 TEST(CpuContraction, threads_share_rows_and_columns) {
   const ProductSize sizes[] = {{1, 128, 128, 128}, {1, 60, 700, 150}, {1, 700, 60, 150},
                                {1, 57, 900, 331},  {1, 90, 333, 900}, {1, 20, 4000, 70}};
@@ -213,7 +214,7 @@ TEST(CpuContraction, threads_share_rows_and_columns) {
   }
 }
 
-// Some elements of a row-major product against sums in double.
+// Compares some elements of a row-major product with sums in double.
 void expect_sums(const LaunchBuilder& built, const Made& made, const ProductSize& s,
                  const std::vector<std::uint32_t>& given) {
   const auto at = [](const std::vector<std::uint32_t>& words, std::int64_t i) {
@@ -229,7 +230,7 @@ void expect_sums(const LaunchBuilder& built, const Made& made, const ProductSize
   }
 }
 
-// A product whose operands are computed, max(x, 0) * 0.5, or lie in memory as such.
+// Returns a product whose operands are computed as max(x, 0) * 0.5, or stored with these values.
 OracleBuffers halves_of(const ProductSize& s, bool a_computed, bool b_computed, int threads) {
   LaunchBuilder built(LaunchKind::kContraction, text(s));
   const Made made = make_product(built, s, false, false);
@@ -252,9 +253,9 @@ OracleBuffers halves_of(const ProductSize& s, bool a_computed, bool b_computed, 
   return {product};
 }
 
-// 16 MiB of what is packed for all threads are 1024 lines of 4096: of B, columns that come in three
-// blocks, with A packed beside the first or by each tile; of A, more rows than are packed at once,
-// which then each tile packs, or reads where they lie.
+// The shared packing buffer of 16 MiB holds 1024 lines of 4096. The columns of B need three blocks;
+// A is packed along with the first block, or by each tile. A has more rows than fit at once, so
+// each tile packs them or reads them in place.
 TEST(CpuContraction, computed_operands_of_more_than_is_packed_at_once) {
   const ProductSize of_b[] = {{1, 5, 2100, 4096}, {1, 40, 2100, 4096}}, of_a = {1, 1100, 200, 4096};
   for (const int threads : {1, 4}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The CPU and the null device as devices: buffers, copies, refusals, several runs.
+// The Device interface of the CPU and the null device: buffers, copies, errors, several runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,7 +87,8 @@ TEST(CpuDevice, runs_once_per_hyper_row_and_times_a_run_that_counts) {
   EXPECT_EQ(x[0], 6);
 }
 
-// On every thread that takes part, and on the caller's no longer than the run.
+// Denormals are flushed on every thread of the run. On the calling thread, the mode ends with the
+// run.
 TEST(CpuDevice, denormals_are_zeros_in_a_run) {
   const std::int64_t n = 1 << 20;
   const float least = std::numeric_limits<float>::min();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Map launches on the CPU against the oracle.
+// Map launches on the CPU, compared with the oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ TEST(CpuMap, reads_through_every_kind_of_view) {
   const std::int64_t m = 37, n = 53, all = m * n;
   const std::vector<IndexMap> maps = {
       view({m, n}, {n, 1}),
-      view({m, n}, {n, 1}, 5),                           // off any alignment
+      view({m, n}, {n, 1}, 5),                           // unaligned
       view({m, n}, {1, m}),                              // transposed
       view({m, n}, {0, 1}),                              // the same row
       view({m, n}, {1, 0}),                              // the same column
@@ -61,8 +61,9 @@ TEST(CpuMap, reads_through_every_kind_of_view) {
   }
 }
 
-// A stretch that blocks repeat, as of a bias, is read where it lies, or once from a place of no
-// alignment; calls write over neither. Stretches that are no power of two are laid out.
+// A stretch that every block repeats, such as a bias, is read in place, or copied once if it is not
+// aligned. Ops must not write over either. Stretches whose length is not a power of two are
+// expanded.
 TEST(CpuMap, reads_again_what_blocks_repeat) {
   for (const std::int64_t n : {8, 16, 48, 64, 512, 1024, 4096}) {
     for (const std::int64_t offset : {0, 3, 16}) {
@@ -74,7 +75,7 @@ TEST(CpuMap, reads_again_what_blocks_repeat) {
       const auto id = IndexMap::identity({all});
       const int repeated = s.load(bias, view({rows, n}, {0, 1}, offset)), each = s.load(x, id);
       const int sum = s.op(op_add(), {repeated, each});
-      const int product = s.op(op_mul(), {each, repeated});  // the last that reads it
+      const int product = s.op(op_mul(), {each, repeated});  // the last use
       const int result = s.op(op_add(), {product, each});
       b.launch().stores = {store_to(out, id, result), store_to(less, id, sum)};
       expect_as_oracle(b);
@@ -82,16 +83,16 @@ TEST(CpuMap, reads_again_what_blocks_repeat) {
   }
 }
 
-// What pools and their gradients read: rows of a few elements, apart, repeated or padded, in so
-// many rows that a table of their offsets holds a part of them.
+// Access patterns of pooling and its gradient: rows of a few elements, strided, repeated or padded.
+// A table of row offsets holds only a part of the rows.
 TEST(CpuMap, reads_and_writes_windows_of_images) {
   const std::int64_t images = 13, h = 42, w = 36, all = images * h * w;
   const std::vector<IndexMap> maps = {
-      view({images * h / 2, 2, w / 2, 2}, {w / 2, 0, 1, 0}),  // each four times
+      view({images * h / 2, 2, w / 2, 2}, {w / 2, 0, 1, 0}),  // each element four times
       view({images * h / 2, w / 2, 2, 2}, {2 * w, 2, w, 1}),  // window by window
-      view({images, h * w / 4, 4}, {h * w / 2, 2, 0}, 1),     // each second, four times
+      view({images, h * w / 4, 4}, {h * w / 2, 2, 0}, 1),     // every second element, four times
       view({images, w, h}, {h * w, 1, w}),                    // transposed
-      view({images, h, w}, {h * w, -w, 3}, h * w),            // upside down, apart
+      view({images, h, w}, {h * w, -w, 3}, h * w),            // upside down, strided
       view({images, h, w}, {h * w, w, 1}, -w - 1, {0, 1, 1}, {images, h, w - 1}),
       view({images, h, w}, {h * w, w, 1}, 0, {2, 0, 0}, {images - 1, h - 3, w}),
       view({images, h, w}, {w, 0, 1}, -4, {0, 5, 4}, {images, 9, 30}),
@@ -104,7 +105,7 @@ TEST(CpuMap, reads_and_writes_windows_of_images) {
     const int x = b.input(2 * all), out = b.output(all), where = b.output(all);
     Scalar s(b.launch().body);
     const auto id = IndexMap::identity({all});
-    // The place in a window of 2 x 2, and one that is too large for 32 bits before it is scaled.
+    // The position in a window of 2 x 2, plus a product that wraps in 32 bits.
     const int row = s.op(op_cast(), {s.coord(w, 2)}, DType::kI32);
     const int column = s.op(op_cast(), {s.coord(1, 2)}, DType::kI32);
     const int two = s.constant_u32(2, DType::kI32);
@@ -177,7 +178,7 @@ TEST(CpuMap, a_store_in_place_waits_for_a_later_load) {
   expect_as_oracle(b);
 }
 
-// As a line of a cache is filled.
+// A condition selects the elements to overwrite, as when a cache is filled.
 TEST(CpuMap, writes_in_place_where_a_condition_says) {
   const std::int64_t n = 50001;
   const auto id = IndexMap::identity({n});
@@ -199,8 +200,8 @@ TEST(CpuMap, writes_in_place_where_a_condition_says) {
   }
 }
 
-// Whether the device of a launch would look which of its blocks change anything, and for how many
-// elements at once it does.
+// Returns how many elements the CPU checks at once for stores that change nothing, or 0 if it does
+// not check the launch.
 std::int64_t guarded_run(LaunchBuilder& built) {
   cpu::ConstPool constants;
   cpu::Prepare prepare{built.launch(), constants, {}, 1};
@@ -209,13 +210,13 @@ std::int64_t guarded_run(LaunchBuilder& built) {
   return guard == nullptr ? 0 : guard->run();
 }
 
-// The cache of `heads` x `places` x `width`, of which a place is filled, unless all of it is to be
-// cleared.
+// A cache of `heads` x `places` x `width`. The lines up to `place` are filled, or those from
+// `place` on if `swapped`. If `keep` is 0, the other lines are cleared.
 struct CacheLine {
   std::int64_t heads = 3, places = 700, width = 24;
   float place = 5, keep = 1;
   bool finer = false;    // the condition depends on the column, too
-  bool swapped = false;  // where(not the place, old, new)
+  bool swapped = false;  // where(before the place, old, new)
 };
 
 LaunchBuilder cache_line(const CacheLine& given) {
@@ -240,7 +241,7 @@ LaunchBuilder cache_line(const CacheLine& given) {
   const auto id = IndexMap::identity({n});
   const int old = s.op(op_where(), {kept, s.load(cache, id), zero});
   const int line = s.load(fresh, id);
-  // Below the place: as it was.
+  // If swapped, the lines before the place keep their values.
   const int filled =
       given.swapped ? s.op(op_where(), {before, old, line}) : s.op(op_where(), {inside, line, old});
   b.launch().stores = {store_to(cache, id, filled)};
@@ -265,7 +266,7 @@ TEST(CpuMap, leaves_alone_what_a_condition_of_whole_lines_does_not_change) {
   }
 }
 
-// As where a step is not due: one condition for all elements of several stores.
+// One condition for all elements of several stores, as for an update that is not due.
 TEST(CpuMap, leaves_all_alone_where_one_condition_for_all_does_not_hold) {
   const std::int64_t n = 5003;
   for (const bool alike : {true, false}) {
@@ -357,7 +358,7 @@ TEST(CpuMap, adds_the_ring_word_and_refuses_one_outside) {
   EXPECT_THROW(run_on(*device, b, hyper), InternalError);
 }
 
-// Views of a [60, 64] buffer over a domain of 24 x 20 elements, drawn at random.
+// Returns a random view of a [60, 64] buffer over a domain of 24 x 20 elements.
 IndexMap random_map(std::mt19937& random) {
   const auto pick = [&](int n) {
     return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));

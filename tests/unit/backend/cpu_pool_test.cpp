@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The thread pool: every task once, workers apart, nothing lost when workers come late.
+// The thread pool: every task runs once, each worker number is on one thread, and no task is lost
+// if workers start late.
 #include "backend/cpu/pool.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ TEST(CpuPool, runs_every_task_once) {
     EXPECT_EQ(pool.threads(), threads);
     for (int round = 0; round < 300; ++round) {
       const std::int64_t tasks = round % 17;
-      std::vector<int> seen(static_cast<std::size_t>(tasks), 0);  // plain: a task is one worker's
+      std::vector<int> seen(static_cast<std::size_t>(tasks), 0);  // not atomic: no task is shared
       pool.parallel_for(tasks, [&](std::int64_t i, int) { ++seen[static_cast<std::size_t>(i)]; });
       EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), tasks);
     }
@@ -48,7 +49,7 @@ TEST(CpuPool, runs_every_task_once) {
 
 TEST(CpuPool, a_worker_number_is_on_one_thread_at_a_time) {
   ThreadPool pool(4);
-  std::vector<std::int64_t> sums(4, 0);  // plain: workers must not share
+  std::vector<std::int64_t> sums(4, 0);  // not atomic: workers must not share
   for (int round = 0; round < 100; ++round) {
     pool.parallel_for(64,
                       [&](std::int64_t i, int w) { sums.at(static_cast<std::size_t>(w)) += i; });
@@ -63,7 +64,7 @@ TEST(CpuPool, a_thread_has_the_same_tasks_of_every_loop) {
     std::vector<int> by(2, -1);
     pool.parallel_for(2, [&](std::int64_t i, int w) {
       there.fetch_add(1);
-      while (there.load() < 2) std::this_thread::yield();  // neither does both
+      while (there.load() < 2) std::this_thread::yield();  // so that each runs one task
       by[static_cast<std::size_t>(i)] = w;
     });
     EXPECT_EQ(by, (std::vector<int>{0, 1}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row launches on the CPU against the oracle.
+// Row launches on the CPU, compared with the oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct RowSize {
   std::int64_t rows, cols;
 };
 
-// Whole rows, streamed rows, and few long rows.
+// Rows processed as a whole, streamed rows, and few long rows.
 const std::vector<RowSize> kRowSizes = {{1, 1},     {5, 1},     {128, 10},   {33, 64},   {7, 1000},
                                         {300, 300}, {5, 30000}, {1, 70'001}, {2, 70'000}};
 
@@ -55,7 +55,7 @@ TEST(CpuRow, softmax_and_its_statistics) {
   }
 }
 
-// Blocks that begin anywhere in a stretch that they repeat.
+// Blocks that begin anywhere in a repeated stretch.
 TEST(CpuRow, reads_again_what_blocks_repeat) {
   for (const std::int64_t period : {16, 32, 64, 128}) {
     for (const std::int64_t offset : {0, 5}) {
@@ -92,7 +92,7 @@ TEST(CpuRow, sums_of_a_million_stay_accurate) {
   }
 }
 
-// One value of a row before its sum is known, one after, of a row so long that threads share it.
+// Each row loads one value before its reduction and one after it. Several threads share a long row.
 TEST(CpuRow, long_rows_have_values_of_their_own) {
   for (const RowSize size :
        {RowSize{1, 1 << 17}, RowSize{2, 70'000}, RowSize{16, 1 << 13}, RowSize{300, 300}}) {
@@ -290,8 +290,8 @@ TEST(CpuRow, random_programs_agree_with_the_oracle) {
   }
 }
 
-// How many columns a call has depends on how work is cut; with AVX2 and less, those that fill no
-// vector go another way.
+// The number of columns of a call depends on how the work is split. With AVX2 or less, columns that
+// do not fill a vector are computed by other code.
 TEST(CpuRows, a_column_has_the_same_sum_among_any_others) {
   constexpr std::int64_t kColumns = 37;
   std::mt19937 random(5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scan and sort launches on the CPU against the oracle, long lines in chunks.
+// Scan and sort launches on the CPU, compared with the oracle, including long lines in chunks.
 #include <gtest/gtest.h>
 
 #include "scan_launches.h"

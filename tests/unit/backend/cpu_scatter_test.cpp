@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scatter launches on the CPU against the oracle.
+// Scatter launches on the CPU, compared with the oracle.
 #include <gtest/gtest.h>
 
 #include "program_harness.h"
@@ -22,7 +22,7 @@ void make_scatter(LaunchBuilder& b, const ScatterSize& s) {
   l.pre = s.pre, l.count = s.count, l.post = s.post, l.size = s.size;
 }
 
-// Nothing but a store follows, so sums are made where they go; the output held something before.
+// Only a store follows, so sums are added in the output buffer, which is not zero at first.
 TEST(CpuScatter, into_a_part_of_a_buffer) {
   for (const ScatterSize& s : {ScatterSize{1, 300, 16, 4000}, {2, 5, 64, 3000}, {1, 40, 3, 7}}) {
     LaunchBuilder b(LaunchKind::kScatter, "part");
@@ -38,7 +38,7 @@ TEST(CpuScatter, into_a_part_of_a_buffer) {
   }
 }
 
-// Indices go two beyond the size, and one is negative: these are dropped.
+// Indices up to two beyond the size, and a negative one, are dropped.
 TEST(CpuScatter, an_index_per_row) {
   for (const ScatterSize& s : kScatterSizes) {
     LaunchBuilder b(LaunchKind::kScatter, "rows");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hand-made programs, and their comparison with the oracle.
+// Hand-written programs, and their comparison with the oracle.
 #include "program_harness.h"
 
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Like vector loops, these run on to the next multiple of 16 elements.
+// Like vector loops, these loops process whole multiples of 16 elements.
 std::size_t padded(std::size_t n) { return (n + 15) / 16 * 16; }
 
-// Element i of operand k.
+// Returns element i of operand k.
 template <class T>
 T element(const CpuOperands& in, int k, std::size_t i) {
   return static_cast<const T*>(in.data[k])[i & in.mask[k]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs built by hand, run on a device and by the oracle, compared element by element.
+// Builds programs by hand, runs them on a device and in the oracle, and compares all elements.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tensorgrad::testing {
 
-// Small pointwise ops in plain loops, so that backends can be tested without the room of ops.
+// Small pointwise ops as plain loops, so that backend tests do not depend on ops/.
 const PointwiseCode& op_add();    // f32, i32, u32
 const PointwiseCode& op_mul();    // f32, i32, u32
 const PointwiseCode& op_max();    // f32, i32
@@ -21,12 +21,13 @@ const PointwiseCode& op_less();   // f32, i32, u32 -> bool
 const PointwiseCode& op_where();  // (bool, t, t) -> t
 const PointwiseCode& op_cast();   // any -> any
 
-// A program with one launch, put together a piece at a time. Every buffer is one binding.
+// Builds a program with one launch. Every buffer is one binding.
 class LaunchBuilder {
  public:
   explicit LaunchBuilder(LaunchKind kind, const std::string& name = "test");
 
-  // A buffer of so many elements; f32 contents in [-2, 2) by `seed`, integers in [0, limit).
+  // Adds a buffer of `elements` elements. f32 contents are in [-2, 2), derived from a fixed seed;
+  // integers are in [0, limit).
   int input(std::int64_t elements, DType dtype = DType::kF32, std::uint32_t limit = 8);
   int output(std::int64_t elements);
   int in_place(std::int64_t elements);  // read and written; f32
@@ -42,7 +43,7 @@ class LaunchBuilder {
   std::uint32_t state_ = 12345;
 };
 
-// Adds instructions to a scalar program; every call gives the new value's number.
+// Adds instructions to a scalar program. Every call returns the number of the new value.
 class Scalar {
  public:
   explicit Scalar(ScalarProgram& program) : program_(program) {}
@@ -77,14 +78,15 @@ struct Tolerance {
   double absolute = 1e-5, relative = 1e-5;
 };
 
-// Runs the program once on the device: the buffers afterwards.
+// Runs the program once on the device and returns the buffers.
 OracleBuffers run_on(Device& device, const LaunchBuilder& built,
                      const HyperRow& hyper = oracle_hyper());
-// Runs it on a CPU device of 1 and of each of `threads` threads: all must give the same bits, and
-// the oracle's values within the tolerance (integers: exactly). Fails the test where not.
+// Runs the program on CPU devices with 1 thread and with each number of `threads`. Fails the test
+// unless all return the same bits, and the values of the oracle within the tolerance. Integers must
+// be equal.
 void expect_as_oracle(const LaunchBuilder& built, const HyperRow& hyper = oracle_hyper(),
                       Tolerance tolerance = {}, std::initializer_list<int> threads = {4});
-// Every written buffer of `given` against `wanted`, by the dtypes of the stores.
+// Compares every buffer that a store writes, by the dtype of the store.
 void expect_close(const LaunchBuilder& built, const OracleBuffers& given,
                   const OracleBuffers& wanted, Tolerance tolerance);
 

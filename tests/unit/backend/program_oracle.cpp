@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The plain interpreter of Programs: instruction by instruction over vectors of doubles.
+// A plain interpreter of Programs, instruction by instruction on vectors of doubles.
 #include "program_oracle.h"
 
 #include <algorithm>
@@ -60,8 +60,8 @@ struct Machine {
   }
 };
 
-// A run of elements of a program's domain: linear indices first .. first + count - 1, all of one
-// row.
+// A range of elements of a program's domain: linear indices from `first` to first + count - 1, all
+// in one row.
 struct Span {
   std::int64_t first = 0, count = 1, row = 0;
 };
@@ -125,7 +125,7 @@ double element_value(const Machine& m, const ScalarProgram& program, const Instr
   throw std::logic_error("oracle: no such instruction here");
 }
 
-// Values of all instructions over a span; one value where the level is row.
+// Returns the values of all instructions over a span. Row-level instructions have one value.
 std::vector<Values> evaluate(const Machine& m, const ScalarProgram& program, const Span& span,
                              bool leveled, const Values* acc = nullptr) {
   std::vector<Values> values;
@@ -147,7 +147,7 @@ std::vector<Values> evaluate(const Machine& m, const ScalarProgram& program, con
         out.push_back(element_value(m, program, instr, values, span.first + i, i));
       }
     }
-    // What a value is in memory it is here too: integers wrap, floats keep double precision.
+    // Values are converted as in memory: integers wrap, but floats keep double precision.
     if (instr.dtype != DType::kF32) {
       for (double& v : out) v = oracle_decode(oracle_encode(v, instr.dtype), instr.dtype);
     }
@@ -237,7 +237,7 @@ void run_scatter(Machine& m) {
   store_span(m, evaluate(m, l.body, mine, false, &acc), mine, false);
 }
 
-// visit(first element of a line, distance of its elements)
+// Calls visit(first element of a line, stride of the line).
 template <class Visit>
 void each_line(const Launch& l, const Visit& visit) {
   for (std::int64_t p = 0; p < l.pre; ++p) {
@@ -333,7 +333,7 @@ double oracle_decode(std::uint32_t bits, DType dtype) {
     case DType::kI32: return std::bit_cast<std::int32_t>(bits);
     case DType::kU32: return bits;
     case DType::kBool: return bits != 0 ? 1.0 : 0.0;
-    case DType::kF16: break;  // no value of a program is
+    case DType::kF16: break;  // no value of a program has this type
   }
   return 0;
 }
@@ -345,7 +345,7 @@ std::uint32_t oracle_encode(double value, DType dtype) {
     case DType::kU32:
       return std::isnan(value) ? 0 : static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
     case DType::kBool: return value != 0 ? 1 : 0;
-    case DType::kF16: break;  // no value of a program is
+    case DType::kF16: break;  // no value of a program has this type
   }
   return 0;
 }

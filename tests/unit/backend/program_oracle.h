@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a Program means, said as plainly as can be: every value as a double, one element after the
-// other, every index through offset_at(). Tests of backends compare with it.
+// The semantics of a Program in the plainest form: every value is a double, elements are computed
+// one after the other, and every index is computed by offset_at(). Backend tests compare with it.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,34 @@
 
 namespace tensorgrad::testing {
 
-// Buffer contents as 32-bit words: words[i] stands for program.buffers[i].
+// Buffer contents as 32-bit words: words[i] belongs to program.buffers[i].
 using OracleBuffers = std::vector<std::vector<std::uint32_t>>;
 
-// The meaning of a pointwise op on one element; types[k] is the type of operand k.
+// Evaluates a pointwise op on one element; types[k] is the type of operand k.
 using OracleOp = std::function<double(const PointwiseCode& code, const DType* types, DType result,
                                       const double* args)>;
 
-// In double where the op takes f32 and its name is known here (add, mul, exp, where, ...); else by
-// one call of its block function, in the precision of that.
+// Computes in double if the operands are f32 and the op is known here by name (add, mul, exp,
+// where, ...). Otherwise calls the block function of the op, in its precision.
 double oracle_op(const PointwiseCode& code, const DType* types, DType result, const double* args);
 
-// Buffers of the sizes that the program declares, zero or with its constant data.
+// Returns buffers of the declared sizes, filled with zeros or with the constant data of the
+// program.
 OracleBuffers oracle_buffers(const Program& program);
 
-// One step. All loads of a launch see the buffers as they were before it. Throws std::out_of_range
-// where a load or store leaves its binding.
+// Runs one step. All loads of a launch see the buffers as they were before the launch. Throws
+// std::out_of_range if a load or store is outside its binding.
 void run_oracle(const Program& program, OracleBuffers& buffers, const HyperRow& hyper,
                 const OracleOp& op = oracle_op);
 
-// One launch of it.
+// Runs one launch.
 void run_oracle(const Launch& launch, OracleBuffers& buffers, const HyperRow& hyper,
                 const OracleOp& op = oracle_op);
 
-// A hyper row with +inf and NaN in their places and zero elsewhere.
+// Returns a HyperRow with +inf and NaN in their words and zero elsewhere.
 HyperRow oracle_hyper();
 
-// Patterns and back.
+// Convert between values and bit patterns.
 double oracle_decode(std::uint32_t bits, DType dtype);
 std::uint32_t oracle_encode(double value, DType dtype);
 

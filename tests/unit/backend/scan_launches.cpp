@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scan and sort launches, with ties and numbers that have no order.
+// Scan and sort launches with ties and unordered numbers.
 #include "scan_launches.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ LaunchBuilder lines_of(LaunchKind kind, const Lines& s, const std::string& name)
 
 }  // namespace
 
-// Elements near 1 in size, so that long products stay in range; the epilogue scales and adds.
+// The factors of a product are close to 1, so that long products stay in range. The epilogue adds
+// another load.
 LaunchBuilder make_scan(ScanOp op, const Lines& s, bool reverse) {
   LaunchBuilder b = lines_of(LaunchKind::kScan, s, "scan " + std::to_string(static_cast<int>(op)));
   const std::int64_t n = s.pre * s.count * s.post;
@@ -39,7 +40,7 @@ LaunchBuilder make_scan(ScanOp op, const Lines& s, bool reverse) {
     const int scaled = a.op(op_mul(), {a.load(x, id), a.constant(spread)});
     a.op(op_add(), {scaled, a.constant(op == ScanOp::kProduct ? 1.0F : 0.9F)});
   }
-  // A view: the second half first. With ties where the order tells.
+  // A reversed view. For argmax and argmin, it has ties, of which the order decides.
   if (op != ScanOp::kProduct) {
     Scalar e(l.b);
     const IndexMap turned{{View{{n}, {-1}, n - 1, {}, {}}}};

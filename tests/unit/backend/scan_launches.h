@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scan and sort launches for the tests of each backend: lines side by side and one behind the
-// other, short and long.
+// Scan and sort launches for the tests of each backend: contiguous and strided lines, short and
+// long.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How adapters are chosen and waited for; without any device.
+// Choosing adapters and waiting for them, without a device.
 #include <gmock/gmock.h>
 
 #include "backend/webgpu/adapter.h"
@@ -16,7 +16,7 @@ std::vector<Adapter> adapters_that_are_usable(const std::vector<bool>& usable) {
   return adapters;
 }
 
-// What was found in which attempt, with the pauses in between.
+// Records the adapters of each attempt and the pauses between attempts.
 struct Search {
   std::vector<std::vector<bool>> attempts;
   std::size_t asked = 0;

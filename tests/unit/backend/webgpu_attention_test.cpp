@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention on a WebGPU device by each tile of scores, whatever size alone would choose: the result
-// and all gradients, against the interpreter.
+// Attention on a WebGPU device with each tile of scores, regardless of the choice by size: the
+// result and all gradients are compared with the interpreter.
 #include <algorithm>
 #include <functional>
 
@@ -12,7 +12,7 @@ namespace tensorgrad::testing {
 namespace {
 
 struct ScoreTile {
-  int columns, rows, threads;  // the largest has half as many columns where rows are keys
+  int columns, rows, threads;  // in the launch of the keys, at most 16 columns
 };
 constexpr ScoreTile kScoreTiles[] = {{4, 8, 32}, {8, 8, 64}, {16, 16, 64}, {32, 32, 128}};
 
@@ -29,12 +29,12 @@ AttentionOptions attend_causally(Sketch&, const AttentionSize&) {
 AttentionOptions attend_dropping(Sketch&, const AttentionSize&) {
   return {.causal = true, .dropout = 0.3};
 }
-// Of truths, stored; nobody attends to the last columns, so that whole tiles are left out.
+// A stored mask of booleans. No row attends to the last columns, so whole tiles are skipped.
 AttentionOptions attend_masked(Sketch& sketch, const AttentionSize& s) {
   const Tensor column = iota({s.rows, s.columns}, 1, i32);
   return {.mask = sketch.boolean({s.rows, s.columns}) && column < s.columns / 3};
 }
-// Numbers that are added, stored.
+// A stored mask of numbers, which are added to the scores.
 AttentionOptions attend_biased(Sketch& sketch, const AttentionSize& s) {
   return {.mask = sketch.input({s.batch, s.rows, s.columns}, -1, 1), .dropout = 0.2};
 }
@@ -68,7 +68,7 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
   webgpu::WebGpuDevice* device_ = nullptr;
 
  private:
-  // All three launches are written with the tile that was asked for.
+  // Expects that all three launches use the requested tile.
   void expect_tile(const Graph& graph) {
     const ScoreTile& tile = GetParam();
     int found = 0;
@@ -114,7 +114,8 @@ TEST_P(WebGpuAttention, drops_the_same_forward_and_backward) {
 TEST_P(WebGpuAttention, of_heads_of_sixty_four) {
   const int side = GetParam().rows;
   const std::int64_t bytes = device_->info().limits.max_workgroup_bytes;
-  // Backward, lines of both operands' 64 elements for all rows and columns, with the weights.
+  // The backward pass stages 64 elements of both operands for all rows and columns, and the
+  // weights.
   constexpr std::int64_t kNeeded = 40 << 10;
   if (side == 32 && bytes < kNeeded)
     GTEST_SKIP() << "the device has " << bytes << " bytes of workgroup memory";
@@ -126,9 +127,10 @@ std::string name_of_tile(const ::testing::TestParamInfo<ScoreTile>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Tiles, WebGpuAttention, ::testing::ValuesIn(kScoreTiles), name_of_tile);
 
-// ---- by matrix units ------------------------------------------------------------------------
+// ---- by the subgroup matrix -------------------------------------------------------------------
 
-// How many of the three launches of attention to heads that lie in one tensor use them.
+// Returns how many of the three attention launches use the subgroup matrix. The heads are slices of
+// one tensor.
 int count_by_units(DType dtype, std::int64_t depth, const WgslOptions& options,
                    bool masked = false) {
   constexpr std::int64_t kHeads = 2, kLength = 256;
@@ -151,7 +153,7 @@ int count_by_units(DType dtype, std::int64_t depth, const WgslOptions& options,
   return found;
 }
 
-// Text alone.
+// Checks only the kernel text.
 TEST(WebGpuAttentionByUnits, is_chosen_where_operands_are_f16) {
   WgslOptions options;
   options.max_workgroup_bytes = 48 << 10;
@@ -160,7 +162,7 @@ TEST(WebGpuAttentionByUnits, is_chosen_where_operands_are_f16) {
   EXPECT_EQ(count_by_units(f16, 64, options), 3);
   EXPECT_EQ(count_by_units(f16, 128, options), 3);
   EXPECT_EQ(count_by_units(f16, 64, options, true), 3);
-  EXPECT_EQ(count_by_units(f16, 24, options), 0);  // no whole number of matrices
+  EXPECT_EQ(count_by_units(f16, 24, options), 0);  // not a multiple of the matrix size
   EXPECT_EQ(count_by_units(f32, 64, options), 0);
   options.unit_tile = -1;
   EXPECT_EQ(count_by_units(f16, 64, options), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pipelines that a library makes in the background, as Dawn does: all are asked for before any is
-// there, they come in any order, and where one is refused each is made by itself.
+// Pipelines that a library creates in the background, as Dawn does. All are requested before any is
+// ready, and they complete in any order. If one fails, each is created again by itself.
 #include <functional>
 
 #include "webgpu_test_util.h"
@@ -11,7 +11,7 @@ namespace {
 
 struct Background {
   Api real;
-  std::vector<std::function<void()>> due;  // the last one asked for comes first
+  std::vector<std::function<void()>> due;  // the last requested one is completed first
   std::size_t asked = 0, most_due = 0;
   bool refuses = false;
 };
@@ -32,7 +32,7 @@ WGPUFuture make_later(WGPUDevice device, const WGPUComputePipelineDescriptor* de
   return {};
 }
 
-// Gives what was asked for when it is polled.
+// Completes one request at each poll.
 class MakesInBackground final : public WrappedVendor {
  public:
   using WrappedVendor::WrappedVendor;
@@ -47,7 +47,8 @@ class MakesInBackground final : public WrappedVendor {
   }
 };
 
-// Kernels of several texts, each of which reads what the one before it wrote.
+// Returns a program of several different kernels, each of which reads the output of the previous
+// one.
 TestProgram kernels(int count) {
   TestProgram test;
   int last = test.buffer(DType::kF32, 200);

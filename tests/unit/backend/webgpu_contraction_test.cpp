@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Contractions and scatters on a WebGPU device against the oracle: every tile, ragged edges,
+// Contractions and scatters on a WebGPU device, compared with the oracle: every tile, ragged edges,
 // operand layouts, operand and epilogue programs, column sums.
 #include <array>
 #include <bit>
@@ -13,10 +13,10 @@ namespace {
 struct Product {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   bool a_along_m = false, b_along_k = false, ones = false, fused = false;
-  bool ones_of_a = false;       // with ones: sums of a's rows, not of b's columns
-  bool cut = false;             // two launches share the rows
-  bool half = false;            // operands of f16, and one of the results
-  std::int64_t part_depth = 0;  // in parts of so much
+  bool ones_of_a = false;       // if `ones`: sums of the rows of a, not of the columns of b
+  bool cut = false;             // the rows are split among two launches
+  bool half = false;            // f16 operands, and one f16 result
+  std::int64_t part_depth = 0;  // split-K with parts of this depth
 };
 
 IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner, bool transposed) {
@@ -73,7 +73,7 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
     Launch rest = launch;
     rest.first_row = launch.row_count;
     rest.row_count = batches * p.m - launch.row_count;
-    rest.ones_row = false;  // the other has it
+    rest.ones_row = false;  // computed by the other launch
     test.program.launches.push_back(rest);
   }
   SCOPED_TRACE(std::to_string(p.batch) + "*" + std::to_string(p.m) + "x" + std::to_string(p.n) +
@@ -81,7 +81,7 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   test.check(device, {oracle_hyper()}, 1e-4);
 }
 
-// All layouts of one product, plain and fused.
+// Checks all layouts of one product, plain and fused.
 void check_layouts(webgpu::WebGpuDevice& device, Product p) {
   for (int way = 0; way < 4; ++way) {
     p.a_along_m = way % 2 == 1;
@@ -95,7 +95,7 @@ void check_layouts(webgpu::WebGpuDevice& device, Product p) {
 
 class WebGpuTiles : public ::testing::TestWithParam<int> {};
 
-// With the workgroup memory that every device has, and with room for two tiles.
+// Uses the minimum workgroup memory, and the limits of the adapter, which have room for two tiles.
 TEST_P(WebGpuTiles, multiply) {
   for (const bool least : {true, false}) {
     TENSORGRAD_DEVICE_OR_RETURN(device, least);
@@ -104,8 +104,8 @@ TEST_P(WebGpuTiles, multiply) {
     device->force_kernels(options);
     const int tile = GetParam();
     const std::int64_t side = tile >= 96 ? 128 : tile == 33 ? 32 : std::max(tile, 16);
-    check_layouts(*device, {1, side + 8, side - 4, 44});  // by fours
-    // Parts of which the last is shorter, and ends within a tile.
+    check_layouts(*device, {1, side + 8, side - 4, 44});  // vectorized
+    // The last part is shorter and ends within a tile.
     const std::int64_t depth = tile == 8 ? 128 : 64;
     check_product(*device, {.m = side + 8,
                             .n = 20,
@@ -114,8 +114,8 @@ TEST_P(WebGpuTiles, multiply) {
                             .b_along_k = !least,
                             .part_depth = depth});
     if (!least) continue;
-    check_product(*device, {1, side, side, 64, true, false, true});  // nothing hangs over
-    check_layouts(*device, {1, side + 3, side - 5, 19});             // everything does
+    check_product(*device, {1, side, side, 64, true, false, true});  // no ragged edges
+    check_layouts(*device, {1, side + 3, side - 5, 19});             // all edges are ragged
     check_product(*device, {3, 5, side + 1, 9, false, true, false, true});
     check_product(*device, {1, 1, 1, 1});
   }
@@ -123,7 +123,7 @@ TEST_P(WebGpuTiles, multiply) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128, 129));
 
-// A thread for up to 4 x 4 results, some of which hang over.
+// A thread computes up to 4 x 4 results, some of which are out of range.
 TEST(WebGpuContraction, without_barriers) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   WgslOptions options;
@@ -138,8 +138,8 @@ TEST(WebGpuContraction, without_barriers) {
   check_product(*device, {1, 1, 1, 1});
 }
 
-// Few rows, both operands along k: a lane's last vector may be missing, groups may hang over, lanes
-// are many or few, steps written out or in a loop.
+// Products with few rows and both operands contiguous along k. The last vector of a lane may be
+// missing, workgroups may be ragged, lanes are many or few, and steps are unrolled or in a loop.
 TEST(WebGpuContraction, of_few_rows_by_vectors) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const bool fused : {false, true}) {
@@ -181,10 +181,11 @@ TEST(WebGpuContraction, goes_by_vectors_where_rows_are_few_and_lie_along_k) {
   EXPECT_TRUE(by_vectors(4, 768, true));
   EXPECT_FALSE(by_vectors(5, 768, true));
   EXPECT_FALSE(by_vectors(1, 768, false));
-  EXPECT_FALSE(by_vectors(1, 766, true));  // no whole number of fours
+  EXPECT_FALSE(by_vectors(1, 766, true));  // not a multiple of four
 }
 
-// Products of f16 are exact in f32, so units give what tiles do but for the order of sums.
+// Products of f16 are exact in f32, so the subgroup matrix differs from tiles only in the order of
+// sums.
 TEST(WebGpuContraction, by_matrix_units) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   const MatrixUnits units = device->kernel_options().units;
@@ -199,14 +200,16 @@ TEST(WebGpuContraction, by_matrix_units) {
     check_layouts(*device, {.m = side - 3, .n = 2 * side + 5, .k = 3 * depth - 1, .half = true});
     check_layouts(*device,
                   {.m = 24, .n = side, .k = 10 * depth - 4, .half = true, .part_depth = 4 * depth});
-    if (tile != 2) continue;  // software GPUs compile the kernels of others for many seconds
+    if (tile != 2)
+      continue;  // software GPUs take many seconds to compile the kernels of other
+                 // tiles
     check_layouts(*device, {.m = side, .n = side, .k = depth, .half = true});
     check_layouts(*device, {.batch = 3, .m = 5, .n = side + 1, .k = depth, .half = true});
     check_layouts(*device, {.m = side + 22, .n = side, .k = depth, .cut = true, .half = true});
   }
 }
 
-// Text alone: which products go there, and that the kernel says so.
+// Checks only the kernel text: which products use the subgroup matrix, and that it is enabled.
 TEST(WebGpuContraction, goes_to_matrix_units_where_operands_are_f16) {
   const auto text_of = [](std::int64_t side, bool half, const WgslOptions& options) {
     TestProgram test;
@@ -237,7 +240,7 @@ TEST(WebGpuContraction, goes_to_matrix_units_where_operands_are_f16) {
             std::string::npos);
   EXPECT_FALSE(uses(text_of(256, false, with)));
   EXPECT_FALSE(uses(text_of(256, true, without)));
-  EXPECT_FALSE(uses(text_of(32, true, with)));  // too small to be worth it
+  EXPECT_FALSE(uses(text_of(32, true, with)));  // too small to pay
   with.unit_tile = -1;
   EXPECT_FALSE(uses(text_of(256, true, with)));
 }
@@ -266,7 +269,7 @@ TEST(WebGpuContraction, by_two_launches_that_share_its_rows) {
     whole.cut = batches.cut = fours.cut = true;
     check_layouts(*device, whole);
     check_product(*device, {.m = 40, .n = 12, .k = 200, .cut = true, .part_depth = 64});
-    if (tile == 64) continue;  // its kernels are compiled for seconds
+    if (tile == 64) continue;  // its kernels take seconds to compile
     check_layouts(*device, batches);
     check_layouts(*device, fours);
   }
@@ -319,7 +322,8 @@ struct Spread {
   int lanes = 0, tile = 0;
 };
 
-// Indices from -1 to size + 1, of rows (one for all q) or of elements; `half` of the results only.
+// Indices are from -1 to size + 1, one for each row (shared by all q) or each element. If `half`,
+// two launches each compute a half of the results.
 void check_scatter(webgpu::WebGpuDevice& device, const Spread& s, bool of_rows, bool half) {
   WgslOptions options;
   options.lanes = s.lanes;
@@ -387,7 +391,7 @@ TEST(WebGpuScatter, in_blocks_of_results) {
   }
 }
 
-// An embedding of 5000 rows, which by itself goes in blocks.
+// An embedding of 5000 rows, for which the kernel by blocks is the default.
 TEST(WebGpuScatter, of_many_results) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   const Spread s{1, 600, 32, 5000};

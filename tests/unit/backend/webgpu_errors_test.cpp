@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What can go wrong with a WebGPU device, and what is said then.
+// Failures of a WebGPU device, and their error messages.
 #include <cstdlib>
 #include <fstream>
 
@@ -103,7 +103,7 @@ TEST(WebGpuErrors, a_refused_kernel_is_named_with_its_line) {
   EXPECT_TRUE(has(text, "nonsense")) << text;
   EXPECT_TRUE(has(text, "3:")) << text;               // the line in the shader
   EXPECT_TRUE(has(text, "at model.cpp:10")) << text;  // the line of the user
-  test.check(*device);                                // the device is none the worse
+  test.check(*device);                                // the device still works
 }
 
 TEST(WebGpuErrors, a_kernel_that_does_not_fit_its_layout) {
@@ -146,7 +146,7 @@ TEST(WebGpuErrors, a_use_that_only_shows_when_it_runs) {
   TestProgram test = one_kernel();
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  // More workgroups than a dispatch may have.
+  // More workgroups than a dispatch can have.
   dynamic_cast<webgpu::WebGpuExecutable&>(*executable).steps[0].groups_x = 1 << 20;
   const std::vector<HyperRow> rows = {oracle_hyper()};
   const std::string text = message_of<DeviceError>([&] { device->run(*executable, rows); });
@@ -180,7 +180,7 @@ TEST(WebGpuErrors, one_of_several_kernels_is_refused) {
 }
 
 #if defined(__linux__) && !defined(TENSORGRAD_SANITIZED)
-// Sets a ceiling on this process's address space, a little above what it has now.
+// Limits the address space of this process to slightly more than it uses now.
 class LittleMemory {
  public:
   LittleMemory() {
@@ -252,7 +252,7 @@ TEST(WebGpuErrors, the_device_is_lost_in_the_middle_of_a_run) {
   const std::string text = message_of<DeviceLostError>([&] { device->wait(ticket); });
   EXPECT_TRUE(has(text, "lost")) << text;
   EXPECT_THROW(device->run(*executable, rows), DeviceLostError);
-  const auto fresh = test_device();  // another one can be had
+  const auto fresh = test_device();  // a new device can be created
   one_kernel().check(*fresh);
 }
 

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Launches that run as one kernel on a WebGPU device against the oracle: kinds, types of one
-// buffer, shared workgroup memory, the gradient arena, and what cannot be joined.
+// Launches that run as one kernel on a WebGPU device, compared with the oracle: kinds of launches,
+// types of a buffer, shared workgroup memory, the gradient arena, and launches that cannot be
+// joined.
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-// out[m,n] = sum_k a[m,k] * b[k,n], stored from element `at` of `out` on; `half`: of a and b as
-// f16.
+// Adds a launch that computes
+//
+//     out[m,n] = sum_k a[m,k] * b[k,n]
+//
+// and stores it from element `at` of `out` on. If `half`, a and b are rounded to f16.
 void add_product(TestProgram& test, const std::string& name, int a, int b, int out, std::int64_t m,
                  std::int64_t n, std::int64_t k, std::int64_t at, bool half = false) {
   Launch& launch = test.launch(LaunchKind::kContraction, name);
@@ -28,7 +32,11 @@ void add_product(TestProgram& test, const std::string& name, int a, int b, int o
   TestProgram::store(launch, 2, acc, strided({m * n}, {1}, at));
 }
 
-// out[at + r] = sum of row r of x, read along the other axis where `columns`.
+// Adds a launch that computes
+//
+//     out[at + r] = sum of row r of x
+//
+// If `columns`, a row of x is a column in memory.
 void add_sums(TestProgram& test, const std::string& name, int x, int out, std::int64_t rows,
               std::int64_t cols, std::int64_t at, bool columns) {
   Launch& launch = test.launch(LaunchKind::kRow, name);
@@ -43,8 +51,8 @@ void add_sums(TestProgram& test, const std::string& name, int x, int out, std::i
   TestProgram::store(launch, 1, sum, strided({rows}, {1}, at), DType::kF32, Level::kRow);
 }
 
-// Products in tiles and by lanes, sums either way, a scatter and a map with a hyper word: all
-// beside each other, and most of their results in one arena.
+// Products by tiles and by lanes, sums over both axes, a scatter and a map with a run-time scalar.
+// All launches are concurrent, and most of their results are in one arena.
 TestProgram many_kinds() {
   TestProgram test;
   const int a = test.buffer(DType::kF32, 64 * 64), b = test.buffer(DType::kF32, 64 * 64);
@@ -126,7 +134,7 @@ TEST(WebGpuJoin, forced_forms_and_none) {
   }
 }
 
-// By text, for units as an H100 has them; and what they compute where the device has such.
+// Checks the text for a subgroup matrix as on an H100, and the results if the device has one.
 TEST(WebGpuJoin, products_by_matrix_units) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test;
@@ -152,8 +160,8 @@ TEST(WebGpuJoin, products_by_matrix_units) {
   test.check(*device, {oracle_hyper()}, 1e-3);
 }
 
-// Tiles of several kinds need workgroup memory side by side: where there is too little, all take
-// one kind, and where that needs too much, a smaller one.
+// Each kind of tile needs its own workgroup memory. If there is too little, all products use one
+// kind, and if that needs too much, a smaller one.
 TEST(WebGpuJoin, tiles_of_one_kind_where_several_do_not_fit) {
   TestProgram test;
   const int x = test.buffer(DType::kF32, 1024 * 1024), out = test.buffer(DType::kF32, 2 << 20);
@@ -179,7 +187,7 @@ TEST(WebGpuJoin, tiles_of_one_kind_where_several_do_not_fit) {
   EXPECT_GT(joined(12 << 10).size(), 1U) << "no kind fits";
 }
 
-// With eight bindings the parts are joined as far as they go.
+// With eight bindings, as many launches are joined as fit.
 TEST(WebGpuJoin, as_many_as_the_device_binds) {
   TENSORGRAD_DEVICE_OR_RETURN(device, true);
   TestProgram test = many_kinds();
@@ -194,7 +202,7 @@ TEST(WebGpuJoin, as_many_as_the_device_binds) {
   test.check(*device, {with_factor()});
 }
 
-// The one reads words, the other numbers: the buffer is bound twice.
+// One launch reads the buffer as integers, the other as floats, so it is bound twice.
 TEST(WebGpuJoin, of_one_buffer_under_two_types) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the lanes of a row have is combined within subgroups, and by way of workgroup memory: every
-// reduction of every type, by subgroups as the device has them, by larger ones, and by none.
+// The values of the lanes of a row are combined within subgroups and through workgroup memory.
+// Tests every reduction of every type, with the subgroups of the device, with larger ones, and with
+// none.
 #include <limits>
 
 #include "webgpu_test_util.h"
@@ -10,7 +11,8 @@ namespace {
 
 constexpr Subgroups kNoSubgroups = {.size = 1};
 
-// By none, as the device has them, and, by way of workgroup memory after all, as others have them.
+// No subgroups, those of the device, and subgroups of other sizes that exchange through workgroup
+// memory.
 std::vector<Subgroups> ways() {
   return {kNoSubgroups, {}, {.size = 8, .in_memory = true}, {.size = 32, .in_memory = true}};
 }
@@ -21,11 +23,11 @@ std::string text_of(const Subgroups& way) {
 
 struct Reductions {
   std::int64_t rows, cols;
-  bool across = false;  // rows lie side by side
+  bool across = false;  // rows are columns in memory
 };
 
-// All reductions of values of one type, floats with NaN, ties and infinities among them, and those
-// of what the first ones gave: a second pass.
+// Adds all reductions of values of one type, and a second pass of reductions of their results.
+// Floats include NaN, ties and infinities.
 void add_reductions(TestProgram& test, const Reductions& of, DType dtype) {
   const auto [rows, cols, across] = of;
   const bool floats = dtype == DType::kF32, flags = dtype == DType::kBool;
@@ -92,8 +94,8 @@ TEST(WebGpuLanes, give_what_the_oracle_does_by_subgroups_and_without) {
   }
 }
 
-// That shaders hand values on where they can: by as many rounds as a subgroup has bits, with one
-// barrier where there are several, and by none in a row that is a subgroup's.
+// If lanes can exchange values within a subgroup of size s, a shader takes log2(s) rounds. It needs
+// one barrier if a row has several subgroups, and none if it has one.
 TEST(WebGpuLanes, wait_less_where_subgroups_hand_values_on) {
   TestProgram test;
   Launch& launch = test.launch(LaunchKind::kRow, "sum");
@@ -127,7 +129,7 @@ TEST(WebGpuLanes, wait_less_where_subgroups_hand_values_on) {
     EXPECT_EQ(counted(none, 64, "subgroup"), 0);
     EXPECT_GE(counted(none, 64, "workgroupBarrier()"), 2);
   }
-  EXPECT_EQ(counted({.size = 4}, 256, "subgroup"), 0);  // too many parts would be left
+  EXPECT_EQ(counted({.size = 4}, 256, "subgroup"), 0);  // too many partial results would remain
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Maps on a WebGPU device whose threads take four neighbours, whatever size alone would choose: the
-// same as one by one, against the interpreter.
+// Vectorized maps on a WebGPU device, in which a thread computes four adjacent elements, regardless
+// of the choice by size. The results match those of scalar maps and of the interpreter.
 #include <functional>
 
 #include "kernel/wgsl_writer.h"
@@ -13,7 +13,7 @@ namespace {
 
 enum class Taken { kInFours, kOneByOne };
 
-// How the launch of a sketch moves what lies side by side.
+// Returns whether the launch of the graph is vectorized.
 Taken taken(const Graph& graph, int tile) {
   WgslOptions options;
   options.tile = tile;
@@ -68,7 +68,7 @@ TEST(WebGpuMapInFours, takes_four_of_what_begins_anywhere) {
   check(
       [](Sketch& s) {
         const Tensor x = s.input({12, 20}), wide = s.input({12, 43}), middle = s.input({12, 10});
-        // Beginning at no multiple of four, and with zeros around.
+        // Begins at an offset that is not a multiple of four, and is padded with zeros.
         const Tensor inner = pad(middle, {4, 6});
         s.output("y", x + narrow(wide, 1, 21, 20) + inner);
       },
@@ -113,9 +113,9 @@ TEST(WebGpuMapInFours, takes_one_by_one_what_is_no_multiple_of_four_or_lies_acro
       Taken::kOneByOne);
 }
 
-// Launches that share a map whose buffers are larger than a binding may be.
+// The launches into which a map is split if its buffers exceed a binding.
 struct MapParts {
-  int all = 0, later = 0;  // the latter do not begin with the first element
+  int all = 0, later = 0;  // later: those that do not begin with the first element
   int in_fours = 0;
 };
 
@@ -131,8 +131,8 @@ MapParts parts_of(const Graph& graph, std::int64_t most_bytes, const WgslOptions
   return parts;
 }
 
-// Rows and what lies beside them; numbers that are drawn and counted for each place of the whole.
-// The four parts of 36,000 elements come in fours, those of 32,748 one by one.
+// Reads rows and adjacent elements, and generates random numbers and counters for each position of
+// the whole. The parts of 36,000 elements are vectorized; those of 32,748 are not.
 TEST(WebGpuMapInFours, cut_for_its_bindings_gives_the_same_bits) {
   TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
   constexpr std::int64_t kMostBytes = 48 << 10, kColumns = 12;
@@ -162,7 +162,7 @@ TEST(WebGpuMapInFours, cut_for_its_bindings_gives_the_same_bits) {
   }
 }
 
-// As size alone chooses.
+// Uses the default choice by size.
 TEST(WebGpuMapInFours, takes_four_where_there_are_many) {
   TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
   const std::int64_t rows = 1 << 10, columns = (1 << 10) + 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Map launches on a WebGPU device against the oracle: views of every sort, types, constants,
+// Map launches on a WebGPU device, compared with the oracle: views of all kinds, types, constants,
 // gathers.
 #include <bit>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// out[i] = a[map(i)] * 2 + b[i], over a domain of `elements`.
+// Checks out[i] = a[map(i)] * 2 + b[i].
 void check_view(webgpu::WebGpuDevice& device, const IndexMap& map, std::int64_t source_elements) {
   TestProgram test;
   const std::int64_t elements = map.domain_size();
@@ -46,7 +46,7 @@ TEST(WebGpuMap, reads_through_views) {
 
 TEST(WebGpuMap, reads_through_stacks_of_views) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  // A transposed matrix cut anew as 6x4, transposed again.
+  // A transposed matrix, reshaped to 6x4 and transposed again.
   const View first{{4, 6}, {1, 4}, 0, {}, {}};
   const View second{{4, 6}, {1, 4}, 0, {}, {}};
   check_view(*device, IndexMap{{first, second}}, 24);
@@ -70,7 +70,8 @@ TEST(WebGpuMap, reads_through_random_views) {
     std::int64_t elements = 0;
     const int depth = draw(1, 2);
     for (int level = 0; level < depth; ++level) {
-      // The next view's domain is as large as this one's reach: 48 keeps them stackable.
+      // The domain of the next view has the size of the range of this one; with 48, views can be
+      // stacked.
       const Shape& shape = cuts[static_cast<std::size_t>(draw(0, 6))];
       View view = View::contiguous(shape);
       std::vector<std::size_t> order(shape.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The queue of a WebGPU device: steps in one submit, hyper rows, in-place updates, order of
-// uploads, runs and downloads, timings.
+// The queue of a WebGPU device: steps in one submit, rows of run-time scalars, in-place updates,
+// order of uploads, runs and downloads, timings.
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -50,7 +50,7 @@ TEST(WebGpuQueue, runs_many_steps_at_once_each_with_its_row) {
   TestProgram test = two_kernels();
   test.check(*device, counting_rows(1));
   test.check(*device, counting_rows(50));
-  test.check(*device, counting_rows(2500));  // more than the ring has rows, so several submits
+  test.check(*device, counting_rows(2500));  // more rows than the ring has, so several submits
 }
 
 TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
@@ -77,7 +77,7 @@ TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
   }
 }
 
-// Each thread encodes its part of the steps; they run in order, each with its row.
+// Each thread encodes a part of the steps. They run in order, each with its row.
 TEST(WebGpuQueue, encodes_long_runs_by_several_threads) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = two_kernels();
@@ -88,7 +88,8 @@ TEST(WebGpuQueue, encodes_long_runs_by_several_threads) {
     device->force_encoders(threads);
     const std::vector<BufferHandle> handles = test.upload(*device);
     const auto executable = device->prepare(test.program, handles);
-    device->run(*executable, std::span(rows).first(1));  // the driver looks at the first by itself
+    device->run(*executable, std::span(rows).first(1));  // the driver validates the first step by
+                                                         // itself
     EXPECT_EQ(device->encoded_by(), 1u);
     device->run(*executable, std::span(rows).subspan(1));
     EXPECT_EQ(device->encoded_by(), by_threads ? threads : 1u);
@@ -101,8 +102,8 @@ TEST(WebGpuQueue, encodes_long_runs_by_several_threads) {
   }
 }
 
-// A step of many launches is submitted in parts when nothing else is under way (lengths that end
-// before, at and behind a part's end), each launch with the step's row.
+// A step of many launches is submitted in parts if the device is idle. Every launch uses the row of
+// its step. The lengths end before, at and after the end of a part.
 TEST(WebGpuQueue, runs_long_steps) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const int pairs : {31, 32, 47, 48, 150, 400}) {
@@ -116,7 +117,8 @@ TEST(WebGpuQueue, runs_long_steps) {
     for (const HyperRow& row : counting_rows(5)) {
       device->run(*executable, std::span(&row, 1));
       run_oracle(test.program, want, row);
-      const auto got = test.download(*device, handles[1], 1);  // waits: the device is idle then
+      const auto got = test.download(*device, handles[1], 1);  // waits, so the device is idle
+                                                               // afterwards
       for (std::size_t e = 0; e < 32; ++e) {
         const float sum = std::bit_cast<float>(want[1][e]);
         EXPECT_NEAR(std::bit_cast<float>(got[e]), sum, 1e-4F * std::abs(sum)) << pairs;
@@ -148,7 +150,7 @@ TEST(WebGpuQueue, keeps_uploads_runs_and_downloads_in_order) {
   test.add_one("copy", x, y, 64);
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  const int rounds = 150;  // more than may be in flight
+  const int rounds = 150;  // more than can be in flight
   std::vector<std::vector<float>> out(rounds, std::vector<float>(64));
   Ticket last = 0;
   for (int i = 0; i < rounds; ++i) {
@@ -170,7 +172,7 @@ TEST(WebGpuQueue, moves_parts_of_buffers) {
   const BufferHandle buffer = device->alloc(1000, "parts");
   std::vector<std::uint32_t> zero(250, 7);
   device->wait(device->download(buffer, 0, std::as_writable_bytes(std::span(zero))));
-  EXPECT_EQ(zero, std::vector<std::uint32_t>(250, 0));  // fresh buffers are zero
+  EXPECT_EQ(zero, std::vector<std::uint32_t>(250, 0));  // new buffers are zero
   const std::vector<std::uint32_t> three = {1, 2, 3};
   device->upload(buffer, 400, std::as_bytes(std::span(three)));
   std::vector<std::uint32_t> back(5);
@@ -196,7 +198,7 @@ TEST(WebGpuQueue, may_be_called_from_any_thread) {
   }
 }
 
-// All buffers of floats.
+// Compares all buffers, which hold floats.
 void expect_all_near(webgpu::WebGpuDevice& device, const TestProgram& test,
                      const std::vector<BufferHandle>& handles, const OracleBuffers& want) {
   for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -225,7 +227,7 @@ TEST(WebGpuQueue, profiles_each_launch_and_the_run_counts) {
   EXPECT_NEAR(std::bit_cast<float>(got[5]), std::bit_cast<float>(want[0][5]), 1e-5);
 }
 
-// Short launches go several times in a pass, but not those that read what they write.
+// Short launches are repeated within a pass, except those that read what they write.
 TEST(WebGpuQueue, profiles_that_come_again_are_steps_all_the_same) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = two_kernels();
@@ -242,7 +244,7 @@ TEST(WebGpuQueue, profiles_that_come_again_are_steps_all_the_same) {
   expect_all_near(*device, test, handles, want);
 }
 
-// Where the device has no timestamps: launches that are one kernel have their time once.
+// If the device has no timestamps, launches that are one kernel report its time once.
 TEST(WebGpuQueue, profiles_each_launch_by_the_hosts_clock) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   device->force_host_clock();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A device that has f16 but does not round to the nearest: it keeps f16 values as rounded f32, and
-// gives the numbers of the CPU.
+// A device with f16 that does not round to nearest. It stores f16 values as rounded f32 and returns
+// the results of the CPU.
 #include "compile/graph_run.h"
 #include "compile/words.h"
 #include "ops/registry.h"
@@ -11,7 +11,8 @@
 namespace tensorgrad::testing {
 namespace {
 
-// A library whose f16() rounds halves away from zero: the trial's are no halves any more.
+// A library whose f16() rounds ties away from zero: the values of the rounding test are changed so
+// that they are no ties.
 class RoundsHalvesAway final : public WrappedVendor {
  public:
   using WrappedVendor::WrappedVendor;
@@ -36,7 +37,7 @@ class RoundsHalvesAway final : public WrappedVendor {
   mutable int changed = 0;
 };
 
-// Halves between two numbers, and others.
+// Ties between two f16 numbers, and other values.
 Values numbers() {
   Values values = {1 + 0x1p-11, -1 - 0x1p-11, 1 + 0x1.8p-10, 2049, 65519, 65520, 0x1p-25};
   Draw draw(3);

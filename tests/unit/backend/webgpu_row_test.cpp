@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Row launches on a WebGPU device against the oracle: few and many rows and columns, each way of
-// sharing a row among threads, chains of reductions, ties and NaN.
+// Row launches on a WebGPU device, compared with the oracle: few and many rows and columns, each
+// way of splitting a row among threads, sequences of reductions, ties and NaN.
 #include <bit>
 #include <limits>
 
@@ -20,7 +20,8 @@ Launch& row_launch(TestProgram& test, const std::string& name, LaneSize size) {
   return launch;
 }
 
-// Softmax over the columns, the row's maximum, where it is, and the row's mean in place.
+// Adds the softmax over the columns, the maximum of each row, its position, and an in-place update
+// of a value of each row by its sum.
 Launch& add_softmax(TestProgram& test, LaneSize size, bool rows_contiguous) {
   const std::int64_t elements = size.rows * size.cols;
   const int x = test.buffer(DType::kF32, elements), y = test.buffer(DType::kF32, elements);
@@ -58,7 +59,7 @@ void check_softmax(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contig
   test.check(device);
 }
 
-// Layer norm in place, with gathered and masked row-level reads: three passes.
+// Layer norm in place with gathered row-level reads: three passes.
 void check_norm(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contiguous = false) {
   TestProgram test;
   const auto [rows, cols] = size;
@@ -129,8 +130,8 @@ TEST(WebGpuRow, nan_wins_and_the_first_of_equals) {
     const std::int64_t rows = 5, cols = 20;
     const int x = test.buffer(DType::kF32, rows * cols);
     std::vector<float> values(static_cast<std::size_t>(rows * cols), 1.0f);
-    values[9] = 4, values[3] = 4, values[17] = 4;  // first of equals
-    values[20 + 7] = nan, values[20 + 5] = nan;    // first NaN
+    values[9] = 4, values[3] = 4, values[17] = 4;  // the first maximum
+    values[20 + 7] = nan, values[20 + 5] = nan;    // the first NaN
     values[20 + 6] = 9;
     for (std::size_t i = 40; i < 60; ++i) values[i] = -inf;  // nothing above the identity
     for (std::size_t i = 60; i < 80; ++i) values[i] = inf;
@@ -215,7 +216,7 @@ TEST(WebGpuRow, chains_reductions_in_place) {
   for (const LaneSize size : {LaneSize{40, 6}, {11, 130}, {4, 700}}) check_norm(*device, size);
 }
 
-// The kernel of a softmax by so many lanes for each row (0: as its size says).
+// Returns the kernel of a softmax with `lanes` lanes for each row; 0 chooses by size.
 std::string softmax_kernel(LaneSize size, int lanes, bool rows_contiguous) {
   TestProgram test;
   WgslOptions options;
@@ -227,7 +228,7 @@ bool is_written_out(LaneSize size, int lanes, bool rows_contiguous = false) {
   return softmax_kernel(size, lanes, rows_contiguous).find("for (var col") == std::string::npos;
 }
 
-// Many rows are read once, where a lane's elements are few enough to be written out.
+// If there are many rows and a lane has few enough elements to unroll, each row is read only once.
 TEST(WebGpuRow, large_rows_stay_in_registers) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const LaneSize size : {LaneSize{2049, 520}, {4100, 256}, {2500, 450}, {70000, 17}}) {
@@ -255,7 +256,7 @@ TEST(WebGpuRow, large_rows_stay_in_registers) {
   EXPECT_FALSE(is_written_out({2048, 5000}, 0)) << "a lane has twenty elements";
 }
 
-// Where there are too few for a few lanes each to fill the GPU.
+// Rows that are too few to fill the GPU with a few lanes each.
 TEST(WebGpuRow, few_large_rows_stay_in_registers) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   EXPECT_FALSE(is_written_out({100, 12000}, 0)) << "a lane has 47 elements";
@@ -265,7 +266,8 @@ TEST(WebGpuRow, few_large_rows_stay_in_registers) {
   check_softmax(*device, kSize, false);
 }
 
-// Memory runs across the rows: neighbouring threads have neighbouring rows, which `place` says.
+// Rows are columns in memory, so neighbouring threads process neighbouring rows, as the text
+// `place` shows.
 void expect_across(LaneSize size, int lanes, const std::string& place) {
   EXPECT_TRUE(is_written_out(size, lanes, true));
   EXPECT_NE(softmax_kernel(size, lanes, true).find(place), std::string::npos);
@@ -287,7 +289,7 @@ TEST(WebGpuRow, large_rows_that_lie_across_stay_in_registers_of_several_lanes) {
   check_softmax(*device, kSize, true);
 }
 
-// In place; neither rows nor columns are whole tiles.
+// In place; neither rows nor columns are multiples of a tile.
 TEST(WebGpuRow, a_norm_of_large_rows_that_lie_across_stays_in_registers) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   constexpr LaneSize kSize = {70001, 17};
@@ -298,7 +300,7 @@ TEST(WebGpuRow, a_norm_of_large_rows_that_lie_across_stays_in_registers) {
   check_norm(*device, kSize, true);
 }
 
-// Loss of a batch: one row, whose columns are the rows of something else.
+// The loss of a batch: one row, which reads a matrix column by column.
 TEST(WebGpuRow, reduces_everything_to_a_ring) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scan and sort launches on a WebGPU device against the oracle, each way of sharing a line among
-// threads.
+// Scan and sort launches on a WebGPU device, compared with the oracle, with each way of splitting a
+// line among threads.
 #include "scan_launches.h"
 #include "webgpu_test_util.h"
 
@@ -19,7 +19,7 @@ TEST(WebGpuScan, of_every_kind_and_shape) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const ScanOp op : kScanOps) {
     for (const Lines& s : kLines) expect_on_device(*device, make_scan(op, s, s.post % 2 == 0));
-    // f32 does not keep a product of so many numbers near 1 to five digits.
+    // f32 does not keep five digits of a long product of factors close to 1.
     if (op != ScanOp::kProduct) expect_on_device(*device, make_scan(op, kLong[0], true));
   }
 }
@@ -48,7 +48,7 @@ TEST(WebGpuSort, of_every_type_and_shape) {
   expect_on_device(*device, make_sort({2, 2048, 1}, DType::kF32, true));
 }
 
-// Lines that workgroup memory does not hold, with tiles from 2 up.
+// Lines that do not fit in workgroup memory, with tiles from 2 up.
 TEST(WebGpuSort, of_lines_that_are_sorted_in_the_buffer) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const int tile : {2, 16, 128}) {
@@ -65,7 +65,7 @@ TEST(WebGpuSort, of_lines_that_are_sorted_in_the_buffer) {
   expect_on_device(*device, make_sort({1, 9001, 1}, DType::kF32, false));
 }
 
-// Two launches share the work of one, as where a buffer is larger than a binding may be.
+// Two launches share the work of one, as if a buffer exceeds a binding.
 TEST(WebGpuScan, of_a_part_of_the_lines) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (LaunchBuilder b :

@@ -21,7 +21,7 @@ const PointwiseCode* code_of(const std::string& name) {
   throw std::logic_error("no pointwise op " + name);
 }
 
-// For a look at, or a second opinion on, every kernel that the tests make.
+// Writes the kernels of all tests to a folder, for inspection or for other compilers.
 void dump_kernels(const Program& program, const WgslOptions& options) {
   const std::string folder = env("TENSORGRAD_TEST_WGSL_DIR");
   if (folder.empty()) return;

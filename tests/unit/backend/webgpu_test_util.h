@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hand-made programs for the tests of the WebGPU backend, and their comparison with the oracle.
+// Hand-written programs for the tests of the WebGPU backend, and their comparison with the oracle.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,30 +17,31 @@
 
 namespace tensorgrad::testing {
 
-// True where TENSORGRAD_NO_GPU_TESTS=1 says that there is nothing to test on.
+// True if TENSORGRAD_NO_GPU_TESTS=1 is set, because there is no device to test on.
 bool gpu_tests_are_off();
 
-// A device on any adapter; fails the test (and gives null) where there is none.
+// Returns a device on any adapter. If there is none, fails the test and returns null.
 std::unique_ptr<webgpu::WebGpuDevice> test_device(bool default_limits = false,
                                                   bool checked = false);
 
-// Skips a test where they were switched off (docs/debugging.md).
+// Skips a test if GPU tests are off (docs/debugging.md).
 #define TENSORGRAD_SKIP_WITHOUT_GPU_TESTS() \
   if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1"
 
-// Skips only there; else binds `name` to a device.
+// Skips a test if GPU tests are off. Otherwise binds `name` to a device.
 #define TENSORGRAD_DEVICE_OR_RETURN(name, ...) \
   TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();         \
   const auto name = test_device(__VA_ARGS__);  \
   ASSERT_NE(name, nullptr)
 
-// Likewise to the device that Sketch::check() runs on, so that kernels can be forced there.
+// Skips a test if GPU tests are off. Otherwise binds `name` to the device of Sketch::check(), so
+// that kernels can be forced on it.
 #define TENSORGRAD_SKETCH_DEVICE_OR_RETURN(name)                                           \
   TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();                                                     \
   auto* const name = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get()); \
   ASSERT_NE(name, nullptr)
 
-// Writes scalar programs line by line; every call gives the number of the new instruction.
+// Builds scalar programs. Every call returns the number of the new instruction.
 class ProgramMaker {
  public:
   ScalarProgram program;
@@ -54,7 +55,7 @@ class ProgramMaker {
   int load_at(int binding, IndexMap map, int key, std::int64_t stride, std::int64_t size,
               Level level = Level::kElement);
   int in_bounds(int binding, IndexMap map);
-  // By the op's name; the level is row where all operands are row-level.
+  // Adds the named op. Its level is row if all operands are row-level.
   int op(const char* name, std::vector<int> operands);
   int op_to(const char* name, std::vector<int> operands, DType result);
   int reduce(ReduceOp op, int operand);
@@ -64,27 +65,27 @@ class ProgramMaker {
   int add(Instr instr);
 };
 
-// A program under construction. Buffers have random contents by their type.
+// A program under construction. Buffers have random contents of their type.
 class TestProgram {
  public:
   explicit TestProgram(unsigned seed = 1) : random_(seed) {}
 
   int buffer(DType dtype, std::int64_t elements, double lo = -2, double hi = 2);
-  // Sets the contents of a buffer's first words.
+  // Sets the first words of a buffer.
   void fill(int buffer, const std::vector<std::uint32_t>& words);
   void fill(int buffer, const std::vector<float>& values);
   Launch& launch(LaunchKind kind, const std::string& name);
-  // A launch of out = in + 1 over all of both buffers' `elements`.
+  // Adds a launch of out = in + 1 over `elements` elements.
   void add_one(const std::string& name, int in, int out, std::int64_t elements);
-  // Binds the whole of a buffer to the launch; gives the binding's number.
+  // Binds a whole buffer to the launch and returns the number of the binding.
   int bind(Launch& launch, int buffer, BindMode mode);
   static void store(Launch& launch, int binding, int value, IndexMap map, DType dtype = DType::kF32,
                     Level level = Level::kElement, int ring_word = -1);
 
-  // Runs on the device and in the oracle, once per row, and compares all buffers.
+  // Runs on the device and in the oracle, once for each row, and compares all buffers.
   void check(webgpu::WebGpuDevice& device, const std::vector<HyperRow>& rows = {oracle_hyper()},
              double tolerance = 3e-5);
-  // Uploads, and gives the handles.
+  // Uploads the contents and returns the handles.
   std::vector<BufferHandle> upload(Device& device) const;
   [[nodiscard]] std::vector<std::uint32_t> download(Device& device, BufferHandle handle,
                                                     int buffer) const;

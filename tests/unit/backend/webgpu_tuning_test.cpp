@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tuning cache on a device: what is timed once, what the file decides from then on.
+// The tuning cache of a device: a product is timed once, and the file decides from then on.
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -25,7 +25,7 @@ std::unique_ptr<webgpu::WebGpuDevice> tuned_device(const std::string& path) {
 
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
-// Lines that are neither the head nor comments, as fields.
+// Returns the fields of the lines that are neither the header nor comments.
 std::vector<std::vector<std::string>> entries_of(const std::string& path) {
   std::istringstream text(read_text_file(path));
   std::vector<std::vector<std::string>> entries;
@@ -68,7 +68,7 @@ struct TunedProducts {
     }
   }
 
-  // The bits of all results.
+  // Returns the bits of all results.
   std::vector<std::uint32_t> run(webgpu::WebGpuDevice& device) {
     const std::vector<BufferHandle> handles = test.upload(device);
     const auto executable = device.prepare(test.program, handles);
@@ -99,7 +99,7 @@ TEST_F(WebGpuTuning, times_a_product_once_and_then_the_file_decides) {
   TunedProducts products({96, 300, 96});
   const auto first = tuned_device(path_);
   products.test.check(*first, {oracle_hyper()}, 1e-4);
-  EXPECT_EQ(first->timed_contractions(), 2);  // two of the three are alike
+  EXPECT_EQ(first->timed_contractions(), 2);  // two of the three are equal
   const auto entries = entries_of(path_);
   ASSERT_EQ(entries.size(), 2U);
   for (const auto& entry : entries) {
@@ -127,7 +127,7 @@ TEST_F(WebGpuTuning, without_a_file_nothing_is_timed_and_bits_are_as_before) {
   const std::vector<std::uint32_t> bits = products.run(*plain);
   EXPECT_EQ(plain->timed_contractions(), 0);
   EXPECT_TRUE(dir_.files().empty());
-  // "default" in the file is that, too.
+  // "default" in the file has the same effect.
   products.run(*tuned_device(path_));
   const auto entry = entries_of(path_).at(0);
   write_text(path_, "tensorgrad tuning 1\n" + choice_line(entry, "default"));
@@ -136,8 +136,8 @@ TEST_F(WebGpuTuning, without_a_file_nothing_is_timed_and_bits_are_as_before) {
   EXPECT_EQ(tuned->timed_contractions(), 0);
 }
 
-// One kernel at a time is forced by the file, and the same by hand: their bits are equal, and over
-// all tiles they are of several kinds, as sums go in several orders.
+// The file selects one kernel at a time, as does force_kernels(), and both return the same bits.
+// The tiles differ in the order of sums, so there are several sets of bits.
 TEST_F(WebGpuTuning, a_tile_that_the_file_names_is_taken) {
   TunedProducts products({300});
   const auto plain = tuned_device("");
@@ -193,8 +193,8 @@ TEST_F(WebGpuTuning, entries_of_other_devices_and_drivers_stay_and_do_not_count)
   EXPECT_EQ(entries_of(path_).size(), 3U);
 }
 
-// What the trial takes is given back: the next buffer has the first handle that is free, and no
-// buffer of the program is touched. Here by the host's clock, as where there are no timestamps.
+// The trial frees its buffers: the next buffer gets the first free handle, and no buffer of the
+// program is modified. Uses the host clock, as on devices without timestamps.
 TEST_F(WebGpuTuning, the_trial_leaves_buffers_alone) {
   TunedProducts products({96});
   const auto device = tuned_device(path_);
@@ -210,7 +210,7 @@ TEST_F(WebGpuTuning, the_trial_leaves_buffers_alone) {
   EXPECT_LE(device->alloc(256, "next"), last + 3);
 }
 
-// A product that shares its kernel with a launch beside it keeps the cost model's choice.
+// A product that shares its kernel with a concurrent launch keeps the choice of the cost model.
 TEST_F(WebGpuTuning, joined_products_are_not_timed) {
   TunedProducts products({96, 300});
   products.test.program.launches[1].beside = true;
@@ -220,7 +220,8 @@ TEST_F(WebGpuTuning, joined_products_are_not_timed) {
   EXPECT_TRUE(dir_.files().empty());
 }
 
-// All forms of a product differ in their text, begin with the default, and are found by name.
+// All variants of a product differ in their text and are found by name. The first one is the
+// default.
 TEST(ContractionForms, are_named_and_differ) {
   TunedProducts products({300});
   const Launch& launch = products.test.program.launches.front();
@@ -252,7 +253,7 @@ TEST(ContractionForms, of_large_products_leave_out_lanes_and_with_units_have_the
   EXPECT_FALSE(has("tile 1", {}));
 }
 
-// [1, rows, cols], which lie the other way round in memory where `turned`.
+// Returns a program that loads [1, rows, cols], stored column-major if `turned`.
 ScalarProgram operand_program(int binding, std::int64_t rows, std::int64_t cols, bool turned,
                               std::int64_t offset) {
   View view = View::contiguous({1, rows, cols});
@@ -263,7 +264,8 @@ ScalarProgram operand_program(int binding, std::int64_t rows, std::int64_t cols,
   return maker.program;
 }
 
-// a times b, each along k or across, that begin so many elements into their buffers.
+// Returns the product of a and b. Each is contiguous along k if a_along or b_along is set. Both
+// begin `offset` elements into their buffers.
 Launch large_product(std::int64_t m, std::int64_t n, std::int64_t k, bool a_along, bool b_along,
                      std::int64_t offset) {
   Launch launch = TunedProducts({96}).test.program.launches.front();
@@ -280,15 +282,15 @@ TEST(ContractionForms, have_one_key_wherever_in_their_buffers_operands_begin) {
   const std::string key = contraction_key(large_product(512, 384, 256, true, false, 0), {});
   EXPECT_EQ(key.find("1x512x384x256 kn "), 0U) << key;
   EXPECT_EQ(contraction_key(large_product(512, 384, 256, true, false, 4096), {}), key);
-  // Not at a multiple of four elements: no vectors there, so another kernel.
+  // The offset is not a multiple of four elements, so the kernel is not vectorized and differs.
   EXPECT_NE(contraction_key(large_product(512, 384, 256, true, false, 4097), {}), key);
   EXPECT_NE(contraction_key(large_product(512, 384, 260, true, false, 0), {}), key);
   const std::string across = contraction_key(large_product(512, 384, 256, false, true, 0), {});
   EXPECT_EQ(across.find("1x512x384x256 mk "), 0U) << across;
 }
 
-// As timed on an H100: the largest tile, with more threads where its rounds would not be full,
-// smaller ones for short sums and where there are few results.
+// As timed on an H100: the largest tile is the fastest, with more threads if its last wave would
+// not be full. Smaller tiles are faster for short sums and few results.
 TEST(ContractionForms, begin_with_the_tile_that_is_fastest_on_the_gpu_of_the_cost_model) {
   const auto tile_of = [](const Launch& launch) {
     WgslOptions options;

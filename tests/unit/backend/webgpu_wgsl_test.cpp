@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The text of shaders, without a device: what index arithmetic comes down to, and what is the same
-// text.
+// The text of shaders, without a device: simplified index arithmetic, and equal text of equal
+// kernels.
 #include "kernel/wgsl_writer.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-// A map launch that copies through the view.
+// Returns a map launch that copies through the view.
 Launch copy_through(const IndexMap& map) {
   Launch launch;
   launch.kind = LaunchKind::kMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A WebGPU library that does as the real one, but for what a test overrides.
+// Forwards to the real WebGPU library, except for functions that a test overrides.
 #pragma once
 
 #include <memory>
@@ -58,7 +58,7 @@ inline Api real_api() {
   return *webgpu::load_api("", why);
 }
 
-// A device that calls `api`, which it keeps a reference to; null where there is no adapter.
+// Returns a device that calls `api`, to which it keeps a reference, or null if there is no adapter.
 inline std::shared_ptr<webgpu::WebGpuDevice> device_through(const Api& api) {
   WebGpuOptions options;
   options.allow_software = true;
