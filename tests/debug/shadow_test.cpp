@@ -80,8 +80,7 @@ TEST(Shadow, sees_a_value_that_was_overwritten_while_it_was_needed) {
       difference(sketch.graph(), device_at(Where::kCpu), [](Program& program) {
         ASSERT_EQ(program.launches.size(), 3U);
         const Launch& first = program.launches[0];
-        Launch& second = program.launches[1];  // also writes its result over that of the first
-                                               // launch
+        Launch& second = program.launches[1];  // also overwrites the result of the first
         Store again = second.stores.at(0);
         again.binding = static_cast<int>(second.bindings.size());
         second.bindings.push_back(

@@ -136,8 +136,7 @@ float parity_loss(MixerKind kind, bool turns = true) {
                    .a_max = 0.3,
                    .dt_min = 0.1,
                    .dt_max = 1};
-  const std::string angles = "backbone.layers.0.mixer.in_proj.weight";  // the last rows compute
-                                                                        // them
+  const std::string angles = "backbone.layers.0.mixer.in_proj.weight";  // computed by the last rows
   std::vector<ParamGroup> groups;
   if (!turns) {
     groups.push_back({.params = angles, .rows = [](const std::string&, const Shape& shape) {

@@ -31,7 +31,7 @@ TEST_P(Sizes, counters_are_exact_up_to_the_end) {
   EXPECT_EQ(got.at("u32"), (Values{4294967291, 4294967293}));
   EXPECT_EQ(got.at("back"), (Values{2147483646, 2147483645}));
   // Element e of [3, n, 2] is
-  //       i * 2n + k * n + j  with i = e / 2n, j = e / 2 % n, k = e % 2
+  //   i * 2n + k * n + j  with i = e / 2n, j = e / 2 % n, k = e % 2
   EXPECT_EQ(got.at("part"), (Values{1789569703, 2147483644, 1789569704, 2147483645}));
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Runs what is posted when it is told to, on the caller's thread.
+// Runs posted work on the caller's thread when run_one() is called.
 class ManualExecutor : public Executor {
  public:
   void post(std::function<void()> work) override {

@@ -71,13 +71,13 @@ TEST(CallQueue, waits_for_the_running_call_of_one_owner) {
     ended = true;
   });
   while (!begun) std::this_thread::yield();
-  turns.calls().wait_for(beside.get());  // another's
+  turns.calls().wait_for(beside.get());  // the call of another owner
   EXPECT_FALSE(ended);
   go = true;
   turns.calls().wait_for(&turns);
   EXPECT_TRUE(ended);
   call.get();
-  push(turns, [&] { turns.calls().wait_for(&turns); }).get();  // not for itself
+  push(turns, [&] { turns.calls().wait_for(&turns); }).get();  // a call does not wait for itself
 }
 
 TEST(CallQueue, can_go_on_its_own_thread) {

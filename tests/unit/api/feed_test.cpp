@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the host may give: inputs in several containers, data sets of awkward sizes, outputs of all
-// types.
+// Inputs from the host: containers, data sets whose sizes are not multiples of the batch, and
+// outputs of all types.
 #include <gmock/gmock.h>
 #include <array>
 #include <sstream>
@@ -17,7 +17,7 @@ struct One {
   TG_MODULE(w)
 };
 
-// The loss is the mean of the batch.
+// Returns a trainer whose loss is the mean of the batch.
 Trainer<One> over_data(std::int64_t rows, std::int64_t batch) {
   auto trainer =
       compile(One{}, [](const One& m, const Inputs& in) { return mean(in["x"]) + sum(m.w) * 0; },
@@ -105,7 +105,7 @@ TEST(Trainer, run_gives_all_losses_however_many) {
   for (std::size_t i = 0; i < losses.size(); ++i) ASSERT_EQ(losses[i], static_cast<float>(i % 6));
 }
 
-// One column of pairs looks into a table of 1000 rows, the other into one of 50.
+// One column of the pairs indexes a table of 1000 rows, the other a table of 50 rows.
 TEST(Feed, checks_each_column_of_an_index_against_its_own_table) {
   auto loss = [](const One& m, const Inputs& in) {
     const Tensor pairs = in["pairs"];
@@ -158,7 +158,7 @@ TEST(Feed, takes_scalars_and_one_sample) {
   EXPECT_EQ(doubled({1, 1}, f32)({{"x", std::vector<float>{3}}}).shape, (Shape{1, 1}));
 }
 
-// The sum of the elements of x and y.
+// Returns a function that sums the elements of x and y.
 CompiledFunction summed() {
   return compile_function([](const Inputs& in) { return sum(in["x"]) + sum(in["y"]); },
                           {.inputs = {{"x", {12}}, {"y", {6}}}, .device = {.kind = "cpu"}});
@@ -183,7 +183,7 @@ TEST(Feed, owns_temporaries_and_copies_variables) {
   y.assign(6, 3);
   EXPECT_EQ(f(feed).floats()[0], 24);
   EXPECT_EQ(f(kept).floats()[0], 24);
-  EXPECT_EQ(f(view).floats()[0], 30);  // a view sees the change
+  EXPECT_EQ(f(view).floats()[0], 30);  // the view sees the change
   EXPECT_EQ(f(feed_of_locals()).floats()[0], 12);
   Feed added;
   added.add("x", x);
@@ -247,7 +247,7 @@ TEST(Forward, gives_every_output_by_name_with_its_type) {
   EXPECT_EQ(out.at("large").ints(), (std::vector<std::int32_t>{0, 1}));
 }
 
-// Without the check, an index out of range reads zero.
+// If indices are not checked, an out-of-range index reads zero.
 TEST(CheckIndices, off_lets_indices_out_of_range_read_zero) {
   const auto loss = [](const One&, const Inputs& in) { return gather(in["x"], 0, in["i"]); };
   CompiledFunction forward = compile_function(
@@ -268,8 +268,8 @@ TEST(Null, plans_and_runs_nothing) {
   EXPECT_GT(trainer.report().peak_bytes, 0);
 }
 
-// A field that is smoothed again and again: each call begins with what the one before has left on
-// the device.
+// A field that is smoothed repeatedly: each call starts with the results that the previous one left
+// on the device.
 struct Field {
   Buffer cells{{8}};
   Parameter rate{{1}, init::constant(0.5)};
@@ -319,7 +319,7 @@ TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
   EXPECT_THROW(static_cast<void>(all.unbind(4)), ShapeError);
 }
 
-// An odd number of elements of two bytes, on devices with f16 and without.
+// An odd number of two-byte elements, on devices with and without f16.
 void expect_halves_through(const char* kind) {
   for (const bool default_limits : {false, true}) {
     CompiledFunction forward = compile_function(
@@ -338,7 +338,7 @@ void expect_halves_through(const char* kind) {
     EXPECT_EQ(out.at("same").floats(), rounded);
     EXPECT_EQ(out.at("wide").floats(), rounded);
     EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{2, -4, INFINITY}));
-    out = forward.run({{"x", out.at("doubled")}});  // as it came
+    out = forward.run({{"x", out.at("doubled")}});  // unconverted
     EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{4, -8, INFINITY}));
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs as programs see them: nodes, what they read, shapes, names, lines; of functions and steps.
+// The public view of graphs of functions and steps: nodes, their inputs, shapes, names and lines.
 #include <set>
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ struct Scaled {
   TG_MODULE(scale, seen)
 };
 
-int difference_line = 0;  // in the function below
+int difference_line = 0;  // of the function below
 Tensor scaled_difference(const Scaled& net, const Inputs& in) {
   net.seen.set(net.seen.tensor() + 1.0);
   difference_line = __LINE__ + 1;
@@ -51,7 +51,7 @@ TEST(GraphView, shows_ops_inputs_shapes_names_and_lines) {
   EXPECT_EQ(node_of(graph, x).shape, (Shape{4, 3}));
   EXPECT_EQ(node_of(graph, scale).shape, (Shape{3}));
 
-  // Inputs are in the order in which the op takes them.
+  // Inputs are in the order of the operands of the op.
   const std::vector<int> subs = nodes_of(graph, "sub");
   ASSERT_EQ(subs.size(), 1U);
   const GraphNode& sub = node_of(graph, subs[0]);
@@ -93,7 +93,7 @@ TEST(GraphView, of_an_open_size_is_traced_for_it) {
   };
   EXPECT_EQ(rows(forward.graph()), 2);
   EXPECT_EQ(rows(forward.graph(GraphStage::kTraced, 7)), 7);
-  EXPECT_THAT(forward.compiled_sizes(), ElementsAre(2));  // nothing was compiled for it
+  EXPECT_THAT(forward.compiled_sizes(), ElementsAre(2));  // tracing compiled nothing
   EXPECT_EQ(rows(forward.graph(GraphStage::kSimplified, 7)), 7);
   EXPECT_THAT(forward.compiled_sizes(), ElementsAre(2, 7));
 }
@@ -118,7 +118,7 @@ TEST(GraphView, of_a_step_has_gradients_and_the_optimizer) {
   EXPECT_EQ(traced.outputs[0].first, "loss");
   EXPECT_EQ(computed.outputs[0].first, "loss");
   EXPECT_LT(computed.nodes.size(), traced.nodes.size());
-  // The text is the same graph.
+  // The text describes the same graph.
   const std::vector<std::string> passes = ir::passes();
   EXPECT_EQ(ir::optimize(traced.text, "traced", {}), traced.text);
   EXPECT_EQ(ir::optimize(traced.text, "traced", {passes.begin(), passes.end() - 1}), computed.text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of tensors, as basic indexing of NumPy.
+// Basic indexing of tensors, as in NumPy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A part of the numbers 0 to 23 in the shape [2, 3, 4].
+// Returns a part of the numbers 0 to 23 in the shape [2, 3, 4].
 HostTensor part(const std::function<Tensor(const Tensor&)>& take) {
   std::vector<float> values(24);
   std::iota(values.begin(), values.end(), 0.0F);

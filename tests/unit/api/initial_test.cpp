@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Initial values that a function of name and shape gives.
+// Initial values from a function of name and shape.
 #include <gmock/gmock.h>
 
 #include "tensorgrad/tensorgrad.h"
@@ -51,12 +51,12 @@ TEST(InitFunction, is_asked_about_every_parameter_and_may_give_nothing) {
   EXPECT_EQ(params.at("first.weight").floats(), sixths(0));
   EXPECT_THAT(params.at("first.bias").floats(), Each(0.25F));
   EXPECT_THAT(params.at("second.bias").floats(), Each(0.25F));
-  // What it leaves alone draws what it would have drawn without it.
+  // If the function returns nothing, the parameter is drawn as without the function.
   EXPECT_EQ(params.at("second.weight").bytes, usual.download_params().at("second.weight").bytes);
 
   given.step({{"x", std::vector<float>(12, 1)}});
   EXPECT_NE(given.download_params().at("first.weight").floats(), sixths(0));
-  given.reset();  // asks anew
+  given.reset();  // calls the function again
   EXPECT_EQ(given.download_params().at("first.weight").floats(), sixths(1));
 }
 
@@ -90,7 +90,7 @@ TEST(InitFunction, gives_a_replaced_model_its_values) {
   EXPECT_THAT(trainer.download_params().at("first.weight").floats(), Each(0.5F));
 }
 
-// What the function throws comes out as it is, and the trainer that is reset goes on.
+// Exceptions of the function are passed on. If reset() throws, the trainer is unchanged.
 TEST(InitFunction, may_throw) {
   bool refuse = false;
   auto trainer = compile(Pair{}, pair_loss, pair_options([&](const std::string&, const Shape&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the elements of a parameter are drawn from: words of their own, on any number of threads.
+// Each element of a parameter is drawn from its own random words, on any number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ std::uint32_t word(std::size_t i) {
   return random_word(static_cast<std::uint32_t>(i), kStream, kSeed, 0);
 }
 
-// 200,003 elements are several tasks of several blocks, and no whole number of either.
+// 200,003 elements are several tasks of several blocks, and not a multiple of either.
 TEST(InitialValues, are_each_drawn_from_words_of_its_own) {
   const std::vector<float> uniform = drawn(init::uniform(-1, 3), 200003),
                            normal = drawn(init::normal(2, 0.5), 200003);
@@ -33,7 +33,7 @@ TEST(InitialValues, are_each_drawn_from_words_of_its_own) {
   EXPECT_EQ(uniform.back(), static_cast<float>(-1 + 4 * uniform_of(word(200002))));
 }
 
-// The share of the distribution below each element is what was drawn.
+// The cumulative distribution at each element is the number that was drawn.
 TEST(InitialValues, of_a_cut_normal_are_its_quantiles) {
   const auto below = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
   for (const auto& [lo, hi] : {std::pair{-50.0, 50.0}, {-2.0, 2.0}, {-1.0, 5.0}, {-9.0, -7.0}}) {
@@ -41,7 +41,7 @@ TEST(InitialValues, of_a_cut_normal_are_its_quantiles) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double u = uniform_of(word(i)) + 0x1p-25;
       const double share = below(lo) + u * (below(hi) - below(lo));
-      // An f32 as far out as 9 is off by 5e-7, which changes the share by 9 times as much.
+      // An f32 near 9 has an error of 5e-7, which changes the share by a relative 9 times as much.
       EXPECT_NEAR(below(x[i]), share, 5e-6 * share) << lo << " " << hi << " " << i;
     }
   }

@@ -57,7 +57,7 @@ TEST(DecimalComma, is_not_in_checkpoints_and_explanations) {
   const std::vector<float> x(12, 1);
   point.step({{"x", x}});
   point.save(dir / "point.safetensors");
-  // Without the milliseconds of the compile.
+  // Omits the compile times.
   const auto explain = [](auto& trainer) {
     const std::string text = trainer.explain();
     return text.substr(0, text.find("\ncompile "));

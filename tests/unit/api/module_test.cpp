@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How parameters are found and named, and how they go to a trainer and back.
+// Parameters are found and named by field, and transferred to trainers and back.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -138,7 +138,7 @@ TEST(ParameterTable, places_each_at_a_multiple_of_64_with_zeros_between) {
   EXPECT_EQ(table.pack(table.unpack(want), "test"), want);
 }
 
-// Sets that overlap as neighbours in a row do: each objective's parameters are one stretch.
+// Neighbouring objectives share parameters. The parameters of each objective are contiguous.
 TEST(ParameterTable, lays_out_objectives_side_by_side) {
   const Table model;
   const auto trains = [](const std::string& names) {

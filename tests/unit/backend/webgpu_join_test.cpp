@@ -8,9 +8,7 @@ namespace tensorgrad::testing {
 namespace {
 
 // Adds a launch that computes
-//
-//     out[m,n] = sum_k a[m,k] * b[k,n]
-//
+//   out[m,n] = sum_k a[m,k] * b[k,n]
 // and stores it from element `at` of `out` on. If `half`, a and b are rounded to f16.
 void add_product(TestProgram& test, const std::string& name, int a, int b, int out, std::int64_t m,
                  std::int64_t n, std::int64_t k, std::int64_t at, bool half = false) {
@@ -33,9 +31,7 @@ void add_product(TestProgram& test, const std::string& name, int a, int b, int o
 }
 
 // Adds a launch that computes
-//
-//     out[at + r] = sum of row r of x
-//
+//   out[at + r] = sum of row r of x
 // If `columns`, a row of x is a column in memory.
 void add_sums(TestProgram& test, const std::string& name, int x, int out, std::int64_t rows,
               std::int64_t cols, std::int64_t at, bool columns) {

@@ -88,8 +88,7 @@ TEST(WebGpuQueue, encodes_long_runs_by_several_threads) {
     device->force_encoders(threads);
     const std::vector<BufferHandle> handles = test.upload(*device);
     const auto executable = device->prepare(test.program, handles);
-    device->run(*executable, std::span(rows).first(1));  // the driver validates the first step by
-                                                         // itself
+    device->run(*executable, std::span(rows).first(1));  // the first step is separate
     EXPECT_EQ(device->encoded_by(), 1u);
     device->run(*executable, std::span(rows).subspan(1));
     EXPECT_EQ(device->encoded_by(), by_threads ? threads : 1u);
@@ -117,8 +116,7 @@ TEST(WebGpuQueue, runs_long_steps) {
     for (const HyperRow& row : counting_rows(5)) {
       device->run(*executable, std::span(&row, 1));
       run_oracle(test.program, want, row);
-      const auto got = test.download(*device, handles[1], 1);  // waits, so the device is idle
-                                                               // afterwards
+      const auto got = test.download(*device, handles[1], 1);  // waits until the device is idle
       for (std::size_t e = 0; e < 32; ++e) {
         const float sum = std::bit_cast<float>(want[1][e]);
         EXPECT_NEAR(std::bit_cast<float>(got[e]), sum, 1e-4F * std::abs(sum)) << pairs;

@@ -11,8 +11,8 @@
 namespace tensorgrad::testing {
 namespace {
 
-// A library whose f16() rounds ties away from zero: the values of the rounding test are changed so
-// that they are no ties.
+// Simulates a library whose f16() rounds ties away from zero: changes the values of the rounding
+// test, so that they are not ties.
 class RoundsHalvesAway final : public WrappedVendor {
  public:
   using WrappedVendor::WrappedVendor;

@@ -17,7 +17,7 @@
 
 namespace tensorgrad::testing {
 
-// True if TENSORGRAD_NO_GPU_TESTS=1 is set, because there is no device to test on.
+// Returns true if TENSORGRAD_NO_GPU_TESTS=1 is set, for machines without a device.
 bool gpu_tests_are_off();
 
 // Returns a device on any adapter. If there is none, fails the test and returns null.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the switches of the environment may be set to.
+// Valid values of environment variables.
 #include "base/env.h"
 
 #include <gtest/gtest.h>

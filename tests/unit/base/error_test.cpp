@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The texts that errors, shapes and element types show.
+// The text of errors, shapes and element types.
 #include "tensorgrad/error.h"
 
 #include <gtest/gtest.h>

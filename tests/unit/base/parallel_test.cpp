@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Work on several threads: all of it, once, and of several errors the first.
+// Work on several threads: each piece runs exactly once, and the first of several errors is thrown.
 #include "base/parallel.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(Crew, works_at_the_same_time) {
   Crew crew;
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> there = 0;
-    crew.run(3, [&](std::size_t) {  // none ends before all have begun
+    crew.run(3, [&](std::size_t) {  // no piece ends before all have started
       ++there;
       while (there < 3) std::this_thread::yield();
     });

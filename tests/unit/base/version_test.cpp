@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of the version say the same.
+// The parts of the version agree.
 #include "tensorgrad/version.h"
 
 #include <gtest/gtest.h>

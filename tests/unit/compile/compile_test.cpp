@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a compilation says of itself.
+// Error messages of a compilation.
 #include "compile/compile.h"
 
 #include <gmock/gmock.h>

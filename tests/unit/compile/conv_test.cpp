@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What convolutions and pools become: how many launches, and what is stored.
+// Convolution and pooling: the number of launches, and the values that are stored.
 #include <gmock/gmock.h>
 
 #include "ops/registry.h"
@@ -42,7 +42,7 @@ TEST(Conv2d, with_padding_copies_its_input_once) {
   EXPECT_EQ(largest_slot(program), 8 * 16 * 14 * 14 * 4);
 }
 
-// What lies below the windows has 9 times the elements of x; nothing that large is stored.
+// The windows have 9 times as many elements as x. No tensor of that size is stored.
 TEST(Conv2d, stores_no_windows_forwards_or_backwards) {
   Sketch s;
   const Tensor x = s.input({8, 16, 12, 12}), w = s.input({16, 16, 3, 3}), b = s.input({16});
@@ -55,7 +55,7 @@ TEST(Conv2d, stores_no_windows_forwards_or_backwards) {
   s.check(Where::kCpu, 1e-4);
 }
 
-// Patches of 16 pixels: the gradient of the image would be written with 2^33 elements.
+// Patches of 16 pixels. If the gradient of the image were computed, it would have 2^33 elements.
 TEST(Conv2d, makes_no_gradient_that_nobody_needs) {
   Sketch s;
   const Tensor x = s.input({4, 3, 224, 224}), w = s.input({192, 3, 16, 16});
@@ -63,8 +63,8 @@ TEST(Conv2d, makes_no_gradient_that_nobody_needs) {
   EXPECT_LE(largest_slot(compile_for_test(s.graph(), 8).program), 4 * 3 * 224 * 224 * 4);
 }
 
-// Both pieces of a batch are multiplied by themselves, so that threads (and groups of a GPU) have
-// something to share; their sum is taken in the order of the pieces.
+// The weight gradient is a batch of products, one per image, so that threads or workgroups share
+// the work. The products are added in order.
 TEST(Conv2d, cuts_the_weight_gradient_by_shape_alone) {
   Sketch s;
   const Tensor x = s.input({64, 4, 8, 8}), w = s.input({8, 4, 3, 3});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a trainer asks of a graph: which inputs are indices, which op gave NaN first; and the order
-// in which it draws data.
+// Queries of a trainer: which inputs of a graph are indices, which op first returned NaN, and in
+// which order the data are drawn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ TEST(HostRandom, order_is_a_permutation_that_seed_and_epoch_decide) {
   EXPECT_EQ(random_order(1, 3, 4), std::vector<std::int32_t>{0});
 }
 
-// Each place is equally likely for each row: the mean place of a row over many epochs.
+// Each position is equally likely for each row: the mean position of a row over many epochs.
 TEST(HostRandom, order_prefers_no_place) {
   constexpr int kRows = 10, kEpochs = 4000;
   std::vector<double> place(kRows, 0);
@@ -105,11 +105,12 @@ TEST(HostRandom, order_prefers_no_place) {
     for (int i = 0; i < kRows; ++i)
       place[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] += 1.0 * i / kEpochs;
   }
-  // The deviation of a mean place is sqrt((100 - 1) / 12 / 4000) = 0.045.
+  // The standard deviation of a mean position is
+  //   sqrt((100 - 1) / 12 / 4000) = 0.045
   for (const double mean : place) EXPECT_NEAR(mean, 4.5, 0.2);
 }
 
-// Known answers of Philox4x32-10 (Salmon et al. 2011): key and counter 0.
+// Known answers of Philox4x32-10 (Salmon et al. 2011) for key and counter 0.
 TEST(HostRandom, words_are_those_of_philox) {
   const std::vector<std::uint32_t> want = {0x6627e8d5U, 0xe169c58dU, 0xbc57ac4cU, 0x9b00dbd8U};
   for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(random_word(i, 0, 0, 0), want[i]);

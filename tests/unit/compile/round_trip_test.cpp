@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What each pass leaves of real and of random graphs can be written as text and read back.
+// After each pass, real and random graphs can be written as text and parsed back.
 #include <gtest/gtest.h>
 
 #include "support/dump.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files appear whole or not at all, and the line log survives crashes.
+// Files are replaced as a whole or not at all, and the line log survives crashes.
 #include "io/atomic_file.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Folders of pictures by class: what is found, how it is split, and what is refused.
+// Image folders by class: the images found, the split, and errors.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,20 +21,20 @@ using test::TempDir;
 using testing::plain_png;
 using testing::png_of_pixels;
 
-// A 1x1 picture of this grey, its folder made.
+// Writes a 1x1 image of this grey value and creates its folder.
 void put_picture(const std::string& path, int value) {
   fs::create_directories(fs::path(path).parent_path());
   put_file(path, plain_png(1, 1, 1, static_cast<unsigned char>(value)));
 }
 
-// FOLDER/NAME0.png and so on, of greys from `first` on.
+// Writes FOLDER/0.png and so on, with grey values from `first` on.
 void put_class(const std::string& folder, int count, int first) {
   for (int i = 0; i < count; ++i) {
     put_picture(folder + "/" + std::to_string(i) + ".png", first + i);
   }
 }
 
-// Greys by label: 1x1 pictures tell by themselves which they are.
+// Returns the grey values by label. Each value identifies its 1x1 image.
 std::map<std::int32_t, std::set<int>> greys_of(const ImageSet& set) {
   std::map<std::int32_t, std::set<int>> greys;
   for (std::size_t i = 0; i < set.labels.size(); ++i) greys[set.labels[i]].insert(set.images[i]);
@@ -165,7 +165,7 @@ TEST(ClassFolder, colours_are_the_first_ones_or_those_asked_for) {
       (dir / "b/9.png") + ": is an image of [1,1,3]; expected [1,1,1], as in " + (dir / "a/0.png"));
   EXPECT_EQ(read_image_folder(dir.str(), {.channels = 1}).image_shape, (Shape{1, 1}));
   EXPECT_EQ(read_image_folder(dir.str(), {.channels = 3}).image_shape, (Shape{1, 1, 3}));
-  // Where the first has colours, greys lose nothing.
+  // If the first image has colours, grey images are converted without loss.
   put_file(dir / "a/0.png", png_of_pixels(1, 1, 3, "\x01\x02\x03"));
   EXPECT_EQ(read_image_folder(dir.str()).image_shape, (Shape{1, 1, 3}));
 }

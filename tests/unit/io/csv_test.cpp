@@ -74,7 +74,7 @@ TEST(Csv, the_label_column_goes_by_name_or_index) {
   EXPECT_EQ(parse("1,x,2\n", label("1")).train.features, (Floats{1, 2}));
   EXPECT_EQ(parse("1,x,2\n", label("-2")).train.features, (Floats{1, 2}));
   EXPECT_EQ(parse("1,2,x\n", label("-1")).train.features, (Floats{1, 2}));
-  // A name that is needed makes the first line a header, whatever stands there.
+  // If a column is selected by name, the first line is a header, whatever its contents.
   EXPECT_EQ(parse("0,1,target\n5,6,1\n", label("target")).feature_names, (Strings{"0", "1"}));
 }
 
@@ -84,7 +84,7 @@ TEST(Csv, a_header_is_recognised) {
   EXPECT_TRUE(parse("0,1,label\n1,2,3\n").had_header);  // numbers as names, text over a number
   EXPECT_FALSE(parse("0,1,cat\n1,2,dog\n").had_header);
   EXPECT_FALSE(parse("1,2,3\n4,5,6\n").had_header);
-  // One wrong field does not turn data into a header.
+  // One invalid field does not make a header.
   EXPECT_EQ(error_of("1,2x,3\n4,5,6\n"), "f: line 1, column 2: \"2x\" is not a finite number");
   CsvOptions options;
   options.header = CsvOptions::Header::kYes;
@@ -211,7 +211,7 @@ TEST(Csv, holds_out_the_same_rows_for_a_seed) {
   }
   options.seed = 8;
   EXPECT_NE(a.test.features, parse(text, options).test.features);
-  // The split is part of what a seed means: it must never change.
+  // The split for a seed must never change.
   options = {};
   options.holdout = 0.3;
   EXPECT_EQ(parse("0,1\n1,0\n2,0\n3,0\n4,0\n5,0\n6,0\n7,0\n8,0\n9,0\n", options).test.features,
@@ -264,7 +264,7 @@ TEST(Csv, header_of_numbers_over_text_labels_is_recognized) {
     EXPECT_EQ(data.class_names, (Strings{"cat", "dog"})) << header;
     EXPECT_EQ(data.train.count, 3) << header;
   }
-  // Its label is that of other rows, or says nothing, or the caller decides.
+  // Not a header: the last field is a label of other rows or no usual name, or the caller decides.
   EXPECT_FALSE(parse("0,1,2,cat\n" + rows).had_header);
   EXPECT_FALSE(parse("3,1,4,bird\n" + rows).had_header);
   EXPECT_FALSE(parse("3,1,4,label\n1,2,3,label\n" + rows).had_header);
@@ -295,7 +295,7 @@ TEST(Csv, label_that_is_nan_is_missing) {
         std::string("f: line 4, column 2 (\"kind\"): the label is ") + nan + "; expected a class");
   }
   CsvOptions options;
-  options.class_names = {"a", "nan"};  // of a model that has it as a class
+  options.class_names = {"a", "nan"};  // of a model with a class "nan"
   EXPECT_EQ(parse("x,kind\n1,a\n2,nan\n", options).train.labels, (Labels{0, 1}));
 }
 

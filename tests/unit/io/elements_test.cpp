@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What becomes of the elements of a file: every half, and the ends of every integer type.
+// Conversion of file elements: every half, and the limits of every integer type.
 #include "io/elements.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tensorgrad {
 namespace {
 
-// IEEE 754-2019, 3.4: the value of a half by its fields.
+// Returns the value of a half by IEEE 754-2019, 3.4.
 double half_by_definition(unsigned bits) {
   const double sign = (bits & 0x8000U) != 0 ? -1 : 1;
   const int exponent = static_cast<int>(bits >> 10 & 31U);
@@ -49,7 +49,7 @@ TEST(Elements, every_half_comes_back) {
   }
 }
 
-// Between two neighbours: to the nearer, at the middle to the one whose last bit is 0.
+// Rounds to the nearest half; ties go to the one whose last bit is 0.
 TEST(Elements, floats_round_to_the_nearest_half) {
   for (unsigned bits = 0; bits < 0x7c00U; ++bits) {
     const double low = half_by_definition(bits);

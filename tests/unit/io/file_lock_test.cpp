@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Locks, and what killed processes leave behind.
+// File locks, and files left by killed processes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files and folders in memory: what converts to them, who owns the bytes, and that every reader and
-// writer of this module treats them as it does files.
+// Files and folders in memory: conversions, ownership of the bytes, and that every reader and
+// writer of this module treats them like files.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -161,7 +161,7 @@ TEST(WritersOfBytes, write_what_they_write_to_files) {
   });
 }
 
-// Names of files, and whether each is in the folder.
+// Lists the entries of a folder, and tests which files and folders exist.
 TEST(FolderSource, has_the_files_of_a_folder_in_memory_and_on_disk) {
   const TempDir disk;
   std::map<std::string, Bytes> files;
@@ -203,7 +203,7 @@ TEST(FolderSource, converts_from_maps_and_lists) {
   const FolderSource owner(std::move(moved), "mine");
   EXPECT_EQ(owner.file("a").bytes().data(), data);
   EXPECT_EQ(owner.file("a").name(), "mine/a");
-  // A file of the folder may also be one on disk, which keeps its path.
+  // An entry of the folder may also be a file on disk, which keeps its path.
   const TempDir disk;
   test::put_file(disk / "f", "on disk");
   const FolderSource mixed = {{"f", disk / "f"}};
@@ -222,14 +222,14 @@ TEST(FolderSource, refuses_names_that_no_folder_has) {
   refused({{"a/b/c", empty}, {"a/b", empty}}, "\"a/b\" is both a file and the folder of \"a/b/c\"");
 }
 
-// A folder in memory has no folders without files.
+// Removes the file and its empty parents, because a folder in memory has no empty folders.
 void remove_with_empty_folders(std::filesystem::path path) {
   std::filesystem::remove(path);
   for (path = path.parent_path(); std::filesystem::is_empty(path); path = path.parent_path())
     std::filesystem::remove(path);
 }
 
-// Four IDX files, and folders of pictures.
+// Four IDX files, and image folders.
 TEST(ImageFolder, is_read_from_memory_as_from_disk) {
   const std::string images = test::idx_text(8, {2, 1, 2}, "abcd");
   const std::string labels = test::idx_text(8, {2}, std::string("\0\1", 2));
@@ -261,7 +261,7 @@ TEST(ImageFolder, is_read_from_memory_as_from_disk) {
       put_file_in_folders(disk / name, bytes);
     }
     EXPECT_EQ(read({files, disk.str()}), read(disk.str()));
-    // Without one of its files, or with one that is cut short.
+    // With one file cut short, and without it.
     for (const auto& [name, bytes] : files) {
       auto fewer = files;
       fewer[name].resize(bytes.size() / 2);

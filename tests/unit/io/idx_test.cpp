@@ -94,7 +94,7 @@ TEST(Idx, each_malformed_file_gives_its_message) {
 }
 
 TEST(Idx, a_bomb_is_refused_before_it_is_inflated) {
-  // 16 MB of zeros behind a header that promises six bytes; and a header that promises 4 TB.
+  // 16 MB of zeros after a header that declares six bytes, and a header that declares 4 TB.
   const std::string bomb = gzipped(idx_text(8, {2, 3}, std::string(std::size_t{16} << 20, '\0')));
   EXPECT_NE(idx_error_of(bomb).find("extra bytes at byte 18"), std::string::npos);
   EXPECT_NE(idx_error_of(gzipped(idx_text(8, {1U << 21, 1U << 21}, "x"))).find("too short"),
@@ -155,7 +155,7 @@ TEST(Idx, mutated_files_throw_or_are_consistent) {
   EXPECT_GT(accepted, 100);
 }
 
-// Writes the four files of a data set of 3 training and 2 test images of 2x2.
+// The files of a data set of 3 training and 2 test images of 2x2.
 struct Names {
   std::string train_images = "train-images-idx3-ubyte";
   std::string train_labels = "train-labels-idx1-ubyte";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pictures that are damaged, cut off, or made to do harm: errors, never more memory than pixels.
+// Damaged, truncated and malicious images: reading throws, and never takes more memory than the
+// pixels.
 #include <gtest/gtest.h>
 
 #include <zlib.h>
@@ -70,7 +71,7 @@ TEST(ImageHostile, a_changed_byte_of_a_png_is_an_error) {
   }
 }
 
-// Damage gives an error, or a picture of the size that the file names.
+// A damaged image is an error, or has the size that its header declares.
 void expect_picture_or_error(const std::string& text) {
   try {
     const Image image = read_image({as_bytes(text), "p"}, {.max_bytes = 1 << 22});
@@ -100,7 +101,7 @@ TEST(ImageHostile, random_damage_does_no_harm) {
   }
 }
 
-// Checksums do not stop who makes a file on purpose.
+// Checksums do not protect against crafted files.
 TEST(ImageHostile, random_data_with_right_checksums_does_no_harm) {
   TestRandom random(4);
   for (int i = 0; i < 500; ++i) {
@@ -177,7 +178,7 @@ TEST(ImageHostile, chunks_that_do_not_fit_are_errors) {
             "p: damaged PNG: chunk \"IDAT\" with a wrong checksum at byte 33");
 }
 
-// A segment of a JPEG: its marker, and its length before it.
+// Returns a JPEG segment: marker, length and data.
 std::string segment(int marker, const std::string& data) {
   const std::size_t length = data.size() + 2;
   return std::string("\xff") + static_cast<char>(marker) + static_cast<char>(length >> 8) +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pictures that are as they should be: kinds of PNG and JPEG, channels, sizes.
+// Valid images: kinds of PNG and JPEG, channels, sizes.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -43,11 +43,11 @@ TEST(Image, png_of_every_kind_of_colour) {
   const std::string six = bytes_of({1, 2, 3, 200, 100, 50});
   EXPECT_EQ(image_of(png_of_pixels(2, 1, 3, six)).pixels, (Pixels{1, 2, 3, 200, 100, 50}));
   EXPECT_EQ(image_of(png_of_pixels(3, 2, 1, six)).pixels, (Pixels{1, 2, 3, 200, 100, 50}));
-  // Grey with alpha, and colours with alpha, which goes.
+  // Grey with alpha and colour with alpha; alpha is dropped.
   EXPECT_EQ(image_of(png_of(png_header(1, 3, 8, 4), 2, six)).pixels, (Pixels{1, 3, 100}));
   const Image rgba = image_of(png_of(png_header(1, 1, 8, 6), 4, six.substr(0, 4)));
   EXPECT_EQ(rgba.pixels, (Pixels{1, 2, 3}));
-  // Two colours of a palette, four bits each.
+  // A palette of two colours with four bits per pixel.
   const Image palette =
       image_of(png_of(png_header(2, 1, 4, 3), 1, bytes_of({0x10}), png_chunk("PLTE", six)));
   EXPECT_EQ(palette.channels, 3);
@@ -66,7 +66,7 @@ TEST(Image, png_of_every_depth) {
 }
 
 TEST(Image, png_that_is_interlaced) {
-  // Of 2x2 pixels the passes are the first pixel, the one beside it, and the second row.
+  // The passes of 2x2 pixels are the first pixel, the pixel to its right, and the second row.
   const std::string header = png_chunk("IHDR", bytes_of({0, 0, 0, 2, 0, 0, 0, 2, 8, 0, 0, 0, 1}));
   const std::string data = deflated(bytes_of({0, 1, 0, 2, 0, 3, 4}));
   EXPECT_EQ(image_of(kSignature + header + png_chunk("IDAT", data) + png_chunk("IEND", "")).pixels,
@@ -78,7 +78,7 @@ TEST(Image, png_with_chunks_of_other_programs) {
   const std::string more = png_chunk("tEXt", "Comment" + std::string(1, '\0') + "hello") +
                            png_chunk("gAMA", rows + rows);
   EXPECT_EQ(image_of(png_of(png_header(1, 1, 8, 0), 1, rows, more)).pixels, (Pixels{9}));
-  // What no program needs may be damaged.
+  // Damaged ancillary chunks are ignored.
   std::string damaged = more;
   damaged[10] ^= 1;
   EXPECT_EQ(image_of(png_of(png_header(1, 1, 8, 0), 1, rows, damaged)).pixels, (Pixels{9}));
@@ -86,7 +86,7 @@ TEST(Image, png_with_chunks_of_other_programs) {
             (Pixels{9}));
 }
 
-// Furthest that a channel is off the picture of fixtures/make_pictures.py.
+// Returns the largest difference of a channel from the image of fixtures/make_pictures.py.
 int distance(const Image& image) {
   int most = 0;
   for (int y = 0; y < image.height; ++y) {
@@ -128,7 +128,9 @@ TEST(Image, channels_are_those_asked_for) {
 TEST(Image, smaller_is_the_mean_of_areas) {
   const std::string text = png_of_pixels(3, 2, 1, bytes_of({0, 90, 240, 60, 30, 0}));
   EXPECT_EQ(image_of(text, {.height = 1, .width = 3, .channels = 1}).pixels, (Pixels{30, 60, 120}));
-  // Each covers a pixel and a half: (0 + 60 + (90 + 30) / 2) / 3, (240 + 0 + (90 + 30) / 2) / 3.
+  // Each pixel covers one and a half source pixels:
+  //   (0 + 60 + (90 + 30) / 2) / 3
+  //   (240 + 0 + (90 + 30) / 2) / 3
   EXPECT_EQ(image_of(text, {.height = 1, .width = 2, .channels = 1}).pixels, (Pixels{40, 100}));
   EXPECT_EQ(image_of(text, {.height = 1, .width = 1, .channels = 1}).pixels, (Pixels{70}));
   const Image same = image_of(text, {.height = 2, .width = 3, .channels = 1});

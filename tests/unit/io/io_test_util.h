@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the tests of the io room: messages of errors, files made by hand.
+// Shared by the tests of io/: error messages and hand-made files.
 #pragma once
 
 #include <zlib.h>
@@ -34,7 +34,7 @@ inline std::string get_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The message of the IoError that `action` throws; "no error" if it throws none.
+// Returns the message of the IoError that `action` throws, or "no error" if it throws none.
 template <typename Action>
 std::string io_error_of(const Action& action) {
   try {
@@ -66,7 +66,7 @@ inline std::string big_endian(std::uint32_t value) {
   return out;
 }
 
-// An IDX file: type code, sizes, elements as they lie in the file.
+// Returns an IDX file of a type code, sizes and raw elements.
 inline std::string idx_text(int type, const std::vector<std::uint32_t>& sizes,
                             std::string_view elements) {
   std::string out = {0, 0, static_cast<char>(type), static_cast<char>(sizes.size())};
@@ -74,7 +74,7 @@ inline std::string idx_text(int type, const std::vector<std::uint32_t>& sizes,
   return out.append(elements);
 }
 
-// A safetensors file of the given header, unpadded, and `data_bytes` bytes 0, 1, 2, ...
+// Returns a safetensors file with the given header, unpadded, and `data_bytes` bytes 0, 1, 2, ...
 inline std::string safetensors_text(std::string_view header, std::size_t data_bytes) {
   const std::uint64_t length = header.size();
   std::string out(sizeof length, '\0');
@@ -84,7 +84,7 @@ inline std::string safetensors_text(std::string_view header, std::size_t data_by
   return out;
 }
 
-// splitmix64: the same numbers everywhere.
+// splitmix64, with the same numbers on every platform.
 class TestRandom {
  public:
   explicit TestRandom(std::uint64_t seed) : state_(seed) {}
@@ -94,14 +94,14 @@ class TestRandom {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
-  // In [0, bound).
+  // Returns a number in [0, bound).
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
 
  private:
   std::uint64_t state_;
 };
 
-// `text` with a few bytes changed, removed, repeated or replaced by numbers that hurt.
+// Returns `text` with a few bytes changed, removed, repeated or replaced by extreme numbers.
 inline std::string mutated(std::string text, TestRandom& random) {
   static constexpr std::string_view kTokens[] = {"18446744073709551615",
                                                  "9223372036854775807",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NumPy's files: what numpy wrote (make_npz_fixtures.py), what is written here, and what is broken.
+// NumPy files: reading files of numpy (make_npz_fixtures.py), writing, and broken files.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -88,7 +88,7 @@ TEST(Npz, WritesWhatItReads) {
     write_npy(alone, tensor);
     EXPECT_EQ(read_npy(alone).bytes, tensor.bytes) << name;
   }
-  // Byte for byte the file of numpy, where it has the same types and order.
+  // The file has the size of numpy's if types and order are the same.
   std::vector<std::byte> columns;
   write_npy(columns, tensors.at("columns"));
   EXPECT_EQ(columns.size(), read_file(numpy_path("fortran.npy")).size());
@@ -118,7 +118,7 @@ TEST(Npz, NamesWhatIsWrong) {
   EXPECT_THROW((void)read_npy(FileSource::text(text, "x.npy")), IoError);
 }
 
-// Broken files are refused or have other values; nothing else happens.
+// A broken file is an error or has other values, but does no harm.
 TEST(Npz, SurvivesDamage) {
   std::mt19937 random(3);
   for (const char* name : {"numpy.npz", "numpy_packed.npz"}) {

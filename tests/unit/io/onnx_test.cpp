@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fields of Protocol Buffers byte by byte, and what a file of ONNX may not be. That others read
-// whole models is for tests/onnx.
+// Fields of Protocol Buffers byte by byte, and invalid ONNX files. tests/onnx tests that other
+// programs read whole models.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -93,7 +93,7 @@ TEST(OnnxFile, sizes_are_numbers_or_names_or_unknown) {
       << hex(text);
 }
 
-// The elements are never read: they are memory that nobody may touch.
+// The elements are inaccessible memory, so the test crashes if they are read.
 TEST(OnnxFile, of_more_than_two_gib_is_refused_before_anything_is_written) {
   const TempDir folder;
   constexpr std::size_t kSize = std::size_t{1} << 31U;

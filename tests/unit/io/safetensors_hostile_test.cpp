@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// safetensors: malformed files, each with the message it must give, and mutated valid ones.
+// Malformed safetensors files, each with its error message, and mutated valid files.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -22,7 +22,7 @@ std::string with_length(std::uint64_t length, const std::string& rest) {
   return out + rest;
 }
 
-// A file with one tensor "w" of 4 bytes, described by `entry`.
+// Returns a file with one tensor "w" of 4 bytes, described by `entry`.
 std::string one_tensor(const std::string& entry, std::size_t data_bytes = 4) {
   return safetensors_text("{\"w\":" + entry + "}", data_bytes);
 }
@@ -203,7 +203,7 @@ std::string read_fixture() {
   return test::get_file(TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/reference.safetensors");
 }
 
-// Parses; true if it was accepted. Anything but IoError fails the test.
+// Returns true if the file is accepted. Anything but IoError fails the test.
 bool parses_safely(const std::string& text) {
   try {
     const StoredFile file = read_safetensors({as_bytes(text), "mutant"});
@@ -236,7 +236,7 @@ TEST(SafetensorsHostile, mutated_files_throw_or_are_consistent) {
   for (int i = 0; i < kRounds; ++i) {
     accepted += parses_safely(mutated(seeds[random.below(seeds.size())], random)) ? 1 : 0;
   }
-  EXPECT_GT(accepted, kRounds / 100);  // changed values and names do no harm
+  EXPECT_GT(accepted, kRounds / 100);  // changed values and names are valid
   EXPECT_LT(accepted, kRounds);
 }
 

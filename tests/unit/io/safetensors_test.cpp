@@ -204,7 +204,8 @@ TEST(Safetensors, names_the_tensor_that_differs_from_its_checksum) {
             "metadata)");
 }
 
-// A changed bit is an error, unless it is in the name of the checksums: then the rest is as it was.
+// A flipped bit is an error, unless it is in the key of the checksums. Then the file is read
+// without checksums.
 TEST(Safetensors, any_changed_bit_of_a_file_with_checksums_is_seen) {
   std::vector<std::byte> bytes;
   write_safetensors(bytes, checked_file());

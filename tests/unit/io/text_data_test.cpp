@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text as tokens: vocabulary, split, windows; files that are gzipped, marked, no UTF-8.
+// Text as tokens: vocabulary, split and windows, and files that are gzipped, have a byte order
+// mark, or are not UTF-8.
 #include <gmock/gmock.h>
 
 #include <tuple>

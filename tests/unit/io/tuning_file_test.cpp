@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tuning cache's file: what is read back, what is refused, and writers that meet.
+// The file of the tuning cache: what is read back, errors, and concurrent writers.
 #include "io/tuning_file.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(TuningFileTest, reload_finds_what_others_wrote_and_keeps_what_was_added) {
   EXPECT_EQ(*mine.find("gpu", "d", "l"), "tile 16");
 }
 
-// A name with a tab or a line's end in it must not make a file that cannot be read.
+// A tab or newline in a name must not make the file unreadable.
 TEST(TuningFileTest, takes_names_of_any_text) {
   const TempDir dir;
   TuningFile file(dir / "t");

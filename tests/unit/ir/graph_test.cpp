@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs: what add() and verify() refuse, what hash() tells apart, and attributes.
+// Graphs: errors of add() and verify(), what hash() distinguishes, and attributes.
 #include "ir/graph.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ ValueId add_input(Graph& graph, const std::string& name, const Shape& shape) {
   return graph.add(ops::input, {}, {{"name", name}, {"dtype", kF32}, {"shape", shape}});
 }
 
-// exp(x + x), x f32[2,3].
+// Returns the graph of exp(x + x) for x f32[2,3].
 Graph small() {
   Graph graph;
   const ValueId x = add_input(graph, "x", {2, 3});

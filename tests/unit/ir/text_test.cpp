@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// IR text: what the parser refuses, with the file and the line.
+// IR text: errors of the parser, with file and line.
 #include <gtest/gtest.h>
 
 #include "ir/graph.h"

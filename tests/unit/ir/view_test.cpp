@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The algebra of views, against offset_at() element by element.
+// The algebra of views, compared with offset_at() element by element.
 #include "ir/view.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ Shape random_shape(Draw& draw, std::int64_t most) {
   return shape;
 }
 
-// Windows into `size` elements: strides of any sign, masks that keep loads inside.
+// Returns a random view of `size` elements, with strides of any sign and masks that keep loads in
+// bounds.
 View random_view(Draw& draw, std::int64_t size) {
   View view;
   view.shape = random_shape(draw, 48);
@@ -44,7 +45,7 @@ View random_view(Draw& draw, std::int64_t size) {
     lowest += std::min(lo * stride, (hi - 1) * stride);
     highest += std::max(lo * stride, (hi - 1) * stride);
   }
-  if (highest - lowest >= size) {  // does not fit: one that always does
+  if (highest - lowest >= size) {  // if it does not fit, use strides that always do
     view.strides.assign(view.shape.size(), 0);
     lowest = highest = 0;
   }
@@ -112,8 +113,8 @@ Shape finer(Draw& draw, const Shape& shape) {
   return cut;
 }
 
-// Windows along both axes of a flipped, sliced image: two axes of the one view step through each
-// axis of what lies below.
+// Windows along both axes of a flipped, sliced image. Two axes of the composed view step through
+// each axis of the image.
 TEST(View, overlapping_windows_of_views_are_one_view) {
   const View image = View::contiguous({3, 7, 9});
   const View sliced{{3, 6, 8}, {63, -9, 1}, 9 * 5 + 1, {}, {}};
@@ -204,7 +205,7 @@ TEST(View, offset_span_holds_the_offsets_of_a_stretch) {
   EXPECT_GT(narrower, 200);
 }
 
-// Every index by itself, where the answer is yes; and what a window of blocks of rows looks like.
+// Compares with a check of every index, for windows, permutations and padding of blocks of rows.
 TEST(View, stays_in_blocks_is_right_where_it_says_yes) {
   const auto by_hand = [](const IndexMap& map, std::int64_t range, std::int64_t blocks) {
     const std::int64_t domain = map.domain_size();
@@ -216,10 +217,10 @@ TEST(View, stays_in_blocks_is_right_where_it_says_yes) {
   };
   const View heads{{4, 3, 6, 2}, {36, 2, 6, 1}, 0, {}, {}};  // [4,6,3,2] as [4,3,6,2]
   const View turned{{24, 6}, {1, 24}, 0, {}, {}};            // [6,24] as [24,6]
-  const View shifted{{8, 6}, {6, 1}, -6, {1, 0}, {8, 6}};    // a row down, padded
+  const View shifted{{8, 6}, {6, 1}, -6, {1, 0}, {8, 6}};    // one row down, padded
   const View halves{{8, 2, 3}, {6, 0, 1}, 3, {}, {}};        // the second half, twice
   const View backwards{{8, 6}, {6, -1}, 5, {}, {}};          // each row from its end
-  const View repeated{{8, 5}, {1, 0}, 0, {}, {}};            // one number a row
+  const View repeated{{8, 5}, {1, 0}, 0, {}, {}};            // one element per row
   for (const auto& [view, range] :
        std::vector<std::pair<View, std::int64_t>>{{View::contiguous({8, 6}), 48},
                                                   {heads, 144},

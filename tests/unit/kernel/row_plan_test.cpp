@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The passes over a row: one for each reduction that needs another's result, and no more.
+// Passes over a row: one for each reduction that needs the result of another, and no more.
 #include <gtest/gtest.h>
 
 #include "kernel/row_plan.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model with an open size is made of. That it computes the right numbers is for tests/onnx.
+// The structure of ONNX models with a dynamic dimension. tests/onnx tests their results.
 #include <algorithm>
 
 #include "onnx/convert.h"
@@ -12,7 +12,7 @@ namespace {
 using Function = std::function<Tensor(Tensor x)>;
 const onnx::LeafValues kNoLeaves = [](const Node&) { return std::span<const std::byte>(); };
 
-// Of x [n, 4], where n is 3, 7 and 10.
+// Returns the model of `function` for x [n, 4], from graphs with n = 3, 7 and 10.
 io::OnnxModel open_model(const Function& function) {
   std::vector<onnx::SizedGraph> graphs;
   for (const std::int64_t n : {3, 7, 10}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules by which numbers follow from the open size. What operators make of them is for tests/onnx.
+// Rules that derive numbers from the dynamic size. tests/onnx tests the operators that use them.
 #include "onnx/size_rules.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(SizeRules, lines_go_through_whole_numbers) {
   EXPECT_EQ(line_through(kTried, {5, 5, 5, 5}), (Line{0, 5}));
   EXPECT_EQ(line_through(kTried, {3, 7, 10, 32}), std::nullopt);      // at most 32
   EXPECT_EQ(line_through(kTried, {1, 3, 5, 20}), std::nullopt);       // halves, rounded down
-  EXPECT_EQ(line_through(kTried, {4, 8, 10, 42}), std::nullopt);      // made even
+  EXPECT_EQ(line_through(kTried, {4, 8, 10, 42}), std::nullopt);      // rounded to even numbers
   EXPECT_EQ(line_through({2, 4, 8}, {1, 2, 4}), std::nullopt);        // halves
   EXPECT_EQ(line_through(kTried, {9, 49, 100, 1681}), std::nullopt);  // squares
   EXPECT_EQ(line_through(kTried, {1.5, 3.5, 5, 20.5}), std::nullopt);
@@ -38,7 +38,7 @@ TEST(SizeRules, reciprocals_are_those_of_floats) {
   EXPECT_EQ(reciprocal_line(kTried, of(1, 0)), (Line{1, 0}));
   EXPECT_EQ(reciprocal_line(kTried, of(10, -1)), (Line{10, -1}));
   EXPECT_EQ(reciprocal_line(kTried, of(-2, 0)), (Line{-2, 0}));
-  EXPECT_EQ(reciprocal_line(kTried, of(786433, 0)), (Line{786433, 0}));  // beyond 2^24 in all
+  EXPECT_EQ(reciprocal_line(kTried, of(786433, 0)), (Line{786433, 0}));  // > 2^24 for n = 41
   EXPECT_EQ(reciprocal_line(kTried, {0, 0, 0, 0}), std::nullopt);
   EXPECT_EQ(reciprocal_line(kTried, {2.0 / 3, 2.0 / 7, 2.0 / 10, 2.0 / 41}), std::nullopt);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every row's block functions, on every instruction set of this machine, against the same row
-// evaluated in double: on its sample range, on edge values, at every block size, and in place.
+// Block functions of every pointwise op, on every instruction set of this machine, compared with
+// the op evaluated in double: on its sample range, on edge values, at every block size, and in
+// place.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -25,8 +26,8 @@ constexpr DType kDTypes[] = {DType::kF32, DType::kI32, DType::kU32, DType::kBool
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Largest error in units in the last place of the exact result. Rows that are not here are exact,
-// up to the sign of a zero. Zero and infinity on one side only count as an error of their distance.
+// The largest error in units in the last place of the exact result. Other ops are exact, up to the
+// sign of zero. If only one side is zero or infinite, the distance counts.
 const std::map<std::string, double> kUlps = {
     {"add", 0.5},   {"sub", 0.5},     {"mul", 0.5},  {"div", 0.5},    {"square", 0.5},
     {"sqrt", 0.5},  {"cast", 0.5},    {"pow", 0.51}, {"atan2", 1.6},  {"reciprocal", 0.5},
@@ -48,7 +49,7 @@ double float_error(float got, double want) {
   return std::fabs(got - want) / ulp;
 }
 
-// A row with one pair of element types.
+// An op with one pair of element types.
 struct Case {
   const OpDef* op;
   DType from, to;
@@ -76,13 +77,13 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// Calls `test` with the cases of each instruction set that this machine has.
+// Calls `test` with the cases of each instruction set of this machine.
 template <class Test>
 void on_every_target(Test test) {
   const std::int64_t all = hwy::SupportedTargets();
   for (const std::int64_t target :
        {HWY_AVX3, HWY_AVX2, HWY_SSE4, HWY_NEON, HWY_SCALAR, HWY_EMU128}) {
-    if ((all & target & HWY_TARGETS) == 0) continue;  // HWY_TARGETS: what was compiled
+    if ((all & target & HWY_TARGETS) == 0) continue;  // HWY_TARGETS: compiled targets
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::GetChosenTarget().Update(target);
     test(all_cases());
@@ -90,7 +91,7 @@ void on_every_target(Test test) {
   hwy::GetChosenTarget().Update(all);
 }
 
-// Room for n elements and for what a block may touch beyond them; aligned.
+// Aligned memory for n elements and for those that a block may access beyond them.
 class Words {
  public:
   explicit Words(std::size_t n) : storage_((n + 15) / 16 + 1) {}
@@ -110,7 +111,7 @@ double value_of(std::uint32_t word, DType dtype) {
     case DType::kI32: return static_cast<std::int32_t>(word);
     case DType::kU32: return word;
     case DType::kBool: return word != 0 ? 1 : 0;
-    case DType::kF16: break;  // no value of a program is
+    case DType::kF16: break;  // no value of a program has this type
   }
   return 0;
 }
@@ -121,12 +122,13 @@ std::uint32_t word_of(double value, DType dtype) {
     case DType::kI32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
     case DType::kU32: return static_cast<std::uint32_t>(std::fabs(value));
     case DType::kBool: return value >= 0.5 ? 1 : 0;
-    case DType::kF16: break;  // no value of a program is
+    case DType::kF16: break;  // no value of a program has this type
   }
   return 0;
 }
 
-// Edge values of a type, as words. No signalling NaN: a double in between would quiet it.
+// Returns edge values of a type, as words. There is no signalling NaN, because a double would quiet
+// it.
 std::vector<std::uint32_t> edges(DType dtype) {
   std::vector<std::uint32_t> words;
   if (dtype == DType::kBool) return {0, 1};
@@ -157,7 +159,7 @@ CpuOperands whole_blocks(std::vector<Words>& operands) {
   return in;
 }
 
-// Runs the block and the reference over the operands, and compares.
+// Runs the block and the reference on the operands and compares the results.
 void compare(const Case& c, std::vector<Words>& operands, std::size_t n) {
   Words out(n);
   c.block(whole_blocks(operands), out.data(), n);
@@ -226,7 +228,7 @@ TEST(PointwiseBlock, meets_its_error_bound_on_edges_and_random_bits) {
         const std::vector<std::uint32_t> edge = edges(c.operand(k));
         operands.emplace_back(kCount);
         for (std::size_t i = 0; i < kCount; ++i) {
-          // First all pairs of edges (one row of them per value of the second operand).
+          // All pairs of edges come first (a row for each value of the second operand).
           const std::size_t pick = k == 0 ? i : k == 1 ? i / edge.size() : random();
           std::uint32_t word = edge[pick % edge.size()];
           if (i >= 6000 && random() % 2 == 0) word = static_cast<std::uint32_t>(random());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients of the pointwise rows, of first and second order, against differences in double, and
-// the choices that they share with PyTorch at corners.
+// First and second order gradients of the pointwise ops, compared with finite differences in
+// double, and with PyTorch at points that are not differentiable.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,8 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 using Values = std::vector<double>;
 
-// y = op(x0, x1, ...) for f32 operands (where: a bool in front), its gradients and theirs.
+// y = op(x0, x1, ...) for f32 operands (where: preceded by a bool), with its first and second order
+// gradients.
 class Derivatives {
  public:
   Derivatives(const OpDef& op, std::size_t count) {
@@ -74,7 +75,7 @@ bool differentiable(const OpDef& op) {
   return op.grad != nullptr && op.code->block(DType::kF32, DType::kF32) != nullptr;
 }
 
-// f at x with the elements of operand `k` moved by h.
+// Returns f at x with the elements of operand `k` shifted by h.
 template <class F>
 Values moved(F f, std::vector<Values> x, std::size_t k, double h) {
   for (double& v : x[k]) v += h;
@@ -131,7 +132,7 @@ TEST(PointwiseGradient, none_is_said_by_predicates_and_integers_alone) {
   }
 }
 
-// The gradients with respect to operand 0 (and 1) at one point.
+// Returns the gradients with respect to all f32 operands at one point.
 Values gradients(const OpDef& op, const Values& at) {
   Derivatives d(op, 1);
   std::vector<Values> x;

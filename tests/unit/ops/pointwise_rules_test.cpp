@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pointwise rows: types and messages, integers, NaN, the random generator, WGSL texts, formulas.
+// Pointwise ops: types and error messages, integers, NaN, the random generator, WGSL, operators.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -71,7 +71,7 @@ TEST(PointwiseTypes, wrong_types_and_shapes_are_named) {
 
 // ---- values ----------------------------------------------------------------------------------
 
-// The row on one element, evaluated in double.
+// Evaluates the op on one element in double.
 double eval(const OpDef& op, DType dtype, std::vector<double> operands, DType result) {
   std::vector<RefTensor> tensors;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -199,7 +199,7 @@ TEST(PointwiseWgsl, has_a_text_for_just_the_types_that_have_a_block) {
   }
 }
 
-// Adds the names of the helpers that `text` calls, and of those that they call.
+// Adds the names of the helpers that `text` calls, directly or indirectly.
 void add_helpers(std::string_view text, std::set<std::string>& names) {
   for (std::size_t at = text.find("tg_"); at != text.npos; at = text.find("tg_", at + 1)) {
     std::size_t end = at;

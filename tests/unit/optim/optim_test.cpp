@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every optimizer and every schedule against PyTorch (tests/golden/make_fixtures.py).
+// Every optimizer and every schedule, compared with PyTorch (tests/golden/make_fixtures.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ TEST_P(AgainstPyTorch, parameter_is_the_same_after_every_step) {
                            after = fixture(std::string("optimizer/") + each.name);
   std::memcpy(params.at("w").bytes.data(), start.data(), kSize * sizeof(float));
   trainer.upload_params(params);
-  std::vector<double> largest(kSize, 1);  // rounding stays when a value has become small again
+  std::vector<double> largest(kSize, 1);  // rounding errors remain when a value becomes small again
   for (std::int64_t step = 0; step < kSteps; ++step) {
     const std::vector<float> g(grads.begin() + step * kSize, grads.begin() + (step + 1) * kSize);
     trainer.step({{"g", g}});
@@ -144,7 +144,7 @@ CompileOptions several_options(Optimizer optimizer, const std::string& kind) {
           .device = {.kind = kind, .allow_software = true}};
 }
 
-// Twelve steps with the gradients of the fixture.
+// Runs twelve steps with the gradients of the fixture.
 Trainer<Several> several_steps(const CompileOptions& options) {
   auto trainer = compile(
       Several{},
@@ -185,7 +185,7 @@ void expect_params(const std::string& name, const std::map<std::string, HostTens
   }
 }
 
-// Decay off and a tenth of a fifth of the rate for the bias, as PyTorch's param_groups.
+// The bias has no decay and a fifth of the rate, as in PyTorch's param_groups. `tall` is frozen.
 CompileOptions grouped_options(const std::string& kind) {
   CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
   options.groups = {{.params = "b*s", .lr_factor = 0.2, .weight_decay = 0},
@@ -203,7 +203,7 @@ void expect_groups(const std::string& kind) {
 TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_cpu) { expect_groups("cpu"); }
 TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_webgpu) { expect_groups("webgpu"); }
 
-// Of tall rows 1, 2 and 5, the bias whole, and wide not at all.
+// Trains rows 1, 2 and 5 of `tall`, all of the bias, and none of `wide`.
 CompileOptions rows_options(const std::string& kind) {
   CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
   options.groups = {{.params = "tall",
@@ -216,7 +216,7 @@ CompileOptions rows_options(const std::string& kind) {
 
 void expect_rows(const std::string& kind) {
   const std::vector<float> start = fixture("several/start/tall");
-  // AdamW looks at each element alone: what is trained is as where all is.
+  // AdamW is elementwise, so trained rows have the same values as if all are trained.
   auto all = several_steps(several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind));
   const auto want = all.download_params();
   CompileOptions options = rows_options(kind);
@@ -233,7 +233,7 @@ void expect_rows(const std::string& kind) {
     EXPECT_NE(whole[i], start[i]) << i;
     EXPECT_TRUE(trained || std::abs(averages[i] - start[i]) < 1e-6F) << i;
   }
-  // What is not trained does not count for the norm of the gradients.
+  // Frozen elements do not count for the norm of the gradients.
   options.clip_grad_norm = 1e6;
   auto clipped = several_steps(options);
   double square = 0;
@@ -343,7 +343,8 @@ TEST(Schedule, gives_the_rates_of_pytorch_and_is_read_back_exactly) {
                    {0.25, Schedule::exponential(0.5, 0.9), Schedule::cosine(0.5, 0, 25)}, {4, 15}));
 }
 
-// Steps counted from 1: a step is one away from the beginning, a milestone m is the m-th step.
+// Steps counted from 1: the first step is one away from the start, and milestone m is the m-th
+// step.
 TEST(Schedule, shifted_by_one_counts_steps_from_one) {
   const Schedule linear = Schedule::shift(1, Schedule::linear(1, 0, 4));
   EXPECT_DOUBLE_EQ(linear.at(0), 0.75);
@@ -423,7 +424,7 @@ TEST(Schedule, refuses_text_that_nests_without_end) {
   EXPECT_THROW(Schedule::parse(text + "0 1 0 0 0"), IoError);
 }
 
-// The rate of a trainer's next step, and what set_lr() and a run-time scalar change.
+// The scalar `weight_decay` can be set between steps.
 TEST(Optimizer, weight_decay_is_a_scalar_that_can_be_set) {
   auto trainer =
       compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
@@ -441,7 +442,7 @@ TEST(Optimizer, weight_decay_is_a_scalar_that_can_be_set) {
   EXPECT_EQ(trainer.download_params().at("w").floats()[0], 0.5F);
 }
 
-// Decay that is decoupled goes by the rate of the step, also where that was a constant at first.
+// Decoupled decay follows the rate of the step, also after set_lr().
 TEST(Optimizer, a_rate_that_is_set_changes_the_decay) {
   auto trainer =
       compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },

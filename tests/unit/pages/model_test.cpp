@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The files of a function exported for pages. That a page computes the right numbers is for
-// tests/web.
+// Files of a function exported for web pages. tests/web tests the results in a page.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -29,7 +28,7 @@ struct Exported {
   Json manifest;
   std::string weights;
 
-  // The buffers of that name.
+  // Returns the buffers of that name.
   [[nodiscard]] std::vector<Json> named(const std::string& name) const {
     std::vector<Json> found;
     for (const Json& buffer : manifest["buffers"]) {
@@ -37,7 +36,7 @@ struct Exported {
     }
     return found;
   }
-  // What a buffer holds at first, as floats.
+  // Returns the initial contents of a buffer as floats.
   [[nodiscard]] std::vector<float> floats(const std::string& name) const {
     const Json buffer = named(name).at(0);
     std::vector<float> values(buffer["bytes"].get<std::size_t>() / sizeof(float));
@@ -78,7 +77,7 @@ CompiledFunction language_model() {
                           {.inputs = {{"text", {4, 8}, i32}}, .device = {.kind = "cpu"}});
 }
 
-// All that the runner relies on.
+// Checks everything that the runner relies on.
 void check_programs(const Exported& model) {
   const Json& buffers = model.manifest["buffers"];
   for (const Json& buffer : buffers) {
@@ -153,7 +152,7 @@ TEST(WebModel, names_the_format_and_the_function) {
   EXPECT_EQ(program["outputs"].at(0)["shape"], (Shape{3, 10}));
 }
 
-// A site that is published tells nothing of the machine that it was made on.
+// Published files contain nothing about the machine that exported them.
 TEST(WebModel, has_no_source_lines) {
   EXPECT_THAT(exported(classifier(3)).manifest.dump(), Not(HasSubstr(".cpp")));
   EXPECT_THAT(exported(classifier(3)).manifest.dump(), Not(HasSubstr("model_test")));
@@ -245,7 +244,7 @@ TEST(WebModel, random_ops_read_the_seed_and_the_run) {
   const Json program = exported(noisy).manifest["programs"][0];
   EXPECT_EQ(program["row"].at(program["seed"].get<std::size_t>()), 9);
   EXPECT_EQ(program["row"].at(program["step"].get<std::size_t>()), 0);
-  EXPECT_EQ(program["row"][0], 0x7f800000);  // infinity, for kernels to read
+  EXPECT_EQ(program["row"][0], 0x7f800000);  // infinity, which kernels read
   const Json plain = exported(classifier(1)).manifest["programs"][0];
   EXPECT_FALSE(plain.contains("seed") || plain.contains("step"));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What autodiff promises beside its rules: types, lines, and values that have nothing to do with
-// the loss.
+// Properties of autodiff beyond its rules: types, lines, and values that do not affect the loss.
 #include "passes/autodiff.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +45,7 @@ TEST(Autodiff, gives_gradients_the_line_and_the_name_of_their_ops) {
   EXPECT_GT(of_softsign, 3);
 }
 
-// d/dx of x^3 is 3 x^2, then 6 x: gradients are ops like any other.
+// The derivatives of x^3 are 3 x^2 and 6 x. Gradients are ops like any other.
 TEST(Autodiff, can_be_applied_to_its_own_result) {
   Sketch s;
   const Tensor x = s.input({3}, f32, {1, 2, -3});
