@@ -9,7 +9,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// The arena has kBefore other elements before the parameters, so it alone exceeds the limit.
+// The arena has kBefore other elements before the parameters, so only the arena exceeds the limit.
 constexpr std::int64_t kBefore = 100000, kNoLimit = 0, kBelowArena = 256 << 10;
 
 std::vector<Launch> launches_within(const Graph& graph, std::int64_t limit) {
