@@ -51,7 +51,7 @@ void expect_queued_steps_allocate_nothing(const std::string& model,
   bench::Workload workload = small_workload(model, Feeding::kDevice, device);
   const std::int64_t before = device->allocated;
   EXPECT_EQ(0, allocated_by([&] { workload.trainer.submit(kSteps); })) << model;
-  // run() returns the losses of all steps since the last call, so they are fetched here.
+  // Beyond the vector of losses that it returns, run() allocates nothing for each step.
   workload.trainer.losses();
   const std::int64_t few = allocated_by([&] { workload.trainer.run(8); });
   EXPECT_GT(few, 0) << "nothing is counted";

@@ -32,7 +32,7 @@ LanguageModelConfig of_two_layers(MixerKind kind) {
   return config;
 }
 
-// Repeats the symbol of eight steps before. Two convolutions of four taps reach back only six
+// Repeats the symbol of eight steps earlier. Two convolutions of four taps reach back only six
 // steps, so the states must store it.
 void learns_to_repeat(MixerKind kind) {
   constexpr std::int64_t kBatch = 32, kLength = 24, kDelay = 8;
@@ -192,8 +192,8 @@ TEST(Mamba3, does_not_learn_parity_without_its_rotations) {
   EXPECT_GT(loss, 0.35F);
 }
 
-// With their convolutions, Mamba-1 and Mamba-2 can tell the parity of four symbols or fewer, and of
-// few more.
+// By their convolutions, Mamba-1 and Mamba-2 can tell the parity of four symbols or fewer. They
+// learn it for few more.
 TEST(LanguageModel, does_not_learn_parity) {
   const float loss = parity_loss(MixerKind::kMamba1);
   EXPECT_GT(loss, 0.15F);

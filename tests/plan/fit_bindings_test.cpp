@@ -174,7 +174,8 @@ TEST(FitBindings, an_arena_larger_than_the_limit_on_webgpu) {
   check(s, 3);
 }
 
-// 1003 rows divide neither the bytes that the product moves nor the operations of its parts.
+// The parts have unequal sizes, and the bytes that the product moves are not a multiple of the 1003
+// rows. The totals must match anyway.
 TEST(FitBindings, parts_count_as_much_work_as_the_whole) {
   Sketch s;
   s.output("y", matmul(s.input({1003, 70}), s.input({70, 50})) * 2);

@@ -144,7 +144,7 @@ TEST(RowEpilogue, is_left_out_where_it_does_not_fit) {
               s.output("y", softmax(matmul(s.input({3, 8, 16}), s.input({3, 16, 16}))));
             }),
             0U);
-  EXPECT_EQ(count([](Sketch& s) {  // the rows need another product of the same result
+  EXPECT_EQ(count([](Sketch& s) {  // the rows also need a product of the result
               const Tensor p = matmul(s.input({16, 16}), s.input({16, 16}));
               s.output("y", softmax(p + matmul(p, s.input({16, 16}))));
             }),

@@ -55,7 +55,7 @@ TEST(SplitDepth, depends_on_the_shape_alone_and_can_be_left_out) {
     return trainer.report().launches;
   };
   EXPECT_GT(launches(kRows), launches(4096));
-  EXPECT_EQ(launches(kRows), launches(65537));  // 65537 has no divisor
+  EXPECT_EQ(launches(kRows), launches(65537));  // 65537 is prime
   const auto cut = launches(kRows), whole = launches(4096);
   const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
   EXPECT_GT(cut, launches(kRows));

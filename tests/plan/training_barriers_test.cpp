@@ -71,7 +71,7 @@ void look_at(const Program& program, const WgslOptions& options, int max_binding
 
 // Tests a small model, and one with more steps and channels than a tile or chunk holds, with the
 // minimum limits and with those of a large GPU. Threads exchange values through workgroup memory,
-// by subgroup operations, or by both (`in_memory`).
+// by subgroup operations, or as subgroups through workgroup memory (`in_memory`).
 void check_training_of(const std::vector<MixerKind>& layers) {
   Seen seen;
   nn::LanguageModelConfig wide = small_mamba(131, layers, 300);
