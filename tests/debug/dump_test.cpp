@@ -95,7 +95,7 @@ TEST(DumpToMemory, holds_the_files_of_the_folder) {
     got = dump.files();
   }
   ::unsetenv("TENSORGRAD_DUMP");
-  EXPECT_GT(want.erase("timeline.json"), 0U);  // has times
+  EXPECT_GT(want.erase("timeline.json"), 0U);  // contains times
   EXPECT_GT(got.erase("timeline.json"), 0U);
   EXPECT_EQ(got, want);
   EXPECT_THAT(got.at("graph.html"), HasSubstr("3.4028234663852886e+38f"));

@@ -112,7 +112,7 @@ TEST(SelectiveScan, is_cut_by_batches_on_webgpu) {
   s.output("of_thin", selective_scan(thin, delta, s.input({16, 4}, -2, -0.1), bc, bc).y);
   const SelectiveScanOptions by_thin = {.D = s.input({16}), .z = thin};
   s.output("by_thin", selective_scan(u, delta, s.input({16, 4}, -2, -0.1), bc, bc, by_thin).y);
-  const std::int64_t most = 32 * 1024;  // of 61,440 bytes
+  const std::int64_t most = 32 * 1024;  // `wide` has 61,440 bytes
   const Compiled cut = compile_for_test(s.graph(), 8, most);
   const auto scans = [&](bool gated) {
     return std::count_if(cut.program.launches.begin(), cut.program.launches.end(),

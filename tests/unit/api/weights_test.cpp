@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names and axes of imported weights.
+// Importing weights: patterns of names, and permuted axes.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -78,7 +78,7 @@ TEST(CpuPool, takes_over_what_another_thread_does_not_come_to) {
   pool.parallel_for(8, [&](std::int64_t i, int w) {
     by[static_cast<std::size_t>(i)] = w;
     done.fetch_add(1);
-    while (w == 1 && done.load() < 8) std::this_thread::yield();  // stays with its first task
+    while (w == 1 && done.load() < 8) std::this_thread::yield();  // worker 1 keeps its first task
   });
   EXPECT_LE(std::count(by.begin(), by.end(), 1), 1);
   EXPECT_EQ(done.load(), 8);

@@ -102,7 +102,7 @@ TEST(WebGpuErrors, a_refused_kernel_is_named_with_its_line) {
   EXPECT_TRUE(has(text, "add_one")) << text;
   EXPECT_TRUE(has(text, "nonsense")) << text;
   EXPECT_TRUE(has(text, "3:")) << text;               // the line in the shader
-  EXPECT_TRUE(has(text, "at model.cpp:10")) << text;  // the line of the user
+  EXPECT_TRUE(has(text, "at model.cpp:10")) << text;  // the line in the user's code
   test.check(*device);                                // the device still works
 }
 

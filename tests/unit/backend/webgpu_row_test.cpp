@@ -133,7 +133,7 @@ TEST(WebGpuRow, nan_wins_and_the_first_of_equals) {
     values[9] = 4, values[3] = 4, values[17] = 4;  // the first maximum
     values[20 + 7] = nan, values[20 + 5] = nan;    // the first NaN
     values[20 + 6] = 9;
-    for (std::size_t i = 40; i < 60; ++i) values[i] = -inf;  // nothing above the identity
+    for (std::size_t i = 40; i < 60; ++i) values[i] = -inf;  // all elements are the identity of max
     for (std::size_t i = 60; i < 80; ++i) values[i] = inf;
     values[80 + 19] = -5;
     test.fill(x, values);

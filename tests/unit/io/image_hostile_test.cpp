@@ -230,7 +230,7 @@ TEST(ImageHostile, scans_without_end_are_an_error) {
       << error;
 }
 
-// 40 kB of compressed zeros.
+// The file is 40 kB of compressed zeros.
 TEST(ImageHostile, few_bytes_with_very_many_pixels_are_an_error) {
   const std::string png = testing::plain_png(5000, 5000, 3);
   const auto bytes = std::as_bytes(std::span(png));

@@ -37,7 +37,7 @@ struct OptimizerCase {
 
 class AgainstPyTorch : public ::testing::TestWithParam<OptimizerCase> {};
 
-// The gradient of sum(w * g) is g, bit for bit.
+// Gradients are exact: that of sum(w * g) is g, bit for bit.
 TEST_P(AgainstPyTorch, parameter_is_the_same_after_every_step) {
   const OptimizerCase& each = GetParam();
   auto trainer =

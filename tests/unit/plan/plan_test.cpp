@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plans of small graphs: launches, buffers, the budget, and what verify() of a program refuses.
+// Plans of small graphs: launches, buffers, the memory budget, and errors that verify() finds in a
+// program.
 #include "plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// softmax(x w + b) with x f32[4,8].
+// Returns the plan of softmax(x w + b) for x f32[4,8].
 Program planned(std::int64_t memory_budget = 0) {
   PlanOptions options;
   options.memory_budget = memory_budget;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The order of groups by itself: what waits, what runs together, and what never does.
+// The order of groups of launches: which of them wait, and which run concurrently.
 #include "plan/stages.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Stages, of_siblings_are_one) {
 }
 
 TEST(Stages, put_long_work_off_that_only_the_end_needs) {
-  // 1 and 2 hang on the chain 0, 3, 4, 5 and take longer than its parts.
+  // 1 and 2 depend on the chain 0, 3, 4, 5 and take longer than its groups. Only 5 depends on them.
   const std::vector<GroupWork> groups = {work({}, 1, 1),  work({0}, 1, 8), work({3}, 1, 8),
                                          work({0}, 1, 1), work({3}, 1, 1), work({4, 1, 2}, 1, 1)};
   EXPECT_EQ(order_stages(groups, 8), (Stages{{0}, {3}, {1, 2, 4}, {5}}));
