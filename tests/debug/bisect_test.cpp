@@ -82,7 +82,7 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
   EXPECT_EQ(report.checked.back(), "turn_signs: different");
 }
 
-// The first graph is exact. The pass replaces it with one that rounds.
+// The first graph is exact. If a pass replaces it with one that rounds, that is no error.
 TEST(Bisect, lets_a_pass_round_what_was_exact) {
   Sketch sketch;
   sketch.output("y", reshape(sketch.input({8, 8}), {64}));

@@ -88,7 +88,7 @@ TEST(WebGpuQueue, encodes_long_runs_by_several_threads) {
     device->force_encoders(threads);
     const std::vector<BufferHandle> handles = test.upload(*device);
     const auto executable = device->prepare(test.program, handles);
-    device->run(*executable, std::span(rows).first(1));  // the first step is separate
+    device->run(*executable, std::span(rows).first(1));  // the first run is validated
     EXPECT_EQ(device->encoded_by(), 1u);
     device->run(*executable, std::span(rows).subspan(1));
     EXPECT_EQ(device->encoded_by(), by_threads ? threads : 1u);

@@ -59,7 +59,7 @@ void check_softmax(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contig
   test.check(device);
 }
 
-// Layer norm in place with gathered row-level reads: three passes.
+// Layer norm in place with gathered row-level reads, some out of range: three passes.
 void check_norm(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contiguous = false) {
   TestProgram test;
   const auto [rows, cols] = size;
