@@ -3,7 +3,7 @@
 
 namespace tensorgrad::testing {
 
-// Lion has but one state, which Adam has, too.
+// Lion has one state, which Adam has too, so only the optimizer's name tells them apart.
 MISTAKE(checkpoint_of_another_optimizer_with_the_same_states, UserError) {
   const std::string path = temporary("adam.safetensors");
   compiled(plain_loss, {.optimizer = optim::Adam{}}).save(path);

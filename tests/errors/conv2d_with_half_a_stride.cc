@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// This must not compile: a stride of 1.5 would be cut to 1.
+// Must not compile: a stride of 1.5 would be truncated to 1.
 // error: could not convert
 #include <tensorgrad/tensorgrad.h>
 

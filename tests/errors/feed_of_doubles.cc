@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Inputs have no double type.
+// Must not compile: inputs cannot be f64.
 // error: expected float elements, got double
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Inputs have no 64-bit type.
+// Must not compile: inputs cannot be i64.
 // error: expected std::int32_t or std::uint32_t elements
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The view would outlive the elements.
+// Must not compile: the view would dangle.
 // error: use of deleted function
 #include <tensorgrad/tensorgrad.h>
 

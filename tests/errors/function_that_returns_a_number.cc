@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A traced function that gives no tensor. Must not compile.
+// Must not compile: the traced function does not return a tensor.
 // error: the function to be traced must return a tensorgrad::Tensor, or several by name
 #include <tensorgrad/tensorgrad.h>
 

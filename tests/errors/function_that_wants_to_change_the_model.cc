@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A traced function that takes the model as one it may change. Must not compile.
+// Must not compile: the traced function takes the model by non-const reference.
 // error: the function to be traced must be callable with
 #include <tensorgrad/tensorgrad.h>
 

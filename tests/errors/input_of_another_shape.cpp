@@ -3,7 +3,7 @@
 
 namespace tensorgrad::testing {
 
-// As many elements as the input has, but other rows.
+// The element count is right, but the shape is not.
 MISTAKE(input_of_another_shape, ShapeError) {
   Example example;
   const HostTensor turned = HostTensor::from({3, 4}, example.x);

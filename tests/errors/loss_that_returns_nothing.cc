@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A loss function without a return. Must not compile.
+// Must not compile: the loss function returns nothing.
 // error: the loss function must return a tensorgrad::Tensor
 #include <tensorgrad/tensorgrad.h>
 

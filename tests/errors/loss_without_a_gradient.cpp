@@ -3,7 +3,7 @@
 
 namespace tensorgrad::testing {
 
-// The accuracy instead of the loss.
+// Returns the accuracy instead of the loss.
 MISTAKE(loss_without_a_gradient, UserError) {
   compiled([](const Net& net, In in) {
     const Tensor right = cast(eq(argmax(net.fc(in["x"]), 1), in["i"]), f32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads what a test's file says of its mistake, and compares.
+// Reads the expected message from a test's source file and compares it with the error.
 #include "errors/mistake.h"
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 struct Expectation {
   std::string message;
-  unsigned line = 0;  // 0: no line of the user's
+  unsigned line = 0;  // 0: no line in user code
 };
 
 std::string trimmed(const std::string& text) {
@@ -24,11 +24,11 @@ std::string trimmed(const std::string& text) {
   return from == std::string::npos ? "" : text.substr(from, text.find_last_not_of(' ') + 1 - from);
 }
 
-// What the one comment of the file says that begins with `// error: ` or `// throws: `.
+// Returns the expectation in the comment `// error: ` or `// throws: ` of the file.
 Expectation read_expectation(const fs::path& file) {
   std::ifstream in(file);
   Expectation found;
-  bool above = false;  // the comment is on lines of its own, and the guilty line is still to come
+  bool above = false;  // the comment is on its own lines, and the offending line follows
   std::string line;
   for (unsigned number = 1; std::getline(in, line); ++number) {
     const std::string text = trimmed(line);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// One mistake of a user, one file of its name. A comment `// error: MESSAGE` at the end of the
-// guilty line, or on lines of its own above it, says what must be thrown: just that message, just
-// that type, with that line. Where an error has no line of the user's (a file's, a run-time
-// value's) the comment is `// throws: MESSAGE`. In a message `#` stands for a number, `...` at the
-// end for more text, and TMP for the folder of temporary().
+// Tests of user errors: one file per error, named after it. The comment `// error: MESSAGE`, at the
+// end of the offending line or on the lines above it, holds the message that must be thrown. The
+// type must match exactly, and the location must be that line. If an error has no line in user
+// code, as for file contents and run-time values, the comment is `// throws: MESSAGE`. In a
+// message, `#` matches a number, a final `...` matches any text, and TMP stands for the folder of
+// temporary().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ namespace tensorgrad::testing {
 void expect_mistake(const std::string& file, const std::string& name,
                     const std::type_info& expected, void (*body)());
 
-// A path that no other test uses; removed when the process ends.
+// Returns a path that no other test uses. It is removed when the process ends.
 std::string temporary(const std::string& name);
 
 struct Net {
@@ -56,14 +57,15 @@ inline std::vector<ObjectiveSpec<Net>> two_objectives() {
   return {{.name = "w", .loss = plain_loss, .params = "*.weight", .options = options},
           {.name = "b", .loss = plain_loss, .params = "*.bias", .options = options}};
 }
-// Compiles them for the CPU.
+// Compiles several objectives over a Net for the CPU.
 inline MultiTrainer<Net> compiled(const std::vector<ObjectiveSpec<Net>>& objectives,
                                   std::int64_t memory_budget = 0, Loc loc = Loc::current()) {
   return compile(Net{}, objectives, {.device = {.kind = "cpu"}, .memory_budget = memory_budget},
                  loc);
 }
 
-// A trainer with good values for its inputs. What is refused changes nothing: it ends as it began.
+// A trainer with valid values for its inputs. The destructor checks that the rejected call changed
+// nothing.
 struct Example {
   Example();
   Example(const Example&) = delete;

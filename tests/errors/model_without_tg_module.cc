@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model that does not say which of its fields hold parameters. Must not compile.
+// Must not compile: the model does not name its fields with TG_MODULE.
 // error: the model must be a struct that names its fields with TG_MODULE
 #include <tensorgrad/tensorgrad.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// This must not compile: a trainer of several losses is stepped through trainer["name"].
+// Must not compile: a trainer with several losses is stepped through trainer["name"].
 // error: has no member named 'step'
 #include <tensorgrad/tensorgrad.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// This must not compile: a trainer of one loss has no objectives to choose from.
+// Must not compile: a trainer with one loss has no objectives.
 // error: no match for 'operator\[\]'
 #include <tensorgrad/tensorgrad.h>
 

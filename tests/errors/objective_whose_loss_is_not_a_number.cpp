@@ -3,7 +3,7 @@
 
 namespace tensorgrad::testing {
 
-// Its parameter does not lie at the beginning of the arena.
+// The parameter that this objective trains is not at the start of the arena.
 MISTAKE(objective_whose_loss_is_not_a_number, UserError) {
   auto objectives = two_objectives();
   objectives[1].options.detect_nan = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// This must not compile: half of a trainer would be assigned.
+// Must not compile: the assignment would slice the trainer.
 // error: is protected within this context
 #include <tensorgrad/tensorgrad.h>
 

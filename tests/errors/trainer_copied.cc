@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The copy would train the same parameters.
+// Must not compile: a copy would train the same parameters.
 // error: use of deleted function
 #include <tensorgrad/tensorgrad.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// This must not compile: parameters in a map would never be found, and never be trained.
+// Must not compile: parameters in a map would not be found, and so not be trained.
 // error: other containers are not searched for parameters
 #include <map>
 #include <string>

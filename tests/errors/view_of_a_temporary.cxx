@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Clang warns: the vector is destroyed at once.
+// Clang warns that the view dangles: the vector is destroyed at once.
 #include <vector>
 
 #include <tensorgrad/tensorgrad.h>

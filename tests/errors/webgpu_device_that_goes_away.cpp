@@ -9,7 +9,7 @@ namespace tensorgrad::testing {
 
 namespace {
 
-// A trainer that shows its device.
+// Exposes the device of a trainer.
 struct OpenTrainer : AnyTrainer {
   explicit OpenTrainer(const AnyTrainer& trainer) : AnyTrainer(trainer) {}
   [[nodiscard]] webgpu::WebGpuDevice& device() const {
