@@ -35,7 +35,8 @@ Tensor grouped_and_masked(T t) {
   return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = t[3], .enable_gqa = true});
 }
 
-// Everything that the backward launches make, as one number and its gradients' sums.
+// Returns the output and its gradients, each summed over the last axis, to cover all backward
+// launches.
 Tensor both_ways(T t) {
   const Tensor o = causal(t);
   const std::vector<Tensor> d = grad(sum(o * o), {t[0], t[1], t[2]});
@@ -59,7 +60,8 @@ std::vector<OpCase> sizes() {
                              std::to_string(s.columns) + "x" + std::to_string(s.depth) + "x" +
                              std::to_string(s.width);
     const std::vector<Argument> args = qkv({s.batch}, s.rows, s.columns, s.depth, s.width);
-    // Differences of large ones would take minutes; second gradients go over these too.
+    // Differences of large cases would take minutes, and second gradients are also computed for
+    // these.
     const bool small = s.rows * s.columns <= 600;
     cases.push_back({"attention_" + name, args, plain, small});
     if (small) {

@@ -22,7 +22,7 @@ struct Deep {
   Deep() {
     for (int i = 0; i < 8; ++i) layers.emplace_back(32, 32);
   }
-  // Two layers a block.
+  // Applies the layers in blocks of two, optionally checkpointed.
   Tensor operator()(Tensor x, bool forget) const {
     for (std::size_t i = 0; i < layers.size(); i += 2) {
       const auto block = [&](const Tensors& in) {
@@ -62,7 +62,8 @@ TEST(Checkpoint, changes_no_bit_and_lowers_the_peak) {
   }
   const auto with = forgotten.download_params(), without = kept.download_params();
   for (const auto& [name, tensor] : with) EXPECT_EQ(tensor.bytes, without.at(name).bytes) << name;
-  // Eight layers' activations (8 KiB each, before and after gelu or tanh) against one block's.
+  // Without checkpoints, the activations of eight layers are kept (8 KiB each, before and after
+  // gelu or tanh); with checkpoints, those of one block.
   EXPECT_LT(forgotten.report().peak_bytes + 6 * 8192, kept.report().peak_bytes);
 }
 
@@ -154,7 +155,7 @@ TEST(CustomGradient, may_pass_straight_through_on_webgpu) {
   check_straight_through(Where::kWebGpu);
 }
 
-// tanh by its definition, with the gradient written with the result; both operands have one.
+// tanh with a custom gradient that uses the result. Both operands have a gradient.
 Tensor scaled_tanh(Tensor x, Tensor scale, bool custom) {
   const auto forward = [](const Tensors& in) { return tanh(in[0]) * in[1]; };
   if (!custom) return forward({x, scale});

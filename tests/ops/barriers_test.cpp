@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The text of every kernel that the cases of ops and their gradients are computed with: each thread
-// reaches each barrier, and nothing is added up in the order in which threads come.
+// WGSL of every kernel that the op cases and their gradients use: every thread reaches each
+// barrier, and no sum depends on the order of threads.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -64,9 +64,9 @@ TEST(Barriers, that_all_threads_reach_are_taken) {
   }
 }
 
-// Calls look(text, name) for each kernel: those of devices with nothing but what all have, with
-// subgroups, with what subgroups do done by way of memory, and as small ones are written that are
-// to be joined.
+// Calls look(text, name) for the variants of each kernel: for devices with the minimum features,
+// for devices with subgroups, with subgroups emulated in workgroup memory, and for small kernels
+// that are joined with others.
 template <class Look>
 void each_kernel(const std::vector<OpCase>& cases, const Look& look) {
   WgslOptions with_subgroups, in_memory, joined;

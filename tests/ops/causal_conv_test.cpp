@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Causal convolutions against a plain loop in double, for lengths around those of chunks: whole and
-// in pieces with the state in between, outputs, states, and gradients of all that goes in.
+// Causal convolutions against a plain loop in double, for lengths around those of chunks. Compares
+// outputs, states and the gradients of all inputs, in one call and in pieces that pass on the
+// state.
 #include "stepper.h"
 #include "support/sanitized.h"
 
@@ -16,7 +17,7 @@ struct ConvGiven {
 constexpr Values ConvGiven::* kConvParts[] = {&ConvGiven::x, &ConvGiven::weight, &ConvGiven::bias,
                                               &ConvGiven::before};
 
-// y[t] = bias + sum over k of weight[k] x[t - 3 + k], with the state in front of x.
+// Computes y[t] = bias + sum over k of weight[k] x[t - 3 + k], with the state before x.
 ScanResults one_by_one(const ConvGiven& g) {
   ScanResults r;
   for (std::int64_t b = 0; b < kConvBatch; ++b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// checkpoint() of regions of many kinds: training with and without it gives the same bits where the
-// same kernels compute it.
+// checkpoint() of many kinds of regions. Training with and without it yields the same bits if the
+// same kernels compute both.
 #include <cmath>
 
 #include "support/sketch.h"
@@ -27,7 +27,7 @@ struct Stack {
 struct Region {
   const char* name;
   Tensor (*of)(const Stack& net, std::size_t layer, const Tensor& x);
-  bool penalty = false;  // on the slope with respect to x: a gradient of a gradient
+  bool penalty = false;  // on the gradient with respect to x, i.e. a gradient of a gradient
 };
 
 Tensor two_layers(const Stack& net, std::size_t i, const Tensor& x) {
@@ -128,11 +128,11 @@ void compare(const Region& region, const std::string& device, bool exact) {
 
 void check(const Region& region, const std::string& device) {
   if (device == "cpu") return compare(region, device, true);
-  // A chain adds up a product in another order than a launch by itself, and a product's epilogue
-  // does so with a row; a region that is computed again is chained and fused otherwise.
+  // A fused sequence sums a product in another order than a separate launch, and so does a
+  // product's epilogue that reduces rows. A recomputed region is fused differently.
   compare(region, device, false);
-  // WGSL lets a driver contract a product and a sum, or not, as it likes, kernel by kernel.
-  // SwiftShader does not do so; there our kernels must agree to the bit.
+  // WGSL lets a driver contract a multiplication and an addition in one kernel but not in another.
+  // SwiftShader does not contract, so its results must match to the bit.
   const ScopedEnv env("TENSORGRAD_SKIP", "chain,row_epilogue");
   compare(region, device,
           device_at(Where::kWebGpu)->info().name.find("SwiftShader") != std::string::npos);

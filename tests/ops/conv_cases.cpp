@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Convolutions, pools and resizing, with the geometries that change how they are computed.
+// Convolutions, pooling and resizing, with the geometries that select different code paths.
 
 #include "op_cases.h"
 #include "ops/registry.h"
@@ -23,7 +23,7 @@ OpCase transposed(const std::string& name, const Shape& x, const Shape& weight,
           }};
 }
 
-// Drawn from so wide a range that no step of a difference changes which is the largest.
+// Draws from a range so wide that no finite-difference step changes which element is the maximum.
 Argument apart(const Shape& shape) { return {shape, -9, 9}; }
 
 }  // namespace
@@ -112,7 +112,7 @@ std::vector<OpCase> conv_cases() {
        }},
       {"conv2d_second_order",
        {{{2, 2, 4, 5}}, {{2, 2, 2, 3}, -1, 1}},
-       [](T t) {  // the gradients as functions of x and weight: every rule of the three macros
+       [](T t) {  // differentiates the gradients, which covers every rule of the three macros
          const Tensor y = conv2d(t[0], t[1], std::nullopt, {.stride = 2, .padding = 1});
          const std::vector<Tensor> d = grad(sum(y * y * y) * 0.1, {t[0], t[1]});
          return concat({flatten(d[0]), flatten(d[1])});

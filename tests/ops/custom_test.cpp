@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ops that users define: on both backends against double, gradients, types, views as inputs, and
-// what is said where a part is missing or wrong.
+// User-defined ops: both backends against double, gradients, element types, views as inputs, and
+// the errors if a part is missing or wrong.
 #include <cmath>
 #include <stdexcept>
 
@@ -34,7 +34,7 @@ const CustomOp& hypotenuse() {
   return op;
 }
 
-// The sum of each row whose number is in a list: rows [N, D], list i32 [M] -> [M].
+// Sums the rows whose indices are listed: rows [N, D], list i32 [M] -> [M].
 const CustomOp& picked_sums() {
   static const CustomOp op({
       .name = "picked_sums",
@@ -85,7 +85,7 @@ TEST_P(Custom, has_the_gradient_it_says) {
   Sketch s;
   const Tensor a = s.input({7}, 1, 2), b = s.input({7}, 1, 2);
   const std::vector<Tensor> d = grad(sum(square(hypotenuse()({a, b}))), {a, b});
-  s.output("da", d[0]);  // of a^2 + b^2
+  s.output("da", d[0]);  // d/da of the sum of a^2 + b^2
   s.output("want", 2.0 * a);
   s.output("second", grad(sum(d[1] * d[1]), {b})[0]);
   s.output("second_want", 8.0 * b);
@@ -125,7 +125,7 @@ TEST(CustomOps, train) {
   EXPECT_NEAR(trainer.step({{"x", x}}).loss, 1.0, 1e-3);
 }
 
-// What an action throws.
+// Returns the message of the exception that `action` throws.
 template <class Action>
 std::string thrown(const Action& action) {
   try {

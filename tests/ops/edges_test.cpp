@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values at the edges of f32 and f16: large angles, subnormals, infinities beside NaN, sums whose
-// parts overflow or lose digits, windows and rows of -inf, many places to scatter to.
+// Values at the edges of f32 and f16: large angles, subnormals, infinities combined with NaN, sums
+// that overflow or lose digits on the way, windows and rows of -inf, scatters to many positions.
 #include <cmath>
 
 #include "op_cases.h"
@@ -18,7 +18,7 @@ class EdgesOn : public ::testing::TestWithParam<Where> {
 INSTANTIATE_TEST_SUITE_P(cpu, EdgesOn, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, EdgesOn, ::testing::Values(Where::kWebGpu));
 
-// As float has it, which the functions are given.
+// Rounds to float, the values that the functions receive.
 Values as_floats(Values values) {
   for (double& value : values) value = static_cast<float>(value);
   return values;
@@ -31,7 +31,8 @@ Values each(const Values& x, Function function) {
   return y;
 }
 
-// To 2 ulp up to the largest float; those next to multiples of pi/2 have the least sines.
+// Accurate to 2 ulp up to the largest float. The last three are close to multiples of pi/2, so
+// their sines or cosines are tiny.
 TEST_P(EdgesOn, circular_functions_of_large_angles) {
   Values x = {1e5,
               1.3e5,
@@ -74,7 +75,7 @@ TEST_P(EdgesOn, circular_functions_of_large_angles) {
   EXPECT_LT(far("tan", std::tan), 6e-7);
 }
 
-// What is multiplied by a constant zero counts if it is infinite or NaN.
+// A constant factor of zero must not hide an infinite or NaN operand.
 TEST_P(EdgesOn, zero_times_infinity) {
   Sketch s;
   const Tensor x = s.input({6}, f32, {kInf, -kInf, kNan, 2, -2, 0});
@@ -105,7 +106,7 @@ TEST_P(EdgesOn, remainders_of_far_apart_numbers) {
   expect_values(s, {{"rest", want}});
 }
 
-// As C's: an infinite leg decides.
+// As C's hypot: the result is infinite if either argument is, even if the other is NaN.
 TEST_P(EdgesOn, hypot_beside_infinity) {
   Sketch s;
   const Tensor a = s.input({5}, f32, {kNan, kInf, kNan, -kInf, 3e38});
@@ -133,7 +134,7 @@ TEST_P(EdgesOn, row_of_minus_infinity_gives_logsumexp_no_gradient) {
       s, {{"y", {-kInf, std::log(2.0)}}, {"dx", {0, 0, 0.5, 0.5}}, {"all", {0, 0, 0.5, 0.5}}});
 }
 
-// PyTorch's: the first element of a window that is none of the padding.
+// As in PyTorch: the gradient goes to the first element of the window that is not padding.
 TEST_P(EdgesOn, gradient_of_a_max_pool_of_minus_infinity_stays_inside) {
   Sketch s;
   const Tensor x = s.input({1, 1, 3, 3}, f32, Values(9, -kInf));
@@ -149,7 +150,7 @@ TEST_P(EdgesOn, gradient_of_a_max_pool_of_minus_infinity_stays_inside) {
        {"dilated", {0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}});
 }
 
-// A window's sum is more than f16 has, its mean is not.
+// The sum of a window exceeds the range of f16, its mean does not.
 TEST_P(EdgesOn, means_of_halves) {
   Sketch s;
   const Tensor h = full({1, 1, 6, 6}, 60000, f16), x = full({36}, 60000, f16);
@@ -173,9 +174,9 @@ TEST_P(EdgesOn, means_of_halves) {
                     {"dot", {33760}}});  // the f16 next to 33750
 }
 
-// Beside the spread of a row its mean is large: what the mean's rounding leaves is taken off too.
-// With this many rows, one thread of a GPU sums each row. The mean is an f32: half a step of it is
-// 2e-3 of the deviation.
+// The mean is large compared with the deviation of a row, so the rounding error of the mean must be
+// subtracted too. There are enough rows that one thread of a GPU sums each. The mean is an f32:
+// half an ulp of it is 2e-3 of the deviation.
 TEST_P(EdgesOn, norms_of_rows_with_a_large_mean) {
   constexpr std::int64_t kSize = 65, kLineCount = 1 << 16;
   std::vector<float> row, want;
@@ -202,7 +203,7 @@ TEST_P(EdgesOn, norms_of_rows_with_a_large_mean) {
   expect_values(s, {{"layer", none}, {"group", none}, {"batch", none}, {"var", none}}, 3e-3);
 }
 
-// By blocks a long sum loses a few digits of its last bits, not of its first.
+// Blockwise summation keeps the error of a long sum in its last digits.
 TEST_P(EdgesOn, running_sums_of_many) {
   constexpr std::int64_t kCount = 1 << 20;
   Sketch s;
@@ -223,7 +224,7 @@ TEST_P(EdgesOn, running_sums_of_many) {
   EXPECT_LT(worst, 2e-6);
 }
 
-// The last of several for a place wins; what lies outside is dropped.
+// If several sources go to one position, the last wins. Sources outside the range are dropped.
 TEST_P(EdgesOn, scatter_of_many_to_many) {
   constexpr std::int64_t kCount = 65536, kPlaces = 50000;
   Sketch s(3);
@@ -240,7 +241,7 @@ TEST_P(EdgesOn, scatter_of_many_to_many) {
   expect_values(s, {{"y", want}}, 0);
 }
 
-// Each way of finding the last position gives the same as the other.
+// Both algorithms that find the last source of a position return the same.
 TEST_P(EdgesOn, scatter_of_few_and_many_agree) {
   Sketch s(4);
   for (const std::int64_t count : {64, 65, 100, 129}) {
@@ -252,7 +253,7 @@ TEST_P(EdgesOn, scatter_of_few_and_many_agree) {
     const std::vector<Tensor> grads = grad(sum(square(y)), {x, source});
     s.output(name + " x", grads[0]);
     s.output(name + " source", grads[1]);
-    // By pairs: one position at a time.
+    // Reference: pairwise comparison, one source at a time.
     Tensor slow = x;
     for (std::int64_t i = 0; i < count; ++i)
       slow =
@@ -264,7 +265,7 @@ TEST_P(EdgesOn, scatter_of_few_and_many_agree) {
   for (const double v : got.at("slow")) EXPECT_EQ(v, 0);
 }
 
-// Told by their bits: as floats a device may take them for zero.
+// The results come from the bit patterns, because a device may flush subnormal floats to zero.
 TEST_P(EdgesOn, logarithms_of_subnormals) {
   const Values x = as_floats({1e-38, 1e-40, 1.4e-45, 1.17549435e-38, 0, -1e-40, -0.0, kInf, kNan});
   Sketch s;
@@ -272,7 +273,7 @@ TEST_P(EdgesOn, logarithms_of_subnormals) {
   s.output("log", log(in));
   s.output("log2", log2(in));
   s.output("log10", log10(in));
-  // A device may take a negative subnormal number for -0, whose root is no NaN.
+  // A device may flush a negative subnormal to -0, whose root is not NaN.
   const Values positive = as_floats({1e-38, 1e-40, 1.4e-45, 1.17549435e-38, 0, kInf, kNan});
   s.output("root", pow(s.input({7}, f32, positive), 0.25));
   const auto of = [&](double (*function)(double)) { return each(x, function); };

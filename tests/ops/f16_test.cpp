@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// f16: kept and moved about in two bytes, computed in f32, the same on every device, also on those
-// that cannot keep it so.
+// f16: stored and moved in two bytes and computed in f32, with the same results on every device,
+// including devices that store it as f32.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -13,7 +13,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Where half of the cases run: on the CPU, or by WebGPU with f16 and without.
+// Where a group of tests runs: on the CPU, or on WebGPU with and without f16.
 using Places = std::span<const Where>;
 constexpr Where kOnCpu[] = {Where::kCpu};
 constexpr Where kOnWebGpu[] = {Where::kWebGpu, Where::kWebGpuDefaultLimits};
@@ -24,8 +24,8 @@ void check_at(Places places, Sketch& s, double tolerance) {
 
 double rounded(double value) { return from_half(to_half(static_cast<float>(value))); }
 
-// What lies at the borders: ties, the largest, the smallest normal and subnormal ones, and random
-// numbers of every size.
+// Border cases (ties, the largest, the smallest normal and subnormal values) and random numbers of
+// all magnitudes.
 Values edges() {
   Values values = {0,        -0.0,        1,       -1,      1 + 0x1p-11, 1 + 0x1.8p-10,
                    65504,    65519.9,     65520,   -65520,  1e30,        -1e30,
@@ -105,7 +105,7 @@ TEST(F16, is_the_type_of_what_is_made_of_it_alone) {
   EXPECT_EQ(sum(h).dtype(), f16);
   EXPECT_EQ(mean(h).dtype(), f16);
   EXPECT_EQ(argmax(h, 0).dtype(), i32);
-  // Weights are f32: what goes in decides.
+  // Weights are f32: the type of the input determines the result.
   EXPECT_EQ(linear(h, x).dtype(), f16);
   EXPECT_EQ(layer_norm(h, s.input({4})).dtype(), f16);
   EXPECT_EQ(softmax(h).dtype(), f16);
@@ -115,7 +115,7 @@ TEST(F16, is_the_type_of_what_is_made_of_it_alone) {
   EXPECT_EQ(scaled_dot_product_attention(h, h, h).dtype(), f16);
 }
 
-// Of one rounding more than in f32; sums do not overflow on the way.
+// The error is one rounding above that of f32. Intermediate sums do not overflow.
 void check_computing(Places places) {
   Sketch s;
   const Tensor h = s.input({40, 33}, -1, 1, f16), w = s.input({20, 33}, -1, 1);
@@ -141,8 +141,8 @@ void check_computing(Places places) {
 TEST(F16, is_computed_in_f32_on_cpu) { check_computing(kOnCpu); }
 TEST(F16, is_computed_in_f32_on_webgpu) { check_computing(kOnWebGpu); }
 
-// The gradients of a net whose activations are f16 are those of f32 to three digits, and arrive in
-// the type of what they are gradients of.
+// The gradients of a net with f16 activations match those of f32 to three digits, and have the type
+// of the tensor they belong to.
 void check_gradients_of_halves(Places places) {
   ValueMap found[2];
   for (const bool half : {false, true}) {
@@ -165,9 +165,9 @@ void check_gradients_of_halves(Places places) {
 TEST(F16, has_gradients_on_cpu) { check_gradients_of_halves(kOnCpu); }
 TEST(F16, has_gradients_on_webgpu) { check_gradients_of_halves(kOnWebGpu); }
 
-// Products large enough for matrix units, where the device has them, with what is computed of them
-// at once; of sizes that are no multiples of a tile's. The two of the gradient, which would share a
-// launch, are apart.
+// Products large enough for subgroup matrices, if the device has them, with fused pointwise ops.
+// The sizes are not multiples of a tile. The two products of the gradient, which would share a
+// launch, are tested separately.
 void check_large_products(Places places) {
   for (const bool of_weights : {false, true}) {
     Sketch s;
@@ -182,9 +182,9 @@ void check_large_products(Places places) {
 TEST(F16, large_products_are_right_on_cpu) { check_large_products(kOnCpu); }
 TEST(F16, large_products_are_right_on_webgpu) { check_large_products(kOnWebGpu); }
 
-// Attention by matrix units, where the device has them: rows and columns that do not fill blocks,
-// few rows, heads of 128, masks that are added and masks of truths, weights that are dropped, a row
-// that sees next to nothing.
+// Attention with subgroup matrices, if the device has them: rows and columns that do not fill
+// blocks, few rows, heads of 128, additive and boolean masks, dropout, and a row that attends to
+// almost nothing.
 void check_attention(Places places) {
   struct Case {
     std::int64_t batch, rows, columns, depth, width;
@@ -225,8 +225,8 @@ std::size_t count_of(const std::string& text, const std::string& word) {
   return found;
 }
 
-// What is stored as f16 is not rounded before; what goes on in the launch is. exp need not be more
-// exact than what is stored.
+// A value that is only stored as f16 is not rounded first, because the store rounds. A value that
+// the launch also reads must be rounded. For a store to f16, an exp of lower accuracy suffices.
 void check_stored(Places places) {
   Sketch s;
   const Tensor x = s.input({64, 32}, -4, 4);
@@ -253,7 +253,7 @@ void check_stored(Places places) {
 TEST(F16, is_rounded_by_memory_where_it_is_stored) { check_stored(kOnCpu); }
 TEST(F16, is_rounded_by_memory_where_it_is_stored_on_webgpu) { check_stored(kOnWebGpu); }
 
-// Rows of a table that is kept as f16; the gradient adds up in f32.
+// Looks up rows of an f16 table. The gradient is summed in f32.
 void check_lookup(Places places) {
   Sketch s;
   const Tensor table = s.input({10, 12}, -1, 1, f16), index = s.input({50}, 0, 9, i32);
@@ -266,7 +266,7 @@ void check_lookup(Places places) {
 TEST(F16, is_looked_up_on_cpu) { check_lookup(kOnCpu); }
 TEST(F16, is_looked_up_on_webgpu) { check_lookup(kOnWebGpu); }
 
-// Activations of half the size make a step of (nearly) half the size.
+// Activations of half the size (nearly) halve the peak memory of a step.
 TEST(F16, takes_half_the_place) {
   std::int64_t peaks[2][2] = {};
   for (const bool half : {false, true}) {
@@ -283,7 +283,7 @@ TEST(F16, takes_half_the_place) {
     }
   }
   EXPECT_EQ(peaks[0][0], peaks[0][1]);
-  EXPECT_EQ(peaks[1][0], peaks[0][0]);  // on a device that keeps it as f32
+  EXPECT_EQ(peaks[1][0], peaks[0][0]);  // on a device that stores it as f32
   EXPECT_LT(peaks[1][1], 0.6 * static_cast<double>(peaks[0][0]));
 }
 

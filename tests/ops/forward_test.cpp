@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every op, forward: CPU and WebGPU against the interpreter in double.
+// Forward pass of every op: CPU and WebGPU against the interpreter in double.
 #include <algorithm>
 #include <set>
 
@@ -25,7 +25,7 @@ TEST_P(Forward, agrees_with_double_on_cpu) {
 
 INSTANTIATE_TEST_SUITE_P(Op, Forward, ::testing::ValuesIn(all_cases()), name_of);
 
-// All cases of a kind in one program: making a pipeline is what takes time there.
+// Runs all cases of a kind in one program, because creating pipelines dominates the time on WebGPU.
 void check_together(const std::vector<OpCase>& cases, Where where) {
   std::set<std::string> covered;
   for (const bool edges : {false, true}) {
@@ -99,7 +99,7 @@ void check_arena(Where where) {
 TEST(Leaves, arena_is_updated_in_one_piece) { check_arena(Where::kCpu); }
 TEST(Leaves, arena_is_updated_in_one_piece_on_webgpu) { check_arena(Where::kWebGpu); }
 
-// The second half is read by its name and updated in place; the first half is only read.
+// Reads the frozen first half of the arena by name and updates the second half in place.
 void check_part_of_an_arena(Where where) {
   Sketch s(4);
   const Values values = s.draw.values(f32, 128, -1, 1), other = s.draw.values(f32, 128, -1, 1);
@@ -123,8 +123,8 @@ TEST(Coverage, every_op_has_a_case) {
     static_cast<void>(each.apply(inputs_of(sketch, each)));
     for (const Node& node : sketch.graph().nodes) seen.insert(node.op);
   }
-  // Leaves::are_read and arena_is_updated have these, and Checkpoint, CustomGradient and Custom the
-  // last.
+  // Leaves.are_read and Leaves.arena_is_updated cover these; the tests Checkpoint, CustomGradient
+  // and Custom cover the last four.
   for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar,
                           &ops::barrier, &ops::checkpoint, &ops::custom_gradient, &ops::custom})
     seen.insert(op);
@@ -137,7 +137,7 @@ TEST(Coverage, every_op_has_a_case) {
   RecordProperty("differentiable", differentiable);
 }
 
-// For tools/ops_page.py: which functions are given floats, and which make floats of them.
+// For tools/ops_page.py: records which functions take floats, and which of them return floats.
 TEST(Coverage, functions_of_floats_are_told_apart) {
   std::set<std::string> taking, making;
   for (const OpCase& each : all_cases()) {
@@ -163,8 +163,9 @@ TEST(Coverage, functions_of_floats_are_told_apart) {
 }
 
 TEST(Coverage, every_gradient_rule_is_checked) {
-  // Differences cannot see where a gradient stops: Gradient::stops_at_detach does.
-  // Checkpoint::may_be_nested has a barrier's; custom's only says that there is none.
+  // Differences cannot see that a gradient stops; Gradient.stops_at_detach tests that.
+  // Checkpoint.may_be_nested tests the rule of barrier. The rule of custom only reports that it has
+  // none.
   std::set<const OpDef*> checked = {&ops::detach, &ops::barrier, &ops::custom};
   for (const OpCase& each : all_cases()) {
     if (!each.differentiable) continue;

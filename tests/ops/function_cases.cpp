@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The functions that are written with other ops: activations, losses, norms, attention, and those
-// of arranging.h. What PyTorch makes of them is in tests/golden.
+// Functions composed of other ops: activations, losses, norms, attention, and those of arranging.h.
+// tests/golden compares them with PyTorch.
 #include <cmath>
 
 #include "op_cases.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients: by central differences in double, with the op in the middle of a graph; and the
+// Gradients: against central differences in double, with the op embedded in a graph; and the
 // compiled gradient against the interpreter's.
 #include <algorithm>
 #include <cmath>
@@ -123,7 +123,7 @@ void check_seconds_on_webgpu(const std::vector<OpCase>& cases) {
   sketch.check(Where::kWebGpu, 2e-4);
 }
 
-// Which drivers compile a family's kernels within a minute and a few gigabytes?
+// Drivers that compile the kernels of a family within a minute and a few gigabytes.
 enum class Drivers { kAll, kNotLavapipe, kOfRealGpus };
 
 struct Family {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every case of the tests of ops whose numbers are real, with tensors of f16 in place of those of
-// f32: what is computed in f32 is rounded once, what is moved about stays as it is.
+// All op cases with real arguments, with f16 tensors in place of f32. Computed results are rounded
+// once; moved data is unchanged.
 #include <algorithm>
 
 #include "base/half.h"
@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kHalfTolerance = 4e-3;
 
-// What says no to f16: a case that takes a gradient of its own, and the scans of state spaces.
+// Errors of cases that do not support f16: those that take a gradient themselves, and state space
+// scans.
 const std::vector<std::string> kRefuseHalf = {
     "gradient: ", "selective_scan: ", "causal_conv1d: ", "ssd: ", "rotary_scan: "};
 
@@ -20,7 +21,7 @@ bool has_halves(const OpCase& each) {
                                     [](const Argument& arg) { return arg.dtype == f32; });
 }
 
-// With values that f16 has.
+// Returns the case with f16 arguments. Given values are rounded to f16.
 OpCase in_halves(OpCase each, DType dtype = f16) {
   for (Argument& arg : each.args) {
     if (arg.dtype != f32) continue;
@@ -68,8 +69,8 @@ TEST_P(HalfCase, is_computed_in_f32_and_rounded_on_cpu) {
 
 INSTANTIATE_TEST_SUITE_P(Op, HalfCase, ::testing::ValuesIn(half_cases()), name_of);
 
-// Of a case: the type of its result, what it is with these leaves by the interpreter, and the
-// function that made it; empty if there were several, or only ops.
+// The result of a case: its type, its values for these leaves by the interpreter, and the function
+// that computed it. `function` is empty if several functions or only ops did.
 struct Outcome {
   DType dtype = f32;
   Values values;
@@ -90,8 +91,8 @@ Outcome outcome(const OpCase& each, const ValueMap* leaves) {
           functions.size() == 1 ? *functions.begin() : ""};
 }
 
-// Functions of f16 return f16 (losses: f32) within one rounding of what they return for f32, so no
-// intermediate value was f16. Run by the interpreter.
+// Functions of f16 return f16 (losses: f32). The result is within one rounding of that for f32, so
+// no intermediate value was f16. Run by the interpreter.
 TEST(Half, is_rounded_once) {
   const std::vector<OpCase> halves = half_cases(), floats = half_cases(f32);
   std::set<std::string> single, compared;
@@ -137,8 +138,8 @@ TEST(Half, is_rounded_once) {
   EXPECT_EQ(single, known);
 }
 
-// Of a list of cases those that go through an op or a function that none before them does: making
-// pipelines is what takes time on a GPU.
+// Returns the cases that use an op or function that no previous case uses. Fewer cases mean fewer
+// pipelines, whose creation dominates the time on a GPU.
 using MakeHalf = std::function<void(Sketch&, const OpCase&)>;
 std::vector<OpCase> telling(const std::vector<OpCase>& cases, const MakeHalf& make,
                             std::set<std::string>& covered) {
@@ -154,7 +155,7 @@ std::vector<OpCase> telling(const std::vector<OpCase>& cases, const MakeHalf& ma
   return chosen;
 }
 
-// `known` has been gone through elsewhere.
+// Compares the cases with the interpreter. `known` is covered elsewhere.
 void check_halves(Where where, const std::vector<OpCase>& cases, const MakeHalf& make,
                   const std::set<std::string>& known = {}) {
   std::set<std::string> covered = known;
@@ -180,7 +181,7 @@ TEST(HalfOnDevice, is_computed_in_f32_and_rounded_on_webgpu) {
   check_halves(Where::kWebGpu, taken_cases(), make_value);
 }
 
-// Gradients with respect to tensors of f16 or f32.
+// Adds gradients with respect to f16 and f32 tensors.
 void make_gradients(Sketch& sketch, const OpCase& each) {
   const std::vector<Tensor> args = inputs_of(sketch, each);
   std::vector<Tensor> reals = args;
@@ -191,7 +192,7 @@ void make_gradients(Sketch& sketch, const OpCase& each) {
     sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
 }
 
-// In which ops are that no function has.
+// Checks only gradients with ops that the forward cases do not cover.
 void check_gradients(Where where) {
   std::vector<OpCase> cases = taken_cases();
   std::set<std::string> known;
@@ -200,7 +201,7 @@ void check_gradients(Where where) {
   check_halves(where, cases, make_gradients, known);
 }
 
-// None is lost on its way: by the interpreter, which rounds as f16 says.
+// No gradient is lost on the way. Run by the interpreter, which rounds to f16 as specified.
 TEST(Half, has_the_gradients_of_f32) {
   const std::vector<OpCase> halves = half_cases(), floats = half_cases(f32);
   const auto gradients = [](const OpCase& each, Graph* graph) {

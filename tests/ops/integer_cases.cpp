@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Integers and truths where most tests of ops have floats: what wraps, and what is counted.
+// Integer and boolean arguments for ops that are mostly tested with floats: wrapping and counting.
 #include "op_cases.h"
 
 namespace tensorgrad::testing {
@@ -7,7 +7,7 @@ namespace {
 
 using T = const std::vector<Tensor>&;
 
-// Numbers whose products and sums leave the type.
+// Values whose products and sums overflow the type.
 Argument whole(const Shape& shape) { return {shape, -2e9, 2e9, i32}; }
 Argument words(const Shape& shape) { return {shape, 0, 4e9, u32}; }
 Argument truths(const Shape& shape) { return {shape, 0, 1, boolean}; }
@@ -54,7 +54,7 @@ void add_products(std::vector<OpCase>& to) {
 void add_scatters(std::vector<OpCase>& to) {
   const auto scattered = [](T t) { return scatter_add(t[0], 0, t[1], t[2]); };
   const auto added = [](T t) { return index_add(t[0], 1, t[1], t[2]); };
-  // Few and many of each place; wide enough for each form of the kernel.
+  // Few and many sources for each position, and widths that select each kernel variant.
   for (const std::int64_t count : {4, 3000}) {
     for (const std::int64_t width : {2, 70}) {
       const std::string name = std::to_string(count) + "x" + std::to_string(width);
@@ -107,7 +107,7 @@ void add_lines(std::vector<OpCase>& to) {
     add_truths(to, "sort_" + name, shape, [axis](T t) { return sort(t[0], axis).values; });
   }
   add_both(to, "prod_of_all", {{3, 4, 5}}, [](T t) { return prod(t[0], {}, true); });
-  // Long enough for chunks and many lanes. Factors are odd, so that nothing becomes 0.
+  // Long enough for chunks and many lanes. Factors are odd, so that no product becomes 0.
   for (const Shape& shape : {Shape{1, 100000}, {70000, 2}}) {
     const int axis = shape[0] > shape[1] ? 0 : 1;
     const std::string name = "cumprod_long_" + std::to_string(shape[0]);

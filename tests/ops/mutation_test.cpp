@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Mutation of gradients: each term and factor that a rule adds to a gradient is left out in turn,
-// and the test of gradients (gradient_test.cpp) must notice in at least one of its cases.
+// Mutation testing of gradients: removes each term and factor that a rule adds to a gradient in
+// turn. The gradient test (gradient_test.cpp) must notice in at least one of its cases.
 //
-// A mutant is a node of the backward graph, told apart by the op whose rule made it and by what the
-// rule made up to it (without views: which there are depends on sizes). It is replaced by each of
-// its operands of the same type (an addend or a factor less, a chosen branch always taken, a
+// A mutant is a node of the backward graph. It is identified by the op whose rule created it and by
+// the ops that the rule created up to it, except views, which depend on sizes. Each mutant replaces
+// the node by zeros or by one of its operands of the same type. This drops an addend or factor,
+// always takes one branch, or skips a function.
 // function not applied) and by zeros.
 #include <algorithm>
 #include <fstream>
@@ -18,8 +19,8 @@ namespace tensorgrad::testing {
 namespace {
 
 constexpr const char* kForward =
-    "forward";             // the file of a forward node's site; the line is its id
-constexpr int kZero = -1;  // instead of the number of an operand
+    "forward";             // file name of a forward node's location; its line is the node's id
+constexpr int kZero = -1;  // in place of an operand index
 
 struct Mutant {
   ValueId node = kNoValue;
@@ -27,13 +28,13 @@ struct Mutant {
   std::string name;
 };
 
-// The rule that made a node of the backward graph: of which forward node.
+// Returns the forward node whose rule created a node of the backward graph.
 ValueId made_for(const Node& node) {
   return std::string(node.location.file) == kForward ? static_cast<ValueId>(node.location.line)
                                                      : kNoValue;
 }
 
-// Which nodes a result needs.
+// Marks the nodes that a result depends on.
 std::vector<bool> reaching(const Graph& graph) {
   std::vector<bool> needed(graph.nodes.size(), false);
   for (const GraphOutput& output : graph.outputs)
@@ -45,12 +46,12 @@ std::vector<bool> reaching(const Graph& graph) {
   return needed;
 }
 
-// Rules also make gradients of operands that nothing asks for: these are looked at where something
-// does. Views, conditions and indices are no terms; neither are constants, of which what holds them
-// is. An op without a rule of its own is differentiated as what it expands to, whose rules are
-// looked at where they stand by themselves.
+// Returns the mutants of the backward graph, which begins at node `first`. Gradients that no result
+// depends on are left to other cases. Views, conditions and indices are not terms. Constants are
+// not mutated, but the nodes that use them are. An op without its own rule is differentiated
+// through its expansion, whose rules are tested on their own.
 std::vector<Mutant> mutants_of(const Graph& graph, ValueId first) {
-  std::map<ValueId, std::string> rules;  // so far
+  std::map<ValueId, std::string> rules;  // by forward node, up to the current node
   std::vector<bool> fixed(graph.nodes.size(), false);
   const std::vector<bool> needed = reaching(graph);
   std::vector<Mutant> mutants;
@@ -80,7 +81,7 @@ std::vector<Mutant> mutants_of(const Graph& graph, ValueId first) {
   return mutants;
 }
 
-// The graph with the mutant; what it reads zeros from is the leaf "zero".
+// Returns the graph with the mutant applied. Zeros are read from the leaf "zero".
 Graph mutated(Graph graph, const Mutant& mutant) {
   Node& node = graph[mutant.node];
   if (mutant.operand == kZero) {
@@ -102,7 +103,7 @@ void tag(Graph& graph) {
     graph[id].location = SourceLocation(kForward, static_cast<unsigned>(id));
 }
 
-// Gives what is wrong with gradients, or nothing.
+// Returns what is wrong with the gradients, or an empty string.
 using Check = std::function<std::string(const ValueMap& gradients)>;
 
 class Mutations {
@@ -126,7 +127,7 @@ class Mutations {
   }
 
   [[nodiscard]] const std::map<std::string, std::string>& killers() const { return killers_; }
-  // The tests that were asked, and did not notice.
+  // Returns the tests that ran on this mutant and did not notice it.
   [[nodiscard]] const std::string& seen(const std::string& mutant) { return seen_[mutant]; }
   [[nodiscard]] const std::set<const OpDef*>& differentiated() const { return differentiated_; }
 
@@ -143,7 +144,7 @@ class Mutations {
             });
   }
 
-  // The second gradient is that of the mutant.
+  // Differentiates the mutated gradient again.
   void second_at(const Corner& corner) {
     std::vector<Mutant> mutants;
     for (std::size_t next = 0; next == 0 || next <= mutants.size(); ++next) {
@@ -152,7 +153,7 @@ class Mutations {
       tag(sketch.graph());
       const ValueId first = sketch.graph().size();
       const std::vector<Tensor> grads = grad(made.loss, made.raw);
-      if (next == 0) {  // how many there are
+      if (next == 0) {  // collects the mutants
         for (std::size_t i = 0; i < grads.size(); ++i)
           sketch.output("g" + std::to_string(i), grads[i]);
         mutants = mutants_of(sketch.graph(), first);
@@ -224,7 +225,7 @@ TEST(Mutation, of_any_gradient_fails_a_test) {
   }
   report << mutations.killers().size() << " mutants, " << survivors << " survive\n";
   for (const OpDef* op : all_ops()) {
-    // Of these the tests are in custom_test.cpp and autograd_test.cpp.
+    // custom_test.cpp and autograd_test.cpp test these.
     if (op->grad == nullptr || op == &ops::custom || op == &ops::barrier) continue;
     EXPECT_TRUE(mutations.differentiated().contains(op)) << op->name;
   }

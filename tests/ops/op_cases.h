@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of ops go through: one op (or a few) on arguments of given shapes.
+// Cases of the op tests: one op (or a few) applied to arguments of given shapes.
 #pragma once
 
 #include <functional>
@@ -27,12 +27,12 @@ struct OpCase {
   std::vector<Argument> args;
   std::function<Tensor(const std::vector<Tensor>&)> apply;
   bool differentiable = true;  // has a gradient that differences can check
-  bool edges = false;          // the arguments are where f32 overflows or is not a number
+  bool edges = false;          // the arguments include values for which f32 overflows or is NaN
 };
 
-// Every row of pointwise.def: each element type it takes, broadcasting, edge values.
+// Every entry of pointwise.def: each supported element type, broadcasting, edge values.
 std::vector<OpCase> pointwise_cases();
-// Every other op, in several shapes and layouts, and the composites.
+// Every other op in several shapes and layouts, and the composites.
 std::vector<OpCase> view_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> matmul_cases();
@@ -45,21 +45,22 @@ std::vector<OpCase> function_cases();
 std::vector<OpCase> arranging_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> state_space_cases();
-std::vector<OpCase> state_space_forms();  // of these, each form in one size
-// Integers and truths in what the others give floats.
+std::vector<OpCase> state_space_forms();  // of these, each variant in one size
+// Integer and boolean arguments for ops whose other cases use floats.
 std::vector<OpCase> integer_cases();
 std::vector<OpCase> random_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
-// What ctest calls the test of a case.
+// Returns the name of a case's test in ctest.
 inline std::string name_of(const ::testing::TestParamInfo<OpCase>& info) { return info.param.name; }
 
-// Notes in the test's report which ops, of which element types, and which functions made of them
-// the graph has from node `first` on; tools/ops_page.py makes docs/ops.md of what passed.
+// Records which ops, with which element types, and which functions built on them occur in the graph
+// from node `first` on. report_covered() writes them to the test report; tools/ops_page.py
+// generates docs/ops.md from the tests that passed.
 void note_covered(const Graph& graph, std::set<std::string>& covered, ValueId first = 0);
 void report_covered(const std::set<std::string>& covered);
 
-// The arguments as inputs of the sketch.
+// Adds the arguments as inputs of the sketch and returns them.
 std::vector<Tensor> inputs_of(Sketch& sketch, const OpCase& each);
 
 }  // namespace tensorgrad::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cases made from the rows of pointwise.def: the samples say where, the WGSL column which types.
+// Cases generated from the entries of pointwise.def: `samples` sets the ranges, and the WGSL column
+// the types.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,7 +14,7 @@ namespace {
 using Apply = std::function<Tensor(const std::vector<Tensor>&)>;
 constexpr DType kTypes[] = {f32, i32, u32, boolean};
 
-// The public function of each row; `to` is the type for cast and bitcast.
+// Returns the public function of an entry; `to` is the type for cast and bitcast.
 Apply public_function(const std::string& name, [[maybe_unused]] DType to) {
 #define POINTWISE1(op, ...) \
   if (name == #op) return [](const std::vector<Tensor>& t) { return tensorgrad::op(t[0]); };
@@ -43,7 +44,7 @@ Values edge_values(DType dtype) {
           -88, 88.7, -86.9, -87.2, 100, -100, 1e4, -1e4, 3e38, -3e38, kInf, -kInf, kNan};
 }
 
-// Every combination of edge values, as one list for each operand.
+// Returns every combination of edge values, as one list per operand.
 std::vector<Argument> edge_arguments(const std::vector<DType>& types) {
   std::vector<Values> lists(types.size());
   std::size_t total = 1;
@@ -69,7 +70,7 @@ std::vector<Argument> sample_arguments(const OpDef& op, const std::vector<DType>
   std::vector<Argument> args;
   for (std::size_t k = 0; k < types.size(); ++k) {
     SampleRange range = op.samples[k];
-    // Integers on which something happens: 0.5 to 4 is 1 to 4.
+    // Widens the range for integers: 0.5 to 4 would only be 1 to 4.
     if (types[k] == u32) range = {std::max(range.lo, 0.0), std::max(range.hi, 1.0)};
     args.push_back({shapes[k % shapes.size()], range.lo, range.hi, types[k], {}});
   }
@@ -89,7 +90,7 @@ void add_cases(const OpDef& op, const std::vector<DType>& types, DType to,
     cases.push_back(
         {name + "_scalar", sample_arguments(op, types, {{}, {2, 3}}), apply, real, false});
   }
-  // Four operands of nine edges each are too many, and philox has no edges.
+  // Skips four operands, which would have 9^4 combinations. Those are philox, which has no edges.
   if (types.size() < 4) {
     cases.push_back({name + "_edges", edge_arguments(types), apply, false, true});
   }

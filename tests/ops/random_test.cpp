@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random numbers: the published vectors of Philox4x32-10, and the same bits everywhere.
+// Random numbers: the published vectors of Philox4x32-10, and the same bits on all backends.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -34,7 +34,7 @@ void check_bits(Where where) {
 TEST(Random, is_the_same_bits_on_cpu) { check_bits(Where::kCpu); }
 TEST(Random, is_the_same_bits_on_webgpu) { check_bits(Where::kWebGpu); }
 
-// Random123's known answers: counter 0 with key 0, and the zeros and ones of the other test vector.
+// Known answers of Random123: counter 0 with key 0, and the all-zeros and all-ones vectors.
 TEST(Random, philox_gives_the_published_words) {
   Sketch s;
   const Tensor index = s.input({4}, u32, {0, 1, 2, 3});
@@ -76,12 +76,12 @@ Values sample(const Make& make, double seed = 9, double step = 4) {
   return run_graph(s.graph(), s.leaves, Where::kCpu).at("x");
 }
 
-// Moments of a distribution: its mean, and the central ones of order 2, 4 and 8.
+// Moments of a distribution: the mean, and the central moments of order 2, 4 and 8.
 struct Moments {
   double mean, second, fourth, eighth;
 };
 
-// The sample's moments lie within five deviations of where they should.
+// Expects the moments of the sample within five standard deviations of their true values.
 void expect_moments(const std::string& name, const Make& make, const Moments& want) {
   const Values x = sample(make);
   const double n = static_cast<double>(x.size());
@@ -118,7 +118,7 @@ TEST(Random, distributions_have_their_moments) {
   expect_moments(
       "bernoulli of a tensor", [](const Shape& n) { return bernoulli(full(n, 0.9)); },
       bernoulli_moments(0.9));
-  // -3 .. 3: sums of k^2, k^4 and k^8 over 7
+  // Values -3 to 3: sums of k^2, k^4 and k^8, divided by 7.
   expect_moments("randint", [](const Shape& n) { return cast(randint(n, -3, 4), f32); },
                  {0, 28.0 / 7, 196.0 / 7, 13636.0 / 7});
 }
@@ -139,7 +139,7 @@ TEST(Random, distributions_stay_within_their_bounds) {
   EXPECT_EQ(ends([](const Shape& n) { return bernoulli(n, 1); }), std::pair(1.0, 1.0));
 }
 
-// Of all words, those at the ends: where u is nearest to 0 and to 1.
+// The extreme words, for which u is closest to 0 and to 1.
 TEST(Random, open_uniform_numbers_have_finite_logarithms_twice) {
   for (const float whole : {0.0F, 8388607.0F}) {
     const float u = (whole + 0.5F) * 0x1p-23F;
@@ -149,12 +149,13 @@ TEST(Random, open_uniform_numbers_have_finite_logarithms_twice) {
   }
 }
 
-// Steps of seed 0 whose first word would be rounded to 2^32 or is nearly 0 (found by a search):
-// were u 1, its noise would be infinite, and the first of two choices taken against all odds.
+// Steps of seed 0 whose first word would round to 2^32 or is close to 0 (found by search). If u
+// were 1, its noise would be infinite, and the first of two choices would be taken against all
+// odds.
 void check_ends_of_words(Where where) {
   for (const auto& [step, least, most] :
        {std::tuple(8966016.0, 0xffffff80, 0xffffffff), std::tuple(22978087.0, 0U, 127U)}) {
-    // The first random op of a graph.
+    // Returns the first element of the first random op of a graph.
     const auto first = [at = step, where](const std::function<Tensor(Sketch&)>& make) {
       Sketch s;
       with_seed(s, 0, at);
@@ -215,8 +216,9 @@ TEST(Random, numbers_of_other_steps_seeds_and_ops_are_independent) {
   }
 }
 
-// Steps that drew the same numbers in another order would pass the test above: here the numbers
-// themselves must be others. Of 2^24 equally likely ones, 1024 and 1024 have 0.06 in common.
+// Steps that draw the same numbers in another order would pass the test above, so compare the
+// numbers themselves. Two samples of 1024 from 2^24 equally likely numbers have 0.06 in common on
+// average.
 TEST(Random, steps_are_no_permutations_of_one_another) {
   const auto drawn = [](double seed, double step) {
     Sketch s;
@@ -255,7 +257,7 @@ TEST(Random, elements_are_independent_of_their_neighbours) {
 
 // ---- choices -----------------------------------------------------------------------------------
 
-// How often each of `count` numbers is in x lies within five deviations of its share.
+// Expects the frequency of each number within five standard deviations of its share.
 void expect_shares(const Values& x, const Values& shares, const std::string& what) {
   std::vector<double> times(shares.size(), 0);
   for (const double v : x) ++times.at(static_cast<std::size_t>(v));
@@ -312,7 +314,7 @@ TEST(Random, gumbel_softmax_is_a_distribution_with_a_gradient) {
                           [](double v) { return std::abs(v) > 1e-3; }));
 }
 
-// Where nothing can be drawn, -1 says so.
+// The result is -1 if nothing can be drawn.
 void check_nothing_to_draw(Where where) {
   Sketch s;
   with_seed(s, 3, 1);
@@ -346,7 +348,7 @@ TEST(Random, gumbel_softmax_takes_any_tau) {
   }
 }
 
-// The first of two is drawn by the weights, the second by the weights of the others.
+// The first draw follows the weights, the second the weights of the remaining choices.
 TEST(Random, draws_without_replacement_have_their_shares) {
   const double w[3] = {1, 2, 5};
   Sketch s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scans, sorting and the reductions that stand on them: axes, layouts, lengths, ties, NaN.
+// Scans, sorting and the reductions built on them: axes, layouts, lengths, ties, NaN.
 #include <numeric>
 
 #include "op_cases.h"

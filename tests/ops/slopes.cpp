@@ -116,7 +116,7 @@ Embedded embed(Sketch& sketch, const Corner& corner) {
   for (const Values& values : corner.args)
     made.raw.push_back(sketch.input({static_cast<std::int64_t>(values.size())}, f32, values));
   const Tensor y = corner.apply(made.raw);
-  made.loss = sum(y * sketch.input(y.shape(), 1, 1));  // ones that are no constants
+  made.loss = sum(y * sketch.input(y.shape(), 1, 1));  // ones that are not constants
   return made;
 }
 

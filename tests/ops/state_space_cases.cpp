@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // State spaces: lengths below, at and above those of a chunk and of a segment, more channels than a
-// block, more states than a scan, both discretizations, states that go in and come out, D and z.
+// block, more states than a scan, both discretizations, initial and final states, D and z.
 #include "op_cases.h"
 
 namespace tensorgrad::testing {
@@ -15,7 +15,8 @@ struct ScanSize {
     return std::to_string(batch) + "x" + std::to_string(length) + "x" + std::to_string(channels) +
            "x" + std::to_string(states);
   }
-  // u, delta, A, B, C, and an initial state. A long line's decay is one that does not reach 0.
+  // Returns u, delta, A, B, C and an initial state. The decay is slow enough that it does not reach
+  // 0 over a long sequence.
   [[nodiscard]] std::vector<Argument> args() const {
     return {{{batch, length, channels}, -1, 1}, {{batch, length, channels}, 0.01, 0.4},
             {{channels, states}, -2, -0.1},     {{batch, length, states}, -1, 1},
@@ -23,7 +24,7 @@ struct ScanSize {
   }
 };
 
-// One behind another. A state is f32 where the rest is f16.
+// Concatenates flattened tensors. A state is f32 even if the rest is f16.
 Tensor in_a_row(std::vector<Tensor> parts) {
   for (Tensor& part : parts) {
     part = reshape(part, {-1});
@@ -49,7 +50,7 @@ Tensor carried_and_held(T t) {
                      {.initial_state = t[5], .discretization = Discretization::kZeroOrderHold}));
 }
 
-// All results and gradients.
+// Returns all results and gradients.
 Tensor scan_both_ways(T t) {
   const SelectiveScan scan = selective_scan(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
   const Tensor loss = sum(square(scan.y)) + sum(square(scan.state));
@@ -58,7 +59,7 @@ Tensor scan_both_ways(T t) {
   return in_a_row(parts);
 }
 
-// With D and z, which are behind u, delta, A, B and C.
+// Adds D and z after u, delta, A, B and C.
 std::vector<Argument> gated_args(const ScanSize& size) {
   std::vector<Argument> args = size.args();
   args[5] = {{size.channels}, -1, 1};
@@ -92,7 +93,8 @@ std::vector<OpCase> scan_sizes() {
                             {1, 30, 130, 64}}) {
     cases.push_back({"selective_scan_both_ways_" + s.name(), s.args(), scan_both_ways, false});
   }
-  // Of 64 states more threads share a channel than the smallest GPU's workgroup memory holds steps.
+  // With 64 states, more threads share a channel than the workgroup memory of the smallest GPU has
+  // room for steps.
   for (const ScanSize& s :
        {ScanSize{2, 63, 70, 16}, {2, 300, 3, 5}, {1, 36, 9, 64}, {1, 18, 5, 70}}) {
     cases.push_back(
@@ -107,7 +109,7 @@ std::vector<OpCase> scan_forms() {
   with_weights[1] = {{2, 5, 3}, -3, 1};
   with_weights[5] = {{3}, -1, 1};
   with_weights.push_back({{3}, -1, 1});
-  std::vector<Argument> slow = small.args();  // z around 0 and beyond the series
+  std::vector<Argument> slow = small.args();  // delta A around 0 and beyond the range of the series
   slow[2] = {{3, 2}, 0, 0, f32, {0, -0.01, 1e-4, -0.9, -30, 0.7}};
   std::vector<Argument> carried = gated_args({1, 260, 1, 1});
   carried.push_back({{1, 1, 1}, -1, 1});
@@ -211,7 +213,7 @@ std::vector<OpCase> rotations() {
   const auto plain = [flat](T t) {
     return flat(rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6], {.chunk = 3}));
   };
-  // The first steps, and then the others.
+  // Runs the first steps, then the others.
   const auto in_two = [flat](T t, std::int64_t first) {
     const auto piece = [&](std::int64_t from, std::int64_t count, const RotaryScanOptions& how) {
       const auto some = [&](std::size_t i) { return narrow(t[i], 1, from, count); };

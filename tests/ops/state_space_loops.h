@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scans of state spaces as loops over the steps in double, which tests compare with, and what they
-// are given.
+// Reference loops for state space scans, in double, and their inputs.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +17,22 @@
 
 namespace tensorgrad::testing {
 
-// Around those of chunks and segments.
+// Lengths around those of chunks and segments.
 inline constexpr std::array<std::int64_t, 7> kScanLengths = {1, 2, 63, 64, 65, 257, 1000};
 
 struct ScanResults {
   Values y, state;
 };
 
-// As selective_scan() takes them.
+// Inputs of selective_scan().
 struct SelectiveGiven {
   std::int64_t batch, length, channels, states;
   Values u, delta, rates, in, out, initial, skip, z;
 };
 
-// h = e^(delta A) h + w B u, y = (C h + D u) silu(z), one step after another.
+// Computes the scan step by step:
+//   h = e^(delta A) h + w B u
+//   y = (C h + D u) silu(z)
 ScanResults one_by_one(const SelectiveGiven& given, Discretization discretization);
 
 struct SsdGiven {
@@ -46,13 +47,13 @@ struct RotaryGiven {
   Values x, dt, rates, lambda, theta, in, out;
 };
 
-// The recurrence as the paper has it, from nothing.
+// Computes the recurrence as in the paper, from a zero state.
 ScanResults one_by_one(const RotaryGiven& given);
 
 void expect_near(const Values& got, const Values& want, double tolerance, const std::string& what);
 
-// How fast `value` changes as a quarter of a part's elements moves, some up and some down, against
-// what the gradients `gradient0`, `gradient1`... of it say.
+// Compares the gradients `gradient0`, `gradient1`, ... with central differences of `value`. Each
+// difference moves a quarter of a part's elements in random directions.
 template <class G>
 void check_slopes(const G& given, std::span<Values G::* const> parts, const ValueMap& got,
                   const std::string& gradient, const std::function<double(const G&)>& value,
@@ -63,7 +64,7 @@ void check_slopes(const G& given, std::span<Values G::* const> parts, const Valu
     const Values& slopes = got.at(gradient + std::to_string(part));
     const std::size_t size = slopes.size();
     ASSERT_EQ(size, (given.*parts[part]).size()) << what << ", input " << part;
-    // A small one may be the difference of sums as large as the others.
+    // A small gradient may be the difference of sums as large as the others.
     double largest = 0;
     for (const double each : slopes) {
       ASSERT_TRUE(std::isfinite(each)) << what << ", input " << part;
@@ -86,7 +87,7 @@ void check_slopes(const G& given, std::span<Values G::* const> parts, const Valu
   }
 }
 
-// y and the last state, weighted and added up: for reference and graph.
+// Random weights of y and the last state, whose weighted sum is the loss of reference and graph.
 struct Weighted {
   Values y, state;
   [[nodiscard]] double of(const ScanResults& r) const {
@@ -97,11 +98,11 @@ struct Weighted {
 
 Tensor weighted(Sketch& s, const Tensor& y, const Tensor& state, Weighted& weights);
 
-// Gradients as outputs `name`0, `name`1 ...
+// Adds the gradients as outputs `name`0, `name`1, ...
 void give_gradients(Sketch& s, const Tensor& loss, const std::vector<Tensor>& inputs,
                     const std::string& name);
 
-// What a scan is given, as tensors and as numbers.
+// Inputs of a scan, as tensors and as numbers.
 template <class G>
 struct Drawn {
   std::vector<Tensor> t;
@@ -126,10 +127,10 @@ inline constexpr Values RotaryGiven::* kRotaryParts[] = {
     &RotaryGiven::x,     &RotaryGiven::dt, &RotaryGiven::rates, &RotaryGiven::lambda,
     &RotaryGiven::theta, &RotaryGiven::in, &RotaryGiven::out};
 
-// Of two batches.
+// Draw inputs with a batch of 2.
 Drawn<SelectiveGiven> draw_selective(Sketch& s, std::int64_t length);
 Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length);
-Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length);  // of two ranks
+Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length);  // with two ranks
 Drawn<RotaryGiven> draw_rotary_of_one_rank(Sketch& s, std::int64_t length);
 
 }  // namespace tensorgrad::testing

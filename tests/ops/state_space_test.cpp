@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scans of state spaces against loops over the steps in double, for lengths around those of chunks
-// and segments, whole and in pieces, and their gradients; numbers worked out by hand.
+// State space scans and their gradients against loops over the steps in double, for lengths around
+// those of chunks and segments, in one call and in pieces. Also compares values computed by hand.
 #include <cmath>
 #include <functional>
 #include <set>
@@ -12,10 +12,10 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Of gradients: the loops of differences take long with a sanitizer.
+// Lengths for gradients. With a sanitizer, fewer, because the differences are slow.
 constexpr auto kLengthsOfGradients = std::span(kScanLengths).first(kSanitized ? 5 : 7);
 
-// In one call, and in three whose states go from one to the next.
+// Scans in one call, and in three calls that pass on the state.
 void check_selective(Where where, Discretization discretization) {
   for (const std::int64_t length : kScanLengths) {
     Sketch s(static_cast<std::uint64_t>(length));
@@ -58,7 +58,7 @@ TEST(SelectiveScan, is_that_of_a_loop_on_webgpu) {
   check_selective(Where::kWebGpu, Discretization::kZeroOrderHold);
 }
 
-// u = 1, 2, 3 and delta = ln 2, A = -1, B = C = 1: by hand.
+// u = 1, 2, 3 and delta = ln 2, A = -1, B = C = 1; the values are computed by hand.
 void check_numbers_by_hand(Where where) {
   Sketch s;
   const Tensor u = s.input({1, 3, 1}, f32, {1, 2, 3}), raw = s.input({1, 3, 1}, f32, {0, 0, 0});
@@ -77,8 +77,8 @@ TEST(SelectiveScan, gives_the_numbers_worked_out_by_hand_on_webgpu) {
   check_numbers_by_hand(Where::kWebGpu);
 }
 
-// Decays that vanish, and steps of no length, are exact; so is softplus where the exponential is
-// beyond f32: of 100 it is 100, of -100 nothing.
+// Vanishing decays and steps of length 0 are exact. So is softplus if the exponential overflows
+// f32: softplus(100) = 100, softplus(-100) = 0.
 void check_extreme_steps(Where where) {
   Sketch s;
   const Tensor u = s.input({1, 4, 1}, f32, {1, 2, 3, 4});
@@ -88,7 +88,7 @@ void check_extreme_steps(Where where) {
   const Tensor soft = selective_scan(u, raw, rate, one, one, {.delta_softplus = true}).y;
   s.output("y", selective_scan(u, delta, rate, one, one).y);
   s.output("soft", soft);
-  // For which a GPU's driver in software compiles a kernel for seconds.
+  // A software driver takes seconds to compile the backward kernel.
   const bool slopes = !device_at(where)->info().software;
   if (slopes) s.output("draw", grad(sum(soft), {raw})[0]);
   const ValueMap got = run_graph(s.graph(), s.leaves, where);
@@ -99,7 +99,7 @@ void check_extreme_steps(Where where) {
 TEST(SelectiveScan, of_extreme_steps) { check_extreme_steps(Where::kCpu); }
 TEST(SelectiveScan, of_extreme_steps_on_webgpu) { check_extreme_steps(Where::kWebGpu); }
 
-// By the zero-order hold a step brings u / -A at most; where nothing decays it brings delta u.
+// With the zero-order hold, a step contributes at most u / -A, or delta u if A is 0.
 void check_extreme_holds(Where where) {
   Sketch s;
   const Tensor u = s.input({1, 4, 3}, f32, {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4});
@@ -123,17 +123,17 @@ TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_webgpu) {
   check_extreme_holds(Where::kWebGpu);
 }
 
-// With something that flows back into the last state, and with nothing: then the kernel has the
-// gate, where the steps are one segment.
+// With and without a gradient of the last state. Without it, if the steps are one segment, the
+// kernel fuses the gate.
 struct GradientForm {
   Discretization discretization;
   bool of_state;
 };
 
 void check_gradient_of_selective(Where where) {
-  // A GPU's driver in software compiles each kernel for seconds: all but one form goes there in one
-  // length of each kind, in whole chunks, with a ragged one, and in segments; the last of the forms
-  // not at all, which WideScan tries.
+  // A software driver takes seconds to compile each kernel. There, the other forms only run for one
+  // length of each kind (whole chunks, a ragged chunk, segments). The last form is left to
+  // WideScan.
   const bool software = where == Where::kWebGpu && device_at(where)->info().software;
   const std::set<std::int64_t> kinds = {64, 65, 257};
   for (const std::int64_t length : kLengthsOfGradients) {
@@ -169,8 +169,8 @@ TEST(SelectiveScan, has_the_gradient_of_a_loop_on_webgpu) {
   check_gradient_of_selective(Where::kWebGpu);
 }
 
-// However z lies, and however far it goes: beside another tensor, turned, in half as many bits, the
-// same for all steps, one number, a constant. Without D.
+// z of any layout and size: a slice of another tensor, transposed, f16, constant over the steps, a
+// scalar, a constant. Without D.
 void check_any_gate(Where where) {
   Sketch s;
   const Shape steps = {2, 32, 24}, bc = {2, 32, 3};
@@ -179,7 +179,7 @@ void check_any_gate(Where where) {
   const Tensor joint = s.input({2, 32, 48}, -3, 3), turned = s.input({2, 24, 32}, -3, 3);
   const Tensor of_channels = s.input({24}, -3, 3), one = s.input({}, -3, 3);
   const Tensor half = s.input(steps, f16, s.draw.values(f16, numel(steps), -3, 3));
-  // A GPU's driver in software compiles each backward kernel for seconds.
+  // A software driver takes seconds to compile each backward kernel.
   const std::set<std::string> slopes_in_software = {"joint", "far"};
   const bool software = where == Where::kWebGpu && device_at(where)->info().software;
   const auto give = [&](const std::string& name, Tensor z, const std::vector<Tensor>& wrt) {
@@ -215,7 +215,8 @@ TEST(SelectiveScan, keeps_what_is_not_a_number) {
 
 // ---- structured state space duality -------------------------------------------------------------
 
-// Pieces that end there, each of which goes on from the one before: y of all, and the last state.
+// Runs pieces that end at `ends`, each of which continues from the previous one. Returns all y and
+// the last state.
 Ssd ssd_in_pieces(const std::vector<Tensor>& t, const std::vector<std::int64_t>& ends) {
   SsdOptions how = {.initial_state = t[5]};
   std::vector<Tensor> pieces;
@@ -253,8 +254,8 @@ void check_ssd(Where where) {
   }
 }
 
-// One step whose decay is e^-320 and more, and behind it what steps of e^-0.16 make: by the
-// interpreter in double, which loses no digits. The large step itself brings nothing.
+// A step with a decay of e^-320 or less, followed by steps of e^-0.16, against the interpreter in
+// double, which loses no digits. The input of the large step itself is 0.
 void check_large_step(Where where) {
   constexpr std::int64_t kSteps = 64;
   for (const double large : {20.0, 200.0, 2000.0}) {
@@ -299,14 +300,15 @@ TEST(Ssd, is_that_of_a_loop_on_webgpu) { check_ssd(Where::kWebGpu); }
 
 // ---- trapezoids and rotations -------------------------------------------------------------------
 
-// Steps [begin, end) of what is given.
+// Scans steps [begin, end) of the inputs.
 RotaryScan scanned(const std::vector<Tensor>& t, std::int64_t begin, std::int64_t end,
                    const RotaryScanOptions& how) {
   const auto some = [&](std::size_t i) { return narrow(t[i], 1, begin, end - begin); };
   return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
 }
 
-// Pieces that end there, each of which goes on from the one before: y of all, and the last state.
+// Runs pieces that end at `ends`, each of which continues from the previous one. Returns all y and
+// the last state.
 RotaryScan scanned_in_pieces(const std::vector<Tensor>& t, const std::vector<std::int64_t>& ends) {
   RotaryScanOptions how;
   std::vector<Tensor> pieces;
@@ -335,7 +337,7 @@ void check_rotary(Where where) {
     s.output("state_in_pieces", pieces.state.state);
     const ScanResults want = one_by_one(g);
     const ValueMap got = run_graph(s.graph(), s.leaves, where);
-    // Though the sum of all angles is some hundreds.
+    // The tolerance is small although the sum of all angles is in the hundreds.
     const double tolerance = 3e-5;
     for (const std::string how_many : {"64", "10", "_in_pieces"}) {
       const std::string what = std::to_string(length) + " steps, " + how_many;
@@ -345,7 +347,7 @@ void check_rotary(Where where) {
   }
 }
 
-// The whole, and pieces with the states between them.
+// Checks the gradient of one call and of pieces that pass on the state.
 void check_gradient_of_rotary(Where where) {
   for (const std::int64_t length : kLengthsOfGradients) {
     Sketch s(static_cast<std::uint64_t>(length));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a sequence comes to one step at a time, by a function that is compiled once and whose states
-// go into the next call.
+// Runs a sequence one step at a time with a function that is compiled once and whose states are
+// inputs of the next call.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ struct NoModel {
   TG_MODULE()
 };
 
-// What a call takes: of each step [batch, 1, ..], what is the same in all, and states, whose names
-// are those of the results that replace them.
+// Inputs of a call: per-step inputs [batch, 1, ..], inputs that are fixed for all steps, and
+// states. A state has the name of the result that replaces it.
 struct StepInput {
   const char* name;
   enum { kOfStep, kFixed, kState } kind;
@@ -36,8 +36,8 @@ class Stepper {
                                    .device = {.kind = to_string(where), .allow_software = true}})) {
   }
 
-  // `given`: of the inputs in their order, of all steps; states that are empty begin as zeros.
-  // `state`: the one that is told in the end.
+  // Runs all steps. `given` holds the inputs in order, over all steps; empty states start as zeros.
+  // `state` names the state to return.
   ScanResults run(std::int64_t length, const std::vector<Values>& given, const std::string& state) {
     std::map<std::string, std::vector<float>> now;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -76,7 +76,7 @@ class Stepper {
     return all;
   }
 
-  // Step t of [batch, L, ..].
+  // Copies step t of [batch, L, ..].
   void pick(const Values& all, std::int64_t t, std::int64_t length, std::vector<float>& to) const {
     const std::size_t each = to.size() / batches();
     for (std::size_t b = 0; b < batches(); ++b) {
@@ -91,7 +91,7 @@ class Stepper {
   CompiledFunction forward_;
 };
 
-// `draw` gives what the loop and the steps take.
+// Compares the steps with `loop`. `draw` returns the inputs of both.
 template <class G, std::size_t N>
 void check_steps(Stepper& stepper, Drawn<G> (*draw)(Sketch&, std::int64_t),
                  Values G::* const (&parts)[N], const std::function<ScanResults(const G&)>& loop,

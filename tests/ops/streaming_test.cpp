@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scans of state spaces one step at a time, by a function that is compiled once, whose states go
-// into the next call: against loops over all steps in double.
+// State space scans one step at a time, with a function that is compiled once and whose states are
+// inputs of the next call, against loops over all steps in double.
 #include "stepper.h"
 
 namespace tensorgrad::testing {
@@ -51,7 +51,7 @@ void check_ssd_steps(Where where) {
                         [](const SsdGiven& g) { return one_by_one(g); });
 }
 
-// From nothing: what comes before the first step is zeros.
+// All states start as zeros.
 void check_rotary_steps(Where where, std::int64_t ranks) {
   const Shape b = {2, 1, 2, ranks, 4};
   Stepper stepper(

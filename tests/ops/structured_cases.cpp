@@ -202,7 +202,7 @@ void note_covered(const Graph& graph, std::set<std::string>& covered, ValueId fi
     const Node& node = graph[id];
     if (!node.origin.empty()) covered.insert("function " + node.origin);
     if (node.op->kind == OpKind::kLeaf || node.op == &ops::custom_gradient) continue;
-    // Of `where`, the type of what is chosen.
+    // For `where`, take the type of the chosen values.
     const ValueId typed = node.inputs.empty()      ? kNoValue
                           : node.op == &ops::where ? node.inputs[1]
                                                    : node.inputs[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values that are written down here. Elsewhere the devices are compared with the interpreter, which
-// is given the same ops: where a function were written with the wrong ones, both would agree.
+// Literal expected values. Other tests compare devices with the interpreter on the same graph, so
+// they cannot notice if a function is composed of the wrong ops.
 #include <cmath>
 #include <limits>
 
@@ -38,7 +38,7 @@ TEST_P(ValuesOn, of_numbers_beside_integers) {
                     {"many", {0, 0, 1, 0}}});
 }
 
-// As PyTorch: beyond all windows there are zeros, which padding takes away first.
+// As in PyTorch: positions beyond all windows are zero, and padding crops those first.
 TEST_P(ValuesOn, of_output_paddings_of_more_than_a_stride) {
   Sketch s;
   const Tensor x = s.input({1, 1, 3}, f32, {1, 2, 3}), w = s.input({1, 1, 2}, f32, {1, 10});
@@ -58,7 +58,8 @@ TEST_P(ValuesOn, of_output_paddings_of_more_than_a_stride) {
                     {"rows", {1, 2, 13, 20, 30, 0}}});
 }
 
-// What torch gives of int32, where it has it: a negative power is a whole number too.
+// Expected values are torch's for int32 if it supports the op. A negative power yields an integer
+// too.
 TEST_P(ValuesOn, of_integers) {
   Sketch s;
   const Tensor i = s.input({4}, i32, {-3, 2, 65537, -2147483648.0});
@@ -70,7 +71,7 @@ TEST_P(ValuesOn, of_integers) {
   s.output("prod", prod(i));
   s.output("cumprod", cumprod(u, 0));
   s.output("product", matmul(u, u));
-  // 2^24 + 1 is no f32.
+  // 2^24 + 1 is not representable in f32.
   s.output("exact", matmul(s.input({1, 2}, i32, {16777217, 1}), s.input({2, 1}, i32, {1, 2})));
   s.output("added", index_add(i, 0, s.input({3}, i32, {3, 0, 3}), s.input({3}, i32, {-1, 7, 5})));
   s.output("count", sum(t));
@@ -101,7 +102,8 @@ TEST_P(ValuesOn, of_integers) {
                 0);
 }
 
-// Of a product in parts, since all its products at once were more elements than a tensor has.
+// The product is computed in parts, since all its terms at once would exceed the element limit of a
+// tensor.
 TEST(Values, of_a_large_product_of_integers) {
   const auto product = [](Sketch& s, std::int64_t n) {
     const std::int64_t depth = 1100;
@@ -115,13 +117,14 @@ TEST(Values, of_a_large_product_of_integers) {
       EXPECT_LT(numel(node.type.shape), std::int64_t{1} << 31);
   }
   Sketch s;
-  product(s, kSanitized ? 100 : 1100);  // there, all of it takes ten seconds
+  product(s, kSanitized ? 100 : 1100);  // with sanitizers, the full size takes ten seconds
   const double row = 1100.0 * 1099 / 2 - 7 * 1100;
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu), {{"corner", {row, row}}}, 0,
                "on the CPU");
 }
 
-// What is beyond f32 becomes infinite, as in PyTorch; -inf is not some large number.
+// As in PyTorch, numbers beyond f32 become infinite, and -inf is not replaced by a large finite
+// number.
 TEST_P(ValuesOn, of_numbers_beyond_f32) {
   Sketch s;
   const Tensor x = s.input({2}, f32, {1, -3e38});
@@ -139,7 +142,8 @@ TEST_P(ValuesOn, of_numbers_beyond_f32) {
                 0);
 }
 
-// Far on the left sigmoid is exp(x): relative accuracy, not 0 from -18 on.
+// Far on the left, sigmoid(x) is exp(x). Its relative accuracy is kept, and it does not become 0
+// below -18.
 TEST_P(ValuesOn, of_sigmoid_and_softplus_far_on_the_left) {
   const Values at = {-16, -18, -30, -60, -80};
   Sketch s;
@@ -155,7 +159,7 @@ TEST_P(ValuesOn, of_sigmoid_and_softplus_far_on_the_left) {
   expect_values(s, {{"sigmoid", sigmoids}, {"softplus", softpluses}, {"gradient", sigmoids}});
 }
 
-// exp to a few units in the last place, up to the ends of what f32 holds.
+// exp is accurate to a few ulp over the whole range of f32.
 TEST_P(ValuesOn, of_exp_to_its_ends) {
   const Values at = {-86.75, -50.3, -7.7, 0.3, 30.1, 88.25, 88.5, 88.703125};
   Values scale, half_scale, want;
@@ -189,7 +193,8 @@ TEST_P(ValuesOn, of_gradients_at_corners) {
   s.output("steep", grad(sum(leaky_relu(x, 2) * 3.0), {x})[0]);
   s.output("leaky", leaky_relu(x, 2));
   s.output("constant", grad(sum(maximum(0.0, x) + minimum(x, 1.0)), {x})[0]);
-  // The branch that is not taken gives nothing, whatever it is; what lies above it still does.
+  // The branch not taken contributes nothing, whatever its value. Ops that feed it still receive
+  // gradients.
   s.output("branch", grad(sum(where(x > 0.0, x * 2.0, x * 0.0 + kNan)), {x})[0]);
   const auto sigma = [](double v) { return 1 / (1 + std::exp(-v)); };
   expect_values(s, {{"clamp", {1, 1, 1, 0, 0}},
@@ -200,8 +205,8 @@ TEST_P(ValuesOn, of_gradients_at_corners) {
                     {"branch", {0, 2, 0, 0, 2}}});
 }
 
-// Of numbers by their sum, of the steps h -> a h + b in pairs, and of 2 x 2 matrices, whose order
-// counts.
+// Scans with the sum of numbers, with steps h -> a h + b as pairs, and with 2 x 2 matrices, which
+// do not commute.
 TEST_P(ValuesOn, of_associative_scans) {
   Sketch s;
   const Tensor x = s.input({5, 2}, f32, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
@@ -224,7 +229,7 @@ TEST_P(ValuesOn, of_associative_scans) {
                     {"products", {1, 1, 0, 1, 1, 1, 1, 0, 3, 1, 2, 0}}});
 }
 
-// What is not picked may be anything.
+// Rows that are not looked up may hold any value.
 TEST_P(ValuesOn, of_lookups_beside_nan) {
   Sketch s;
   const Tensor table = s.input({3, 2}, f32, {1, 2, kNan, kInf, 3, 4});
@@ -245,7 +250,7 @@ TEST_P(ValuesOn, of_lookups_beside_nan) {
                     {"logits", {0.5, 0, -0.5, -0.5, 0.5, 0}}});
 }
 
-// Rows that lie below any finite stand-in for -inf, and rows of -inf alone.
+// Rows below any finite substitute for -inf, and rows of only -inf.
 TEST_P(ValuesOn, of_softmax_far_below_zero) {
   Sketch s;
   const Tensor x = s.input({3, 2}, f32, {-2e30, -2e30, -3e38, -2e38, -1e30, -kInf});
@@ -263,7 +268,7 @@ TEST_P(ValuesOn, of_softmax_far_below_zero) {
                     {"max", {-2e30, -2e38, -1e30}}});
 }
 
-// Row q of a causal softmax is over the columns up to q, and exactly 0 beyond.
+// Row q of a causal softmax covers the columns up to q, and is exactly 0 beyond.
 TEST_P(ValuesOn, of_causal_rows) {
   Sketch s;
   const Tensor x = s.input({3, 3}, f32, {0, 9, 9, 0, std::log(3.0), 9, 0, 0, std::log(2.0)});
@@ -276,7 +281,7 @@ TEST_P(ValuesOn, of_causal_rows) {
                     {"gradient", {0, 0, 0, 0.1875, -0.1875, 0, 0.1875, -0.0625, -0.125}}});
 }
 
-// Element i of a half is turned with element i + D / 2 by t * base^(-2 i / D).
+// Rotates element i of the first half with element i + D / 2 by the angle t * base^(-2 i / D).
 TEST_P(ValuesOn, of_rope) {
   constexpr std::size_t kLength = 3, kWidth = 4;
   Sketch s;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums of the selective scan's backward pass over states and channels, in each way that there is.
+// Sums of the selective scan's backward pass over states and channels, with each method of
+// reduction.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace {
 
 struct Selective {
   std::int64_t batch, length, channels, states;
-  int in_memory;  // threads of a subgroup that exchange values by way of workgroup memory
+  int in_memory;  // subgroup size emulated in workgroup memory
   Discretization discretization = Discretization::kEuler;
   bool gated = true;           // with D and z
-  bool last_vanishes = false;  // an infinite rate: nothing is left of the last channel's states
+  bool last_vanishes = false;  // infinite decay: the last channel's states become 0
 };
 
 struct SelectiveGradients {
@@ -40,14 +41,15 @@ struct SelectiveGradients {
     }
     const Tensor y =
         selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4], options).y;
-    // Of such a channel the rate's own gradient is no number, nor is delta's.
+    // If a channel vanishes, the gradients of its rate and delta are NaN, so they are left out.
     if (c.last_vanishes) inputs = {inputs[0], inputs[3], inputs[4]};
     const std::vector<Tensor> d = grad(sum(square(y)), inputs);
     for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
   }
 };
 
-// By workgroup memory, by subgroups as the device has them, and by larger ones.
+// Reduces through workgroup memory, through the device's subgroups, and through emulated larger
+// ones.
 void check_sums(const Selective& c) {
   auto& device = dynamic_cast<webgpu::WebGpuDevice&>(*device_at(Where::kWebGpu));
   SelectiveGradients t(c);
@@ -63,8 +65,8 @@ void check_sums(const Selective& c) {
   device.force_kernels({});
 }
 
-// Of 1 to 64 states 2 to 32 threads share a channel; more threads than sums are to be shared among,
-// and fewer. Even states are kept by pairs: of those that are not there, too.
+// With 1 to 64 states, 2 to 32 threads share a channel, so there are both more and fewer threads
+// than sums. If the number of states is even, they are stored in pairs, including the padding.
 TEST(SelectiveSums, of_one_channel_on_webgpu) { check_sums({1, 33, 1, 2, 2}); }
 TEST(SelectiveSums, of_few_states_on_webgpu) {
   check_sums({2, 37, 35, 3, 16, Discretization::kEuler, false});
@@ -73,14 +75,14 @@ TEST(SelectiveSums, of_some_states_on_webgpu) {
   check_sums({1, 18, 40, 7, 4, Discretization::kZeroOrderHold});
 }
 TEST(SelectiveSums, of_some_pairs_of_states_on_webgpu) { check_sums({1, 18, 37, 6, 4}); }
-// Whole chunks and blocks, several subgroups: all is read four numbers at a time.
+// Whole chunks and blocks and several subgroups, so all reads are vectorized (vec4).
 TEST(SelectiveSums, of_sixteen_states_on_webgpu) { check_sums({2, 48, 64, 16, 32}); }
 TEST(SelectiveSums, of_sixteen_states_without_a_gate_on_webgpu) {
   check_sums({2, 48, 64, 16, 32, Discretization::kEuler, false});
 }
 TEST(SelectiveSums, of_many_states_on_webgpu) { check_sums({1, 17, 5, 61, 32}); }
 
-// A block has 32 channels, or as many as fill it: what fills it must not take part.
+// A block has 32 channels and is padded if there are fewer. The padding must not contribute.
 TEST(SelectiveSums, leaves_out_channels_that_are_not_there_on_webgpu) {
   check_sums({1, 18, 35, 5, 4, Discretization::kEuler, false, true});
 }

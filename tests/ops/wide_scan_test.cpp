@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Selective scans of so many channels that these alone keep a GPU busy: by blocks of channels
-// whatever the length, the steps of a line in one piece. Against loops over the steps in double.
+// Selective scans with enough channels to occupy a GPU by themselves, which run by blocks of
+// channels at any length, with the steps of a sequence in one piece. Compared with loops over the
+// steps in double.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -13,16 +14,16 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Channels repeat: a loop over few of them is a reference for all. Their number and that of the
-// channels of a block have no common divisor, and the last block is not full.
+// Channels repeat, so a loop over a few of them is a reference for all. Their number is coprime to
+// the channels of a block, and the last block is not full.
 constexpr std::int64_t kBatches = 2, kDifferent = 5;
 struct Width {
   std::int64_t channels, states;
 };
 constexpr Width kUsualStates = {2050, 16}, kManyStates = {514, 33};
 
-// The numbers of all channels, where `few` has those of the different ones: `inner` numbers side by
-// side are one's.
+// Repeats the values of the different channels, `few`, for all channels. Each channel has `inner`
+// contiguous values.
 Values repeated(const Values& few, std::int64_t channels, std::int64_t inner) {
   const std::int64_t row = kDifferent * inner, size = static_cast<std::int64_t>(few.size());
   Values all;
@@ -36,7 +37,7 @@ Values repeated(const Values& few, std::int64_t channels, std::int64_t inner) {
   return all;
 }
 
-// The other way round: the sums over the channels that are alike, whose numbers should be equal.
+// The inverse: sums over equal channels, whose values should be equal.
 Values added_up(const Values& all, std::int64_t channels, std::int64_t inner,
                 const std::string& what) {
   const std::int64_t row = kDifferent * inner, size = static_cast<std::int64_t>(all.size());
@@ -58,7 +59,7 @@ Values added_up(const Values& all, std::int64_t channels, std::int64_t inner,
   return few;
 }
 
-// Times the number of channels that are alike.
+// Multiplies each value by the number of equal channels.
 Values counted(Values few, std::int64_t channels, std::int64_t inner) {
   for (std::size_t i = 0; i < few.size(); ++i) {
     const std::int64_t d = static_cast<std::int64_t>(i) / inner % kDifferent;
@@ -71,10 +72,10 @@ Values counted(Values few, std::int64_t channels, std::int64_t inner) {
 struct Part {
   Values SelectiveGiven::* values;
   Shape shape;         // of all channels
-  std::int64_t inner;  // numbers of a channel, side by side; 0: it has no channels
+  std::int64_t inner;  // contiguous values per channel; 0: no channel axis
   double lo, hi;
 
-  // Those of the different channels.
+  // Draws the values of the different channels.
   [[nodiscard]] Values drawn(Sketch& s, std::int64_t channels) const {
     const std::int64_t count = numel(shape);
     return s.draw.values(f32, inner == 0 ? count : count / channels * kDifferent, lo, hi);
@@ -95,7 +96,7 @@ std::vector<Part> parts_of(std::int64_t length, const Width& width) {
           {&G::z, steps, 1, -3, 3}};
 }
 
-// Numbers, tensors of them, and the scan of these.
+// Numbers, their tensors, and the scan.
 struct WideScanCase {
   Sketch sketch;
   std::vector<Part> parts;
@@ -137,8 +138,8 @@ void expect_results(const ValueMap& got, const ScanResults& want, const Width& w
               what + "state");
 }
 
-// Outputs, last states, and the gradients of their sum with random weights; or of the outputs
-// alone: then the kernel has the gate backward, too.
+// Checks outputs, last states, and the gradients of their randomly weighted sum. Without
+// `with_state`, only the outputs contribute, and the backward kernel fuses the gate.
 void check_wide(Where where, std::int64_t length, Discretization discretization, bool with_state,
                 const Width& width = kUsualStates) {
   const auto [channels, states] = width;
@@ -183,7 +184,7 @@ TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_cpu) {
   }
 }
 
-// A driver in software takes seconds to compile each.
+// A software driver takes seconds to compile each kernel, so it runs fewer cases.
 TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_webgpu) {
   check_wide(Where::kWebGpu, 65, Discretization::kZeroOrderHold, true);
   check_wide(Where::kWebGpu, 257, Discretization::kEuler, false);
@@ -194,8 +195,8 @@ TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_webgpu) {
     check_wide(Where::kWebGpu, 1000, Discretization::kEuler, true, width);
 }
 
-// Forward alone, of all lengths. Another u at one step of the first text changes no bit of what is
-// before it, nor of the second text.
+// Forward only, at all lengths. Changing u at one step of the first sequence changes no bit before
+// that step, nor in the second sequence.
 void check_wide_forward(Where where) {
   for (const std::int64_t length : std::span(kScanLengths).first(kSanitized ? 3 : 7)) {
     const std::string what = std::to_string(length) + " steps, ";
