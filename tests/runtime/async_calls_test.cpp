@@ -47,7 +47,7 @@ CompileOptions options_of_data(DeviceOptions device, Schedule lr = 0.01) {
           .device = std::move(device)};
 }
 
-// The queue of a program's own loop, which runs what is posted when it is told to.
+// A queue polled by the program's own loop.
 class GameLoop : public Executor {
  public:
   void post(std::function<void()> work) override {
@@ -78,7 +78,7 @@ void expect_the_steps_of_step(const char* kind) {
   for (unsigned i = 0; i < 3; ++i) {
     std::vector<float> x = numbers(12, i), y = numbers(8, 10 + i);
     results.push_back(queued.step_async({{"x", x}, {"y", y}}));
-    x.assign(12, 1e9F);  // the call has its own
+    x.assign(12, 1e9F);  // the call has a copy
   }
   Future<void> slower = queued.async([&] { queued.set_lr(0.5); });
   results.push_back(queued.step_async({{"x", numbers(12, 3)}, {"y", numbers(8, 13)}}));
@@ -100,7 +100,7 @@ void expect_the_steps_of_step(const char* kind) {
 TEST(AsyncCalls, are_made_in_order_on_cpu) { expect_the_steps_of_step("cpu"); }
 TEST(AsyncCalls, are_made_in_order_on_webgpu) { expect_the_steps_of_step("webgpu"); }
 
-// Runs of the trainer and of its function in turns, on two threads.
+// Runs the trainer and its function alternately, on two threads.
 TEST(AsyncCalls, of_attached_functions_keep_their_place) {
   const auto predict = [](const Small& net, const Inputs& in) { return net.first(in["x"]); };
   const FunctionOptions options = {.inputs = {{"x", {1, 3}}}};
@@ -200,7 +200,7 @@ void expect_a_run_is_ended(const char* kind) {
 TEST(AsyncCalls, abort_ends_one_that_has_begun_on_cpu) { expect_a_run_is_ended("cpu"); }
 TEST(AsyncCalls, abort_ends_one_that_has_begun_on_webgpu) { expect_a_run_is_ended("webgpu"); }
 
-// Between the moment when a call is taken from the queue and its turn.
+// Aborts between the moment a call leaves the queue and the moment it starts.
 TEST(AsyncCalls, abort_is_never_missed) {
   auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(trainer);
@@ -254,7 +254,7 @@ TEST(AsyncCalls, run_on_an_executor_of_the_program) {
   EXPECT_EQ(ran, here);
 }
 
-// The second call is posted to the loop only when the first has ended on its thread.
+// The second call is posted to the loop only after the first has ended on its thread.
 TEST(AsyncCalls, keep_their_order_over_executors) {
   GameLoop loop;
   auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
@@ -286,13 +286,13 @@ TEST(AsyncCalls, destroying_the_trainer_cancels_them) {
       [held = std::move(held)](const Small& net, const Inputs& in) { return small_loss(net, in); },
       options_of_data(device_of_kind("cpu")));
   give_data(*trainer);
-  trainer->async([] {}).get();  // its thread is there
+  trainer->async([] {}).get();  // starts its thread
   Future<std::vector<float>> endless = trainer->run_async(100'000'000);
   Future<NamedTensors> behind = trainer->download_params_async();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(alive.expired());
   trainer.reset();
-  EXPECT_TRUE(alive.expired());  // the run has ended
+  EXPECT_TRUE(alive.expired());  // so the run has ended
   EXPECT_THROW(endless.get(), AbortedError);
   EXPECT_THROW(behind.get(), AbortedError);
 }
@@ -308,10 +308,10 @@ TEST(AsyncCalls, other_copies_keep_the_trainer) {
   EXPECT_EQ(run.get().size(), 2U);
 }
 
-// The coroutine ends on the trainer's thread, and takes the trainer with it.
+// The coroutine ends on the trainer's thread and destroys the trainer.
 TEST(AsyncCalls, a_coroutine_can_own_the_trainer) {
   const auto body = []() -> Future<float> {
-    // GCC 12 destroys what braces make twice if there is a co_await in the expression.
+    // GCC 12 destroys a braced temporary twice if the expression contains co_await.
     Future<Trainer<Small>> compiled =
         compile_async(Small{}, small_loss, options_of_inputs(device_of_kind("cpu")));
     auto trainer = co_await compiled;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values of a model's buffers, and files that have only the weights of a model.
+// Values of a model's buffers, and files with only the weights of a model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 using Floats = std::vector<float>;
 
-// Counts its steps in `steps`; the other buffers keep what they start with.
+// Counts its steps in `steps`. The other buffers keep their initial values.
 struct Scaled {
   nn::Linear fc{3, 2};
   Buffer scale = Buffer::from(HostTensor::from({3}, Floats{1, 10, 100}));
@@ -137,7 +137,7 @@ class WeightFiles : public ::testing::Test {
     all.ema_decay = 0.5;
     return all;
   }
-  // What a function that reads the file returns.
+  // Returns the output of a function that loads the file.
   static Floats predicted(const std::vector<std::byte>& file, WeightSource weights) {
     auto predict =
         compile_function(Scaled{}, [](const Scaled& net, const Inputs& in) { return net(in["x"]); },
@@ -188,7 +188,7 @@ TEST_F(WeightFiles, start_another_training) {
   }
 }
 
-// Transfer learning: the backbone of a checkpoint under a new head.
+// Transfer learning: loads a checkpoint as the backbone of a model with a new head.
 struct Headed {
   Scaled backbone;
   nn::Linear head{2, 4};
@@ -204,7 +204,7 @@ TEST_F(WeightFiles, are_imported_into_a_part_of_another_model) {
         },
         scaled_options());
     const auto head = next.download_params().at("head.weight").bytes;
-    // The loss reads no `steps`: it is in no program of this trainer.
+    // The loss does not read `steps`, so no program of this trainer has it.
     next.import_weights(file, {.names = {{"*", "backbone.*"}}, .partial = true});
     EXPECT_EQ(next.download_params().at("backbone.fc.weight").bytes,
               trained_.download_params().at("fc.weight").bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checkpoints that are damaged anywhere, and names that only seem to be taken.
+// Corrupt checkpoints, older checkpoints, and names that do not collide with internal ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(Checkpoint, cut_short_anywhere_is_refused_whole) {
   std::filesystem::remove(path);
 }
 
-// Files of before have neither the optimizer's name nor the size of a batch.
+// Older files have neither the optimizer's name nor the batch size.
 TEST(Checkpoint, without_what_older_files_lack_is_taken) {
   const std::string path = temporary("older.safetensors");
   auto trainer = compile(OneLayer{}, plain_loss, plain_options());
@@ -60,14 +60,15 @@ TEST(Checkpoint, without_what_older_files_lack_is_taken) {
   trainer.load(path);
   EXPECT_EQ(everything(trainer), saved);
   EXPECT_EQ(trainer.steps(), 0);
-  // What they lack is not guessed: a state that is left over shows that they are another's.
+  // The missing name is not guessed: a leftover state shows that the file is from another
+  // optimizer.
   CompileOptions other = plain_options();
   other.optimizer = optim::SGD{};
   EXPECT_THROW(compile(OneLayer{}, plain_loss, other).load(path), UserError);
   std::filesystem::remove(path);
 }
 
-// An optimizer of the user's own has no name unless it says one.
+// A user's optimizer has no name unless it defines one.
 struct Descent {
   Schedule lr = 0.1;
   void operator()(optim::Update& update) const {
@@ -107,7 +108,7 @@ TEST(MemoryBudget, that_is_too_small_lists_the_largest_tensors) {
   }
 }
 
-// Names that the library itself gives to buffers are free for the user.
+// Users may use the names of the library's own buffers.
 TEST(Names, inputs_may_be_called_as_our_buffers_are) {
   CompileOptions strange = plain_options();
   strange.inputs = {{"params", {4, 3}}, {"loss", {4, 2}}, {"grads", {1}}, {"slot0", {1}}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Watching a compile, stopping it, and what explain() says of it.
+// Progress and cancellation of compile(), and the output of explain().
 #include <gmock/gmock.h>
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls of several threads, in which order they take effect, and what abort() leaves alone
+// Calls of several threads: the order in which they take effect, and what abort() leaves unchanged
 // (docs/training.md, Concurrency).
 #include <gtest/gtest.h>
 
@@ -67,7 +67,8 @@ TEST(Concurrency, what_is_set_or_read_comes_between_queued_steps_on_webgpu) {
   expect_in_order_of_calls("webgpu");
 }
 
-// Several pieces are queued for each run(); no call comes between them, not even of a function.
+// Each run() queues several batches of steps. No other call runs between them, not even one of a
+// function.
 TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
   constexpr int kRun = 600, kRuns = 30, kWatching = 4;
   auto trainer = counting_trainer(device_named("cpu"));
@@ -85,7 +86,7 @@ TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
     });
   }
   for (int i = 0; i < kRuns; ++i) {
-    const int before = looks;  // the other threads are at it when a run begins
+    const int before = looks;  // the other threads are reading when a run begins
     while (looks < before + kWatching) std::this_thread::yield();
     EXPECT_EQ(trainer.run(kRun).size(), std::size_t{kRun});
   }
@@ -95,8 +96,8 @@ TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
   EXPECT_EQ(count().floats()[0], kRun * kRuns);
 }
 
-// A thread that steps in a loop lets a waiting call go first. More steps can pass only if this
-// thread does not run between reading the count and asking for its turn.
+// A thread that steps in a loop lets a waiting call go first. More steps can only pass if this
+// thread is preempted between reading the count and requesting its turn.
 TEST(Concurrency, calls_are_taken_in_the_order_in_which_they_are_made) {
   auto trainer = counting_trainer(device_named("cpu"));
   CompiledFunction predict =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The data loader: order, epochs, errors, its end while threads work, and its place in a
+// The data loader: order, epochs, errors, destruction while workers run, and its position in a
 // trainer's checkpoint.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// A sample that is its own index, and the epoch.
+// Returns a sample that holds its index and the epoch.
 NamedTensors numbered(std::int64_t index, std::int64_t epoch) {
   return {{"i", HostTensor::from({}, std::vector{static_cast<std::int32_t>(index)})},
           {"x", HostTensor::from(
@@ -66,8 +66,8 @@ TEST(DataLoader, gives_the_same_batches_with_any_number_of_threads) {
   const auto drawn = [](int workers, int prefetch, std::uint32_t seed) {
     DataLoader loader(23,
                       [](std::int64_t index, std::int64_t epoch) {
-                        if (index % 5 == 0)
-                          std::this_thread::yield();  // disturbs the threads' order
+                        // Disturbs the order of the threads.
+                        if (index % 5 == 0) std::this_thread::yield();
                         return numbered(index, epoch);
                       },
                       {.batch = 4, .workers = workers, .prefetch = prefetch, .seed = seed});
@@ -99,7 +99,7 @@ TEST(DataLoader, goes_on_from_a_state) {
     EXPECT_EQ(place, (LoaderState{1, 2, 6}));
     const std::vector<std::int32_t> rest = indices(loader, 7);
     LoaderOptions other = options;
-    other.seed = 1;  // the state has its own
+    other.seed = 1;  // the state has its own seed
     DataLoader resumed(10, numbered, other);
     indices(resumed, 1);
     resumed.load_state(place);
@@ -129,7 +129,7 @@ TEST(DataLoader, throws_again_what_the_function_throws_and_stays_there) {
     }
     EXPECT_EQ(loader.state().position, 2);
     broken = false;
-    loader.load_state(loader.state());  // a thread may have met it once more
+    loader.load_state(loader.state());  // a prefetching worker may have failed again
     EXPECT_EQ(indices(loader, 2), (std::vector<std::int32_t>{4, 5, 6, 7}));
   }
 }
@@ -221,7 +221,7 @@ TEST(DataLoader, goes_on_with_a_trainer_from_a_checkpoint_bit_for_bit) {
   std::filesystem::remove(path);
 }
 
-// A folder of IDX files: each sample's bytes are looked up by its index.
+// A folder of IDX files, whose bytes identify the index of each sample.
 TEST(DataLoader, gives_the_images_of_a_folder) {
   const std::string folder = temporary("_images");
   std::filesystem::create_directories(folder);
@@ -252,8 +252,8 @@ TEST(DataLoader, gives_the_images_of_a_folder) {
     const std::vector<float> images = batch.fields.at("image").floats();
     const std::vector<std::int32_t> labels = batch.fields.at("label").ints();
     ASSERT_EQ(batch.fields.at("image").shape, (Shape{3, 1, 2, 2}));
-    for (std::size_t i = 0; i < 3;
-         ++i)  // the label is 7 times the index, a pixel 7 times its place
+    // The label is 7 times the index, and a pixel 7 times its offset.
+    for (std::size_t i = 0; i < 3; ++i)
       EXPECT_EQ(images[i * 4 + 1], static_cast<float>((4 * labels[i] + 7) % 256) / 255.0F);
   }
 }

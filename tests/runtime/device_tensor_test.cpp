@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Results that stay on the device: as inputs of functions and steps, held on to, without a copy to
-// the host.
+// Results that stay on the device: passed to functions and steps, kept by the user, without copies
+// to the host.
 #include <gmock/gmock.h>
 
 #include "api/device_value.h"
@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Counts what goes between the host and the device.
+// Counts allocations and transfers between host and device.
 class CountingDevice final : public WrappedDevice {
  public:
   explicit CountingDevice(std::shared_ptr<Device> device) : WrappedDevice(std::move(device)) {}
@@ -52,7 +52,7 @@ CompiledFunction encoder_on(const DeviceOptions& device) {
   return compile_function(Coder{}, encode, {.inputs = {{"x", {5, 6}}}, .device = device});
 }
 
-// A state that each call brings forward: turned round, and a little of what comes in added.
+// Advances a state: rotates it, scales it by 0.5 and adds an input.
 Tensor advance(const Coder& net, const Inputs& in) {
   return roll(in["state"], {1}, {0}) * 0.5 + in["drop"] + sum(net.code.weight) * 0.0;
 }
@@ -74,7 +74,7 @@ void expect_chain(const char* kind) {
     EXPECT_EQ(kept.shape(), (Shape{5, 4}));
     EXPECT_EQ(kept.download().bytes, code.bytes);
     EXPECT_EQ(judges({{"code", kept}}).bytes, judges({{"code", code}}).bytes);
-    EXPECT_EQ(kept.download().bytes, code.bytes);  // the host's code lies elsewhere
+    EXPECT_EQ(kept.download().bytes, code.bytes);  // not overwritten by the host's code
   }
 }
 TEST(DeviceTensor, goes_from_one_function_to_another_on_cpu) { expect_chain("cpu"); }
@@ -95,11 +95,11 @@ void expect_feedback(const char* kind) {
     want = usual({{"state", want}, {"drop", drop}});
     wanted.push_back(want);
   }
-  // Every one of them is still there, also after runs whose results come to the host.
+  // All previous results are intact, even after runs that return host tensors.
   static_cast<void>(onward({{"state", numbers(64, 50)}, {"drop", numbers(64, 51)}}));
   for (std::size_t call = 0; call < all.size(); ++call)
     EXPECT_EQ(all[call].download().bytes, wanted[call].bytes) << "call " << call;
-  // One tensor for two inputs.
+  // One tensor is passed for two inputs.
   EXPECT_EQ(onward({{"state", all[3]}, {"drop", all[3]}}).bytes,
             usual({{"state", wanted[3]}, {"drop", wanted[3]}}).bytes);
 }
@@ -125,7 +125,7 @@ void expect_no_copies(const char* kind) {
   }
   EXPECT_EQ(counting->uploads, 0) << kind;
   EXPECT_EQ(counting->downloads, 0) << kind;
-  EXPECT_EQ(counting->allocations, 0) << kind;  // the same few buffers go round
+  EXPECT_EQ(counting->allocations, 0) << kind;  // a few buffers are reused
   EXPECT_LE(places.size(), 3U) << kind;
   static_cast<void>(state.download());
   EXPECT_EQ(counting->downloads, 1) << kind;
@@ -151,7 +151,7 @@ void expect_steps(const char* kind) {
     const StepResult got = onward.step({{"code", code}, {"y", y}}, asked);
     EXPECT_EQ(got.loss, want.loss) << step;
     EXPECT_EQ(bits_of(got.captures), bits_of(want.captures));
-    if (step % 2 == 1) {  // what comes from the host is put elsewhere
+    if (step % 2 == 1) {  // values from the host are written to another buffer
       usual.step({{"code", numbers(20, 77)}, {"y", y}});
       onward.step({{"code", numbers(20, 77)}, {"y", y}}, {.captures = {"guess"}});
       EXPECT_EQ(code.download().bytes, there.bytes);
@@ -179,7 +179,7 @@ void expect_long_life(const char* kind) {
     NamedDeviceTensors out = forward.run_on_device({{"x", three}});
     kept.push_back(out.at("double"));
     kept.push_back(out.at("half"));
-    // Inputs given away are taken back before a program with captures shares the memory.
+    // Donated inputs are taken back before a program with captures shares the memory.
     out = forward.run_on_device({{"x", kept[0]}});
     kept.push_back(out.at("double"));
     out = forward.run_on_device({{"x", three}}, {.captures = {"in"}});

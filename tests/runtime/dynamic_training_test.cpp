@@ -21,7 +21,7 @@ struct SequenceNet {
   TG_MODULE(in, out, norm, steps)
 };
 
-// The mean over the first in["count"] rows; the others are padding.
+// Returns the mean error over the rows marked in in["real"]. The other rows are padding.
 Tensor masked_loss(const SequenceNet& net, const Inputs& in) {
   net.steps.set(net.steps.tensor() + 1.0);
   const Tensor hidden = dropout(net.norm(tanh(net.in(in["x"]))), 0.25);
@@ -33,7 +33,7 @@ Tensor masked_loss(const SequenceNet& net, const Inputs& in) {
 CompileOptions sequence_options(const char* device, std::int64_t rows) {
   CompileOptions options;
   options.inputs = {{"x", {rows, 3}}, {"y", {rows, 2}}, {"real", {rows}, boolean}};
-  options.dynamic_size = 2;  // BatchNorm takes no single row
+  options.dynamic_size = 2;  // BatchNorm does not support a single row
   options.optimizer = optim::AdamW{.lr = Schedule::cosine(0.05, 0.001, 20)};
   options.clip_grad_norm = 1;
   options.accumulate = 2;
@@ -44,15 +44,15 @@ CompileOptions sequence_options(const char* device, std::int64_t rows) {
   return options;
 }
 
-// `real` rows, padded to `rows`.
+// Returns inputs with `real` rows, padded to `rows`.
 Feed sequence(std::int64_t rows, std::int64_t real, unsigned seed) {
   std::vector<bool> mask(static_cast<std::size_t>(rows));
   std::fill_n(mask.begin(), real, true);
   return {{"x", numbers(rows * 3, seed)}, {"y", numbers(rows * 2, seed + 100)}, {"real", mask}};
 }
 
-// Each step of the dynamic trainer equals that of a trainer for this size, which takes over its
-// checkpoint.
+// Each step of the dynamic trainer equals that of a trainer with this fixed size, which loads its
+// checkpoint first.
 void expect_steps_of_sizes(const char* device) {
   auto trainer = compile(SequenceNet{}, masked_loss, sequence_options(device, kDynamic));
   unsigned seed = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of the process does not grow with the number of steps.
+// The memory of the process does not grow with the number of steps.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -24,9 +24,9 @@ extern "C" void __sanitizer_purge_allocator();
 namespace tensorgrad::testing {
 namespace {
 
-constexpr std::int64_t kMaxGrowth = 8 << 20;  // bytes: what allocators and drivers keep
+constexpr std::int64_t kMaxGrowth = 8 << 20;  // bytes that allocators and drivers may keep
 
-// Sanitizers keep freed blocks until told to let go of them.
+// Returns the bytes in use. Sanitizers keep freed blocks until they are purged.
 std::int64_t bytes_in_use() {
 #ifdef TENSORGRAD_SANITIZED
   __sanitizer_purge_allocator();
@@ -44,7 +44,7 @@ struct Flat {
   TG_MODULE(hidden, out)
 };
 
-// Two trainers on one device, and a function of the first, in all ways of stepping.
+// Runs two trainers on one device, and a function of the first, with all kinds of steps.
 void stays_flat(const std::string& kind, int steps) {
   const auto loss = [](const Flat& net, const Inputs& in) {
     return mse(capture("y", net.out(tanh(net.hidden(in["x"])))), in["y"]);
@@ -78,9 +78,9 @@ void stays_flat(const std::string& kind, int steps) {
       static_cast<void>(predict({{"x", numbers(3 * rows, 1)}}));
     }
   };
-  some(steps / 5 + 150);  // every size was there once
+  some(steps / 5 + 150);  // every size has been used once
   const std::int64_t before = bytes_in_use();
-  // Ten parts, so that ./dev soak shows whether a step takes longer later.
+  // Measures ten parts, so that ./dev soak shows whether later steps are slower.
   std::vector<double> milliseconds;
   for (int part = 0; part < 10; ++part) {
     const auto began = std::chrono::steady_clock::now();
@@ -96,7 +96,7 @@ void stays_flat(const std::string& kind, int steps) {
   EXPECT_LT(growth, kMaxGrowth);
 }
 
-// The long version sets the number of steps: docs/testing.md.
+// The long version sets the number of steps; see docs/testing.md.
 int steps_or(int usual) {
   const std::string wanted = env("TENSORGRAD_FLAT_MEMORY_STEPS");
   return wanted.empty() ? usual : std::stoi(wanted);

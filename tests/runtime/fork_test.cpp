@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Trainers in a process that is forked from one with trainers.
+// Trainers in a process forked from one that has trainers.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,7 +63,7 @@ TEST(Fork, webgpu_trainers_are_errors_in_the_child) {
             0);
   EXPECT_EQ(in_child([&] { return says_fork([&] { (void)trainer.save_bytes(); }) ? 0 : 1; }), 0);
   EXPECT_EQ(in_child([&] { return says_fork([&] { line_trainer("webgpu"); }) ? 0 : 1; }), 0);
-  // A destructor releases nothing, and the CPU works.
+  // Destroying an inherited trainer releases nothing, and the CPU device works.
   EXPECT_EQ(in_child([&] {
               {
                 const auto gone = std::move(trainer);

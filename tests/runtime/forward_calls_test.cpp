@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What becomes of calls of a function without training: said, not thrown; ended from outside.
+// Calls of a function without training: errors as a status instead of an exception, and abort().
 #include <atomic>
 #include <thread>
 
@@ -44,7 +44,7 @@ TEST(TryRun, says_what_became_of_it) {
   EXPECT_THAT(bad.error, HasSubstr("input 'x' is missing"));
   EXPECT_THAT(bad.error, HasSubstr("forward_calls_test.cpp:" + std::to_string(line)));
   EXPECT_EQ(forward.try_run({{"x", kOne}}, {.captures = {"none"}}).status, Status::kFailed);
-  // What failed has run nothing.
+  // A failed call runs nothing.
   EXPECT_EQ(forward.run({{"x", kOne}}).at("output").floats(), std::vector<float>{2});
 }
 
@@ -54,7 +54,7 @@ TEST(AbortRun, ends_calls_that_wait_for_their_turn) {
   std::atomic<int> aborted = 0, completed = 0, failed = 0;
   std::vector<std::thread> callers;
   callers.reserve(3);
-  for (int i = 0; i < 3; ++i) {  // one of them has the turn, the others wait
+  for (int i = 0; i < 3; ++i) {  // one has the turn, the others wait
     callers.emplace_back([&] {
       while (!stop) {
         const Status status = forward.try_run({{"x", kOne}}).status;
@@ -66,7 +66,7 @@ TEST(AbortRun, ends_calls_that_wait_for_their_turn) {
   stop = true;
   for (std::thread& each : callers) each.join();
   EXPECT_EQ(failed, 0);
-  const auto calls = static_cast<float>(completed + 1);  // those that were aborted have run nothing
+  const auto calls = static_cast<float>(completed + 1);  // aborted calls ran nothing
   EXPECT_EQ(forward({{"x", kOne}}).floats(), std::vector<float>{calls});
 }
 
@@ -74,7 +74,7 @@ TEST(AbortRun, ends_a_call_that_compiles_and_keeps_what_it_has_compiled) {
   CompiledFunction* calls = nullptr;
   int traced = 0;
   const auto aborting = [&](const CallCounter& counter, const Inputs& in) {
-    if (++traced == 2) calls->abort();  // as another thread would while this one compiles
+    if (++traced == 2) calls->abort();  // as another thread would during the compilation
     return count_calls(counter, in);
   };
   CompiledFunction forward = compile_function(CallCounter{}, aborting, counting_options(kDynamic));
@@ -116,8 +116,8 @@ TEST(AbortRun, is_of_one_function_and_not_of_its_trainer) {
   EXPECT_TRUE(trainer.try_step({{"x", kOne}}, {.captures = {"square"}}).completed());
   CompiledFunction other = trainer.attach(count_calls, counting_options());
   EXPECT_TRUE(other.try_run({{"x", kOne}}).completed());
-  CompiledFunction second =
-      trainer.attach(capturing, counting_options());  // aborts the first meanwhile
+  // Aborts the first call.
+  CompiledFunction second = trainer.attach(capturing, counting_options());
   calls = &second;
   EXPECT_EQ(second.try_run({{"x", kOne}}, {.captures = {"seen"}}).status, Status::kAborted);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trainers and functions that are global variables: the library needs no initialization of its own
-// that could come later.
+// Trainers and functions as global variables. The library must not depend on static initialization
+// that may run later.
 #include <gtest/gtest.h>
 
 #include <vector>

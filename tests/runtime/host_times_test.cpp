@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Trainer::host_times(): where the host's time goes.
+// Trainer::host_times(), the breakdown of host time.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A WebGPU device that is lost at a chosen call, and opened again like any other.
+// A WebGPU device that is lost at a chosen call and can be opened again.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace tensorgrad::testing {
 
-// What the devices of a test have in common.
+// State shared by the devices of a test.
 struct Losses {
-  int calls = 0;           // of the device that is in use now and of those before it
-  int lose_before = 0;     // this call
-  bool lose_all = false;   // whatever comes after it, too
-  bool comes_back = true;  // else it cannot be opened again
+  int calls = 0;           // of the current device and the previous ones
+  int lose_before = 0;     // loses the device before this call
+  bool lose_all = false;   // also loses it before every later call
+  bool comes_back = true;  // false: it cannot be opened again
   int opened = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training in mixed precision: types, less memory, a factor on the loss that falls and
-// grows by itself, and goes on from a checkpoint bit for bit.
+// Training in mixed precision: types, memory, a loss scale that adapts, and resuming from a
+// checkpoint bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -57,13 +57,13 @@ TEST(MixedPrecision, gives_products_f16_and_leaves_the_rest_to_its_operands) {
       EXPECT_EQ(net.fc(x).dtype(), f32);
     }
     const Tensor count = state("kept", {4, 8});
-    set_state("kept", h);  // an f32 state takes it
+    set_state("kept", h);  // converted to the f32 of the state
     const Tensor own = custom_gradient(
         {h}, [](const std::vector<Tensor>& given) { return given[0] * 2.0; },
         [](const std::vector<Tensor>&, Tensor, Tensor dy) {
           return std::vector<Tensor>{dy * 2.0};
         });
-    return mean(h) + mean(own) + mean(count);  // of f16: the loss is made f32
+    return mean(h) + mean(own) + mean(count);  // f16, converted to an f32 loss
   };
   const CompileOptions options = {.inputs = {{"x", {4, 8}}, {"y", {4, 8}}, {"i", {3}, i32}},
                                   .optimizer = optim::SGD{.lr = 0.1},
@@ -99,7 +99,7 @@ CompileOptions net_options(const std::string& kind, const LossScale& scale) {
 
 bool is_half(float value) { return from_half(to_half(value)) == value; }
 
-// Activations lie in two bytes; parameters and their gradients keep all digits of f32.
+// Activations are stored in two bytes. Parameters and their gradients are f32.
 TEST(MixedPrecision, keeps_parameters_and_their_gradients_in_f32) {
   const Batch batch;
   auto trainer = compile(
@@ -121,7 +121,7 @@ TEST(MixedPrecision, keeps_parameters_and_their_gradients_in_f32) {
   }
 }
 
-// They are those of f32 to three digits, whatever the factor.
+// Gradients match those of f32 to three digits, whatever the loss scale.
 void expect_plain_gradients(const char* kind) {
   const Batch batch;
   CompileOptions plain = net_options(kind, {});
@@ -147,7 +147,7 @@ TEST(MixedPrecision, gives_gradients_without_the_factor_on_webgpu) {
   expect_plain_gradients("webgpu");
 }
 
-// Gradients below what f16 has are lost without a factor, and found with one.
+// Gradients below the range of f16 vanish without a loss scale, and are found with one.
 TEST(MixedPrecision, finds_small_gradients_by_the_factor) {
   const Batch batch;
   const auto small = [](const ScaledNet& net, const Inputs& in) {
@@ -165,10 +165,10 @@ TEST(MixedPrecision, finds_small_gradients_by_the_factor) {
   EXPECT_GT(norm_of(0x1p20), 1e-11);
 }
 
-// ---- the factor ------------------------------------------------------------------------------
+// ---- loss scale ------------------------------------------------------------------------------
 
-// From far too large it falls until gradients fit, and from then on grows every third update until
-// they do not.
+// The loss scale starts far too large and falls until the gradients fit. Then it grows at every
+// third update until they do not.
 void expect_falls_and_growth(const char* kind) {
   const Batch batch;
   auto trainer = compile(ScaledNet{}, squared_error,
@@ -205,14 +205,14 @@ TEST(LossScale, falls_where_gradients_overflow_and_grows_again_on_webgpu) {
   expect_falls_and_growth("webgpu");
 }
 
-// Updates that were skipped leave no trace, not in Adam's corrections either.
+// Skipped updates leave no trace, not even in Adam's bias corrections.
 TEST(LossScale, skipped_updates_do_not_count_for_the_optimizer) {
   const Batch batch;
   auto late = compile(ScaledNet{}, squared_error, net_options("cpu", {.init_scale = 0x1p24}));
   while (true) {
     const double before = late.loss_scale();
     late.step(batch.feed);
-    if (late.loss_scale() == before) break;  // the first that took place
+    if (late.loss_scale() == before) break;  // the first update that is not skipped
     ASSERT_LT(late.steps(), 30);
   }
   EXPECT_GT(late.skipped_updates(), 2);
@@ -223,7 +223,8 @@ TEST(LossScale, skipped_updates_do_not_count_for_the_optimizer) {
   EXPECT_EQ(everything(late), everything(direct));
 }
 
-// The mean of several steps is one update: one of them that overflows spoils it, once.
+// The mean of several steps is one update. If one of the steps overflows, the update is skipped
+// once.
 void expect_one_look(const char* kind) {
   CompileOptions options = net_options(kind, {.init_scale = 64, .growth_interval = 1});
   options.accumulate = 3;
@@ -259,7 +260,7 @@ TEST(LossScale, goes_without_mixed_precision_too_and_may_stay_fixed) {
   auto a = compile(ScaledNet{}, squared_error, plain),
        b = compile(ScaledNet{}, squared_error, scaled);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(a.step(batch.feed).loss, b.step(batch.feed).loss);
-  EXPECT_EQ(everything(a), everything(b));  // powers of two change no bit
+  EXPECT_EQ(everything(a), everything(b));  // powers of two do not change any bit
   b.step({{"x", batch.x}, {"y", std::vector<float>(24, 1e30F)}});
   EXPECT_EQ(b.loss_scale(), 8);
   EXPECT_EQ(b.skipped_updates(), 1);
@@ -298,9 +299,9 @@ TEST(LossScale, is_each_objectives_own) {
   EXPECT_EQ(trainer["b"].skipped_updates(), 0);
 }
 
-// ---- going on, using, memory -----------------------------------------------------------------
+// ---- resuming, inference, memory -------------------------------------------------------------
 
-// Saved while the factor still falls and in the middle of an accumulation.
+// Saves while the loss scale is still falling and in the middle of an accumulation.
 void expect_resumed_in_halves(const char* kind) {
   const std::string path = temporary("mixed.safetensors");
   CompileOptions options = options_of(gpt_data(), kind, true);
@@ -346,7 +347,7 @@ TEST(MixedPrecision, of_an_attached_function_is_that_of_the_step) {
   EXPECT_EQ(as_in_use.bytes, step.captures.at("hidden").bytes);
 }
 
-// Of a decoder whose activations outweigh its parameters.
+// A decoder whose activations need more memory than its parameters.
 struct Deep {
   std::vector<nn::Linear> up, down;
   nn::Linear out{64, 8};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several objectives in one trainer: each is as a trainer of it alone would be whose parameters are
-// copied by hand, and what they have in common is there once.
+// Several objectives in one trainer: each behaves as a standalone trainer whose parameters are
+// copied by hand, and what they share exists once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-constexpr std::uint32_t kSecondSeed = 0x9e3779b9U;  // more than the first objective's
+constexpr std::uint32_t kSecondSeed = 0x9e3779b9U;  // added to the seed of the first objective
 
 struct ThreeHeads {
   nn::Linear trunk{3, 16}, a{16, 2}, b{16, 2}, c{16, 2};
@@ -22,7 +22,7 @@ struct ThreeHeads {
 
 using Head = nn::Linear ThreeHeads::*;
 
-// Of one head over the trunk, with noise.
+// Returns the loss of one head over the trunk, with dropout.
 auto loss_of(Head head) {
   return [head](const ThreeHeads& net, const Inputs& in) {
     const Tensor hidden = capture("hidden", tanh(net.trunk(dropout(in["x"], 0.2))));
@@ -66,7 +66,7 @@ MultiTrainer<ThreeHeads> together(const std::vector<Part>& parts, const DeviceOp
   return trainer;
 }
 
-// The same objective as a trainer of its own, in which everything else is frozen.
+// Returns a standalone trainer of the objective, in which all other parameters are frozen.
 Trainer<ThreeHeads> alone(const Part& part, std::uint32_t seed, const DeviceOptions& device) {
   CompileOptions options = options_of_part(part);
   const ParamFilter own = begins_with(part.trains);
@@ -84,8 +84,8 @@ DeviceOptions device(const std::string& kind) {
   return {.kind = kind, .threads = 2, .allow_software = true};
 }
 
-// Steps them in turns, now one at a time, now several; the parameters go from one lone trainer to
-// the next by hand.
+// Steps the objectives alternately, one or several steps at a time. Copies the parameters from each
+// standalone trainer to the next.
 void expect_as_alone(const std::vector<Part>& parts, const std::string& kind) {
   auto trainer = together(parts, device(kind));
   std::vector<Trainer<ThreeHeads>> singles;
@@ -131,7 +131,8 @@ std::vector<Part> overlapping() {
   return {{"one", &ThreeHeads::a, {"trunk", "a"}, kAdam, 0.25},
           {"two", &ThreeHeads::b, {"trunk", "b"}, kSgd, 0.5}};
 }
-// Three heads cannot all lie beside the trunk: between two's and the third's lies another's.
+// The arena cannot place three heads next to the trunk, so another head lies between the parameters
+// of at least one objective.
 std::vector<Part> with_a_gap() {
   return {{"one", &ThreeHeads::a, {"trunk", "a"}, kAdam},
           {"two", &ThreeHeads::b, {"trunk", "b"}, kSgd},
@@ -149,7 +150,7 @@ TEST(Objectives, with_parameters_of_their_own_are_as_two_trainers_on_cpu) {
 TEST(Objectives, with_parameters_of_their_own_are_as_two_trainers_on_webgpu) {
   expect_as_alone(disjoint(), "webgpu");
 }
-// A norm adds up in the order of the arena, which is not that of a lone trainer here.
+// A norm is summed in arena order, which differs from that of a standalone trainer here.
 std::vector<Part> overlapping_without_norms() {
   std::vector<Part> parts = overlapping();
   for (Part& part : parts) part.clip = 0;
@@ -169,7 +170,7 @@ TEST(Objectives, change_nothing_that_lies_between_their_parameters_on_webgpu) {
   expect_as_alone(with_a_gap(), "webgpu");
 }
 
-// Two objectives with everything that has something to be saved.
+// Two objectives with every option that adds saved state.
 MultiTrainer<ThreeHeads> full(const DeviceOptions& where, std::uint32_t seed = 5) {
   const auto counting = [](const ThreeHeads& net, const Inputs& in) {
     const Tensor count = state("count", {}, 3);
@@ -312,7 +313,8 @@ TEST(Objectives, have_captures_rates_and_losses_of_their_own) {
   EXPECT_NE(bad.error.find("hidden"), std::string::npos) << bad.error;
 }
 
-// Random numbers and the order of data differ although steps, losses and data are the same.
+// Random numbers and the order of the data differ between objectives with equal steps, losses and
+// data.
 TEST(Objectives, draw_each_for_itself) {
   std::vector<Part> parts = disjoint();
   parts[0].head = parts[1].head;
@@ -359,8 +361,8 @@ TEST(Objectives, by_name_may_be_only_one) {
   EXPECT_EQ(trainer["two"].steps(), 4);
 }
 
-// Parameters, states of the model and data are there once; nothing runs at the same time, so each
-// slot is as large as the largest of its rank.
+// Parameters, model states and data exist once. Objectives never run at the same time, so each slot
+// is as large as the largest of its rank.
 TEST(Objectives, need_less_memory_than_trainers_of_their_own) {
   std::vector<ObjectiveSpec<ThreeHeads>> objectives;
   for (const Part& part : overlapping()) {
@@ -372,7 +374,7 @@ TEST(Objectives, need_less_memory_than_trainers_of_their_own) {
   auto both = trace(ThreeHeads{}, objectives);
   const std::int64_t peak = both.report().peak_bytes;
   const std::int64_t one = both["one"].report().peak_bytes, two = both["two"].report().peak_bytes;
-  const std::int64_t params = 4 * 64 * (1 + 1 + 3 * 2 + 1);  // of 48, 16, thrice 32 and 2, and 5
+  const std::int64_t params = 4 * 64 * (1 + 1 + 3 * 2 + 1);  // sizes 48, 16, 3 * (32, 2), 5
   const std::int64_t data = 512 + 256;                       // 22 rows of 3 and of 2
   EXPECT_GT(peak, std::max(one, two));
   EXPECT_LT(peak, one + two - params - data) << "slots are not shared";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions whose inputs have an open size: values, sharing, what is kept compiled, threads.
+// Functions with inputs of a dynamic size: values, shared states and weights, cached programs,
+// threads.
 #include <atomic>
 #include <thread>
 
@@ -90,7 +91,7 @@ TEST(DynamicSizes, share_parameters_that_are_uploaded_later_or_trained) {
   EXPECT_EQ(fresh({{"x", x}}).floats(), after);
 }
 
-// A state goes on whatever the size of the call.
+// A state continues whatever the size of the call.
 TEST(DynamicSizes, share_states) {
   const auto count = [](const MeanNet&, const Inputs& in) {
     const Tensor calls = state("calls", {}, 0.0);
@@ -113,7 +114,8 @@ TEST(DynamicSizes, captures_are_of_the_size_of_the_call) {
   EXPECT_THAT(open.captures(), ElementsAre("hidden"));
 }
 
-// The original compiles a size that two calls bring at once twice, and loses one of the two.
+// If two calls bring a new size at the same time, it is compiled once. The original library
+// compiles it twice and loses one of the two.
 TEST(DynamicSizes, a_size_that_several_threads_bring_is_compiled_once) {
   std::atomic<int> traces = 0;
   const auto counted_traces = [&](const MeanNet& net, const Inputs& in) {

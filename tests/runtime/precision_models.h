@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two models that are trained in f32 and in mixed precision, and what they learn.
+// Two models for training in f32 and in mixed precision, with data they can learn.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ inline std::vector<std::int32_t> symbols(std::int64_t count, unsigned seed, std:
   return values;
 }
 
-// A decoder with attention that stores no weights, and a tied head.
+// A decoder with attention that does not store its weights, and a tied head.
 struct Gpt {
   static constexpr std::int64_t kVocab = 24, kWidth = 32, kLength = 16, kBatch = 4, kHeads = 4;
   nn::Embedding tokens{kVocab, kWidth}, places{kLength, kWidth};
@@ -65,7 +65,7 @@ struct Data {
 inline Data gpt_data() {
   const Shape rows = {32, Gpt::kLength};
   return {{{"x", rows, i32}, {"t", rows, i32}}, Gpt::kBatch, [rows](TrainerBase& trainer) {
-            // The next symbol is a function of this one, so there is something to learn.
+            // The next symbol is a function of the current one, so there is something to learn.
             std::vector<std::int32_t> text = symbols(numel(rows), 3, Gpt::kVocab), next;
             next.reserve(text.size());
             for (const std::int32_t each : text) next.push_back((each * 5 + 3) % Gpt::kVocab);
@@ -78,7 +78,7 @@ inline Data cnn_data() {
   return {{{"x", {64, 1, 28, 28}}, {"t", {64}, i32}}, 16, [](TrainerBase& trainer) {
             std::vector<float> pixels = numbers(64LL * 28 * 28, 5);
             const std::vector<std::int32_t> labels = symbols(64, 9, 10);
-            for (std::size_t i = 0; i < labels.size(); ++i) {  // a bar for each class
+            for (std::size_t i = 0; i < labels.size(); ++i) {  // a bright row for each class
               for (int c = 0; c < 28; ++c)
                 pixels[(i * 28 + 2 * static_cast<std::size_t>(labels[i])) * 28 +
                        static_cast<std::size_t>(c)] += 3;

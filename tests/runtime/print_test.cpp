@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensors that are printed each time that a function runs.
+// Tensors printed each time a function runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

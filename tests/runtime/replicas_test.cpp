@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions that read the same weights at the same time.
+// Functions that share the same weights and run concurrently.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,12 +68,13 @@ TEST(Replicas, share_their_weights) {
   params.emplace("scale", HostTensor::from({8}, Floats(8, 8)));
   replica.upload_params(params);
   EXPECT_THAT(function(x).floats(), Each(1.0F));
-  function = replica.replica();  // the first one is gone
+  function = replica.replica();  // destroys the first one
   EXPECT_THAT(function(x).floats(), Each(1.0F));
   EXPECT_EQ(bits_of(function.download_params()), bits_of(replica.download_params()));
 }
 
-// Each upload sets all weights to one number: a run that saw a part of one would mix two.
+// Each upload sets all weights to one number. A run that saw part of an upload would mix two
+// numbers.
 TEST(Replicas, never_see_a_part_of_an_upload) {
   struct Weights {
     Parameter a{{4096}}, b{{4096}};

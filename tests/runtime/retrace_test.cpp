@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TENSORGRAD_RETRACE: host variables that change after a function was traced are found.
+// TENSORGRAD_RETRACE finds host variables that change after a function was traced.
 #include <cstdlib>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers to train on, paths to save to, and all that a trainer holds, to the bit.
+// Helpers: random numbers, temporary paths, and all state of a trainer as bytes.
 #pragma once
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 namespace tensorgrad::testing {
 
-// Between -1 and 1.
+// Returns pseudorandom numbers between -1 and 1.
 inline std::vector<float> numbers(std::int64_t count, unsigned seed) {
   std::vector<float> values;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -28,7 +28,7 @@ inline std::string temporary(const std::string& name) {
       .string();
 }
 
-// 22 rows of the data set "x" of three columns and "y" of two.
+// Uploads 22 rows of the datasets "x" with three columns and "y" with two.
 inline void give_data(TrainerBase& trainer) {
   trainer.upload_data("x", numbers(22 * 3, 1));
   trainer.upload_data("y", numbers(22 * 2, 2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Of many calls the first and the last run; those between give nothing.
+// SingleFlight: of many concurrent calls, the first and the last run; the others return nullopt.
 #include "tensorgrad/train/single_flight.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Calls that stay where they are until they are let go.
+// Blocks calls until it is opened.
 struct Gate {
   std::promise<void> entered, opened;
   std::shared_future<void> open = opened.get_future().share();
@@ -31,7 +31,7 @@ TEST(SingleFlight, runs_the_newest_of_those_that_wait) {
   auto first = flight(1);
   gate.entered.get_future().wait();
   auto second = flight(2), third = flight(3), fourth = flight(4);
-  EXPECT_EQ(second.get(), std::nullopt);  // while the first one still runs
+  EXPECT_EQ(second.get(), std::nullopt);  // while the first call still runs
   EXPECT_EQ(third.get(), std::nullopt);
   gate.opened.set_value();
   EXPECT_EQ(first.get(), 10);
@@ -40,7 +40,7 @@ TEST(SingleFlight, runs_the_newest_of_those_that_wait) {
   EXPECT_EQ(ran, (std::vector<int>{1, 4, 5}));
 }
 
-// The original forgets a caller whose call fails while another waits.
+// The original library drops a caller whose call fails while another waits.
 TEST(SingleFlight, gives_each_caller_its_own_failure) {
   Gate gate;
   SingleFlight<int(int)> flight([&](int x) -> int {
@@ -77,7 +77,7 @@ TEST(SingleFlight, that_goes_answers_who_waits) {
     gate.opened.set_value();
   }
   EXPECT_TRUE(first.get().has_value());
-  EXPECT_EQ(second.get().has_value(), ran == 2);  // it may have had its turn
+  EXPECT_EQ(second.get().has_value(), ran == 2);  // the second may have had its turn
 }
 
 TEST(SingleFlight, calls_a_network) {

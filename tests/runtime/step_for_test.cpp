@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps that are made a few launches at a time, and submits of limited length.
+// Steps executed a few launches at a time, and submits of limited length.
 #include <gtest/gtest.h>
 
 #include "runtime/shared.h"
@@ -31,7 +31,7 @@ struct Sample {
   operator FeedView() const { return {{"x", x}, {"y", y}}; }  // NOLINT
 };
 
-// The number of calls that the step takes.
+// Returns the number of calls that the step takes.
 int finish_step(Trainer<Parted>& trainer, const FeedView& inputs, StepResult& result) {
   for (int calls = 1;; ++calls) {
     if (const auto done = trainer.step_for(0, inputs)) {

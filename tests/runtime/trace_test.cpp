@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// trace(): programs that are planned without a device, whatever their size.
+// trace(): programs of any size, planned without a device.
 #include <gtest/gtest.h>
 
 #include "tensorgrad/tensorgrad.h"
@@ -7,7 +7,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Two layers of `width` squared parameters each.
+// Two layers of `width`^2 parameters each.
 struct Wide {
   nn::Linear in, out;
   explicit Wide(std::int64_t width) : in(width, width, false), out(width, width, false) {}

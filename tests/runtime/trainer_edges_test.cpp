@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where a trainer's calls meet: uploads and queued steps, resets and rates, captures and types,
-// random numbers here and there, and who lives longer.
+// Interactions of a trainer's calls: uploads with queued steps, resets with learning rates,
+// captures with types, random numbers of steps and functions, and lifetimes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Pair {
 
 const DeviceOptions kCpu{.kind = "cpu"};
 
-// Each parameter is multiplied by 1 - lr in each step.
+// Each step multiplies the parameters by 1 - lr.
 Tensor shrinking(const Pair& m, const Inputs&) { return sum(square(m.a) + square(m.b)) * 0.5; }
 
 Trainer<Pair> shrinking_trainer(const Schedule& lr, const std::string& kind = "cpu") {
@@ -122,7 +122,7 @@ TEST(Captures, keep_their_element_types) {
   EXPECT_EQ(got.captures.at("index").ints(), std::vector<std::int32_t>{1});
 }
 
-// With one seed: what an attached function draws is not what the steps drew.
+// An attached function with the same seed draws other numbers than the steps.
 TEST(Random, of_an_attached_function_is_not_that_of_the_steps) {
   const auto draw = [] { return capture("drawn", rand({64})); };
   auto trainer = compile(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What may be asked of a trainer beyond plain steps: captures, resets, uploads by name,
-// accumulation, averages, steps that are skipped, aborting, other models.
+// Options of a trainer: captures, resets, uploads by name, accumulation, averages, skipped steps,
+// abort, replaced models.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -62,8 +62,8 @@ struct Everything {
 };
 class Resumed : public ::testing::TestWithParam<Everything> {};
 
-// Saved after 7 steps (in the middle of an accumulation), to a file and to memory, and loaded into
-// new trainers: the same bits.
+// Saves after 7 steps, in the middle of an accumulation, to a file and to memory. New trainers that
+// load it compute the same bits.
 TEST_P(Resumed, goes_on_bit_for_bit) {
   CompileOptions options = data_options();
   GetParam().change(options);
@@ -159,7 +159,7 @@ struct Vector {
   TG_MODULE(w, bias)
 };
 
-// Both gradients are the input.
+// Both gradients equal the input.
 Trainer<Vector> vector_trainer(CompileOptions options, const std::string& kind = "cpu") {
   options.inputs = {{"g", {}}};
   options.device = {.kind = kind, .allow_software = true};
@@ -192,8 +192,8 @@ void expect_skip(const std::string& kind) {
 TEST(SkipNonfinite, changes_nothing_and_says_so_on_cpu) { expect_skip("cpu"); }
 TEST(SkipNonfinite, changes_nothing_and_says_so_on_webgpu) { expect_skip("webgpu"); }
 
-// After bad steps the optimizer, the average and what the host computes for an update are where
-// they were: as if the good steps had been the first.
+// Bad steps do not change the optimizer, the average, or the host's update count: the result is as
+// if only the good steps ran.
 void expect_skips_do_not_count(const CompileOptions& options, const std::string& kind) {
   CompileOptions skipping = options;
   skipping.skip_nonfinite = true;
@@ -232,7 +232,7 @@ TEST(SkipNonfinite, first_step_of_adam_goes_by_the_rate_after_skipped_ones) {
   EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 0.9F);
 }
 
-// Schedules go by updates, whether they took place or not, as PyTorch's do.
+// Schedules advance with every update, skipped or not, as in PyTorch.
 TEST(SkipNonfinite, counts_for_the_schedule) {
   const Schedule halves = Schedule::exponential(1, 0.5);
   auto trainer = vector_trainer({.optimizer = optim::SGD{.lr = halves}, .skip_nonfinite = true});
@@ -242,7 +242,8 @@ TEST(SkipNonfinite, counts_for_the_schedule) {
   EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 0.5F);
 }
 
-// Of a run that is resumed, and of a file from before there was a count: as if none was skipped.
+// Resuming restores the number of skipped updates. A file of an older version without the count
+// resumes as if none was skipped.
 TEST(SkipNonfinite, goes_on_from_a_checkpoint_with_its_count) {
   const CompileOptions options{.optimizer = optim::NAdam{.lr = 0.1}, .skip_nonfinite = true};
   const std::vector<float> infinite{std::numeric_limits<float>::infinity()}, one{1};
@@ -479,7 +480,7 @@ TEST(Abort, ends_calls_that_wait_for_their_turn) {
   std::atomic<int> aborted = 0;
   std::vector<std::thread> waiting;
   waiting.reserve(3);
-  for (int i = 0; i < 3; ++i) {  // one of them has the turn, the others wait
+  for (int i = 0; i < 3; ++i) {  // one has the turn, the others wait
     waiting.emplace_back([&] {
       while (!stop) aborted += trainer.try_step().status == StepOutcome::Status::kAborted ? 1 : 0;
     });
@@ -503,7 +504,7 @@ TEST(Abort, ends_a_run_and_keeps_what_is_done) {
       aborted = true;
     }
   });
-  // run() may not have begun when abort() is called first.
+  // The first abort() may come before run() begins.
   while (!aborted) {
     trainer.abort();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -575,7 +576,7 @@ void expect_states_kept(const std::string& kind) {
   for (const auto& [name, bytes] : trained) EXPECT_NE(bytes, initial.at(name)) << name;
   trainer.replace_model(NormedNet{}, true);
   EXPECT_EQ(states_of(trainer), trained);
-  trainer.replace_model(NormedNet{6}, true);  // of another shape: they begin anew, but for one
+  trainer.replace_model(NormedNet{6}, true);  // states of another shape are reset, `count` is kept
   const Bits wider = states_of(trainer);
   EXPECT_EQ(wider.at("state/norm.running_mean"), std::vector<std::byte>(6 * sizeof(float)));
   EXPECT_EQ(wider.at("state/count"), trained.at("state/count"));
@@ -594,7 +595,8 @@ TEST(Trace, plans_without_a_device) {
   EXPECT_EQ(traced.captures(), std::vector<std::string>{"hidden"});
 }
 
-// As constants of the kernel, and as scalars that are changed between steps.
+// Options have the same effect as constants of the kernel and as scalars that change between
+// steps.
 void expect_adjustable(const char* kind, const Optimizer& constant, const Optimizer& changed,
                        const Optimizer& adjustable, const std::map<std::string, double>& numbers) {
   const std::string path = temporary("adjustable.safetensors");

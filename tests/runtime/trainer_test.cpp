@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a trainer promises: one order of steps, the same
-// bits for the same seed, resumption bit for bit.
+// Guarantees of a trainer: one order of steps, the same bits for the same seed, and resuming bit
+// for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-constexpr std::int64_t kRows = 22, kBatch = 4;  // five batches an epoch, two rows left over
+constexpr std::int64_t kRows = 22, kBatch = 4;  // five batches per epoch, two rows left over
 
 struct TanhNet {
   nn::Linear first{3, 8}, second{8, 2};
@@ -88,7 +88,8 @@ struct One {
   TG_MODULE(w)
 };
 
-// The loss is the sum of 2^row over the batch: exact in f32, and it says which rows were drawn.
+// The loss is the sum of 2^row over the batch, which is exact in f32 and shows which rows were
+// drawn.
 void expect_every_row_once(bool shuffle) {
   CompileOptions options;
   options.dataset = {{"bit", {20}}};
@@ -140,7 +141,8 @@ struct Hidden {
   TG_MODULE(first, second)
 };
 
-// Products of ten microseconds: some steps share them, others do not (backend/cpu/sharing.h).
+// The products take ten microseconds, so some steps run them on one thread and others on the pool
+// (backend/cpu/sharing.h).
 TEST(Trainer, is_the_same_bits_whether_small_launches_are_shared_or_not) {
   const auto trained = [](int threads) {
     auto trainer = compile(Hidden{},
@@ -167,7 +169,7 @@ TEST(Trainer, resumed_in_the_middle_of_an_epoch_goes_on_bit_for_bit) {
     whole.save(path);
     const std::vector<float> want = whole.run(14);
     CompileOptions options = noisy_options();
-    options.seed = 999;  // the file's seed counts
+    options.seed = 999;  // the file's seed is used
     auto resumed = noisy_trainer(options);
     resumed.run(2);
     resumed.load(path);
@@ -220,7 +222,7 @@ TEST(Trainer, attached_function_sees_the_parameters_as_they_are) {
   EXPECT_EQ(alone({{"x", x}}).floats(), after);
 }
 
-// A running mean of the inputs.
+// Returns a running mean of the inputs.
 Tensor running_mean(const Inputs& in, bool training) {
   const Tensor seen = state("seen", {3}, 10);
   if (training) set_state("seen", seen * 0.5 + mean(in["x"], {0}) * 0.5);
@@ -346,7 +348,8 @@ TEST(Trainer, calls_from_several_threads_are_taken_one_after_another) {
   EXPECT_EQ(bits_of(alone.download_params()), bits_of(trainer.download_params()));
 }
 
-// Mean and spread of random numbers of one step; other steps and other ops draw other ones.
+// Mean and variance of the random numbers of one step. Other steps and other ops draw other
+// numbers.
 TEST(Random, differs_between_steps_and_ops_and_has_its_moments) {
   CompileOptions options{.optimizer = optim::SGD{.lr = 0}, .device = {.kind = "cpu"}};
   const auto run = [&](const std::function<Tensor()>& value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DeviceOptions::tuning_cache as a user gives it: training and functions write to the file and are
-// the same again with it.
+// DeviceOptions::tuning_cache: training and functions write the file, and compute the same bits
+// when they read it.
 #include <gtest/gtest.h>
 
 #include "runtime/shared.h"
@@ -15,13 +15,13 @@ struct TunedNet {
   TG_MODULE(first, second)
 };
 
-// Parameters, states and losses of some steps.
+// Returns parameters, states and losses after some steps.
 std::pair<Bits, std::vector<float>> tuned_steps(const DeviceOptions& device) {
   auto trainer = compile(TunedNet{},
                          [](const TunedNet& net, const Inputs& in) {
                            return mse(net.second(tanh(net.first(in["x"]))), in["x"]);
                          },
-                         {.inputs = {{"x", {50, 24}}},  // in no blocks of rows, so in no chain
+                         {.inputs = {{"x", {50, 24}}},  // no whole row blocks, so not fused
                           .optimizer = optim::SGD{.lr = 0.1},
                           .seed = 3,
                           .device = device});

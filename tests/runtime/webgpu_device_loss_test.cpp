@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A trainer whose device is lost in the middle of anything: it opens the device again and continues
-// bit for bit, or says that it cannot and saves its snapshot.
+// A trainer whose device is lost at any point. It opens the device again and continues bit for bit,
+// or fails and can still save its snapshot.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,12 +48,12 @@ FeedView fed(const std::vector<float>& x, const std::vector<float>& y) {
   return {{"x", x}, {"y", y}};
 }
 
-// All that a run returns and leaves.
+// All results and state of a run.
 struct LossOutcome {
   std::vector<float> numbers;
   Bits bits;
   std::vector<Recovery> recoveries;
-  int opened = 0;  // devices
+  int opened = 0;  // number of devices opened
   bool operator==(const LossOutcome& other) const {
     return numbers == other.numbers && bits == other.bits;
   }
@@ -70,7 +70,7 @@ std::shared_ptr<LosingDevice> losing_device(int lose_before,
   return std::make_shared<LosingDevice>(losses);
 }
 
-// Steps on a data set, queued and not; scalars and schedules that change between them.
+// Queued and waited-for steps on a dataset, with scalars and schedules that change between them.
 LossOutcome on_data(int lose_before, int& calls) {
   std::shared_ptr<Losses> losses;
   const auto device = losing_device(lose_before, &losses);
@@ -98,7 +98,7 @@ LossOutcome on_data(int lose_before, int& calls) {
   return outcome;
 }
 
-// Steps on inputs, with captures; a function that reads the averages and one that changes a state.
+// Steps on inputs with captures, a function that reads the averages, and one that changes a state.
 LossOutcome on_inputs(int lose_before, int& calls) {
   std::shared_ptr<Losses> losses;
   const auto device = losing_device(lose_before, &losses);
@@ -135,7 +135,7 @@ LossOutcome on_inputs(int lose_before, int& calls) {
   return outcome;
 }
 
-// Steps on inputs of several sizes, each with a program of its own.
+// Steps on inputs of several sizes, each with its own program.
 LossOutcome on_sizes(int lose_before, int& calls) {
   std::shared_ptr<Losses> losses;
   const auto device = losing_device(lose_before, &losses);
@@ -159,7 +159,7 @@ LossOutcome on_sizes(int lose_before, int& calls) {
   return outcome;
 }
 
-// Two objectives that take turns.
+// Two objectives that alternate.
 LossOutcome of_two_objectives(int lose_before, int& calls) {
   std::shared_ptr<Losses> losses;
   const auto device = losing_device(lose_before, &losses);
@@ -241,7 +241,8 @@ TEST(DeviceLoss, is_told_with_what_was_repeated_on_webgpu) {
   EXPECT_EQ(trainer.steps(), 6);
 }
 
-// Until the device comes back.
+// If the device cannot be opened, the snapshot can be saved, and training continues once it is
+// back.
 TEST(DeviceLoss, without_a_device_leaves_the_snapshot_to_be_saved_on_webgpu) {
   std::shared_ptr<Losses> losses;
   CompileOptions options = recovering(3, losing_device(0, &losses));
@@ -261,7 +262,7 @@ TEST(DeviceLoss, without_a_device_leaves_the_snapshot_to_be_saved_on_webgpu) {
   const std::string path = temporary("snapshot.safetensors");
   trainer.save(path);
   losses->comes_back = true;
-  const float next = trainer.step(fed(x, y)).loss;  // number 6
+  const float next = trainer.step(fed(x, y)).loss;  // step 6
   EXPECT_EQ(trainer.steps(), 6);
   other.load(path);
   std::filesystem::remove(path);

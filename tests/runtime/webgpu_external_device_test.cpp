@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is compiled runs on an application's own WebGPU device, reads its buffers and writes them.
+// Compiled functions run on an application's own WebGPU device, and read and write its buffers.
 #include <cmath>
 #include <cstring>
 
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 constexpr WGPUBufferUsage kShared =
     WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst;
 
-// What a game or a viewer has before it knows of us: a device, and buffers on it.
+// An application with its own device and buffers, as a game or a viewer has.
 class Application {
  public:
   Application() {
@@ -148,7 +148,7 @@ TEST(ExternalDevice, reads_and_writes_buffers_of_the_application_on_webgpu) {
   EXPECT_EQ(out.at("y").floats(), expected.at("y").floats());
   EXPECT_EQ(app.read(z, 8), expected.at("z").floats());
 
-  net.bind_input("x", other.get());  // two buffers by turns
+  net.bind_input("x", other.get());  // alternates between two buffers
   net.bind_output("y", y.get());
   app.write(other, kOther);
   EXPECT_TRUE(net.run({{"shift", kShift}}).empty());
@@ -171,7 +171,7 @@ TEST(ExternalDevice, captures_come_from_bound_inputs_on_webgpu) {
   app.write(other, kOther);
   const StepOptions captured = {.captures = {"input"}};
   EXPECT_EQ(net.run({{"shift", kShift}}, captured).at("input").floats(), kX);
-  net.bind_input("x", other.get());  // after the program with captures is there
+  net.bind_input("x", other.get());  // after the program with captures was compiled
   EXPECT_EQ(net.run({{"shift", kShift}}, captured).at("input").floats(), kOther);
 }
 
@@ -218,7 +218,7 @@ TEST(ExternalDevice, steps_on_bound_inputs_are_those_on_given_ones_on_webgpu) {
   app.write(x, kX);
   app.write(t, kTarget);
   bound.bind_input("x", x.get());
-  EXPECT_THROW(bound.submit(1), UserError);  // "t" is still to be given
+  EXPECT_THROW(bound.submit(1), UserError);  // "t" is still missing
   bound.bind_input("t", t.get());
   bound.submit(12);
   EXPECT_EQ(bound.step().loss, losses[12]);
@@ -337,7 +337,7 @@ TEST(ExternalDevice, other_devices_have_no_such_buffers_on_webgpu) {
     EXPECT_THAT(
         refusal([&] { net.bind_input("x", buffer.get()); }),
         HasSubstr("binding a WGPUBuffer requires a webgpu device, this is " + std::string(kind)));
-    net.bind_input("x", nullptr);  // as it is
+    net.bind_input("x", nullptr);  // allowed, because nothing is bound
   }
 }
 

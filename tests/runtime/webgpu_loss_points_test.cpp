@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A device that is lost at any call of the WebGPU library is a DeviceLostError, in which the
-// process and its other trainers live on. The library of losing/losing_webgpu.cc loses it.
+// A device that is lost at any call of the WebGPU library raises DeviceLostError. The process and
+// its other trainers continue. The library of losing/losing_webgpu.cc loses the device.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace tensorgrad::testing {
 namespace {
 
 std::string losing_library() {
-  const std::string other = env("TENSORGRAD_TEST_LOSING_LIB");  // ./dev units: on Dawn
+  const std::string other = env("TENSORGRAD_TEST_LOSING_LIB");  // ./dev units sets it for Dawn
   return other.empty() ? TENSORGRAD_LOSING_WEBGPU : other;
 }
 
@@ -48,7 +48,7 @@ struct Small {
   TG_MODULE(fc)
 };
 
-// Compiles, trains, predicts, and moves parameters both ways.
+// Compiles, trains, predicts, and transfers parameters in both directions.
 std::vector<float> everything_once() {
   const std::vector<float> x(12, 0.5F), y(8, 1.0F);
   auto trainer = compile(
@@ -89,13 +89,13 @@ TEST(LossPoints, lost_device_is_a_device_lost_error_at_any_call_on_webgpu) {
     const long stride = std::max(1L, calls / 12);
     for (long at = 1; at <= calls; at += stride) {
       for (const bool after : {false, true}) {
-        // Destroying takes mapped memory away at once, which a loss does not.
+        // Destroying the device unmaps memory at once, which a loss does not.
         if (after && function == std::string_view("wgpuBufferGetConstMappedRange")) continue;
         SCOPED_TRACE(std::string(function) + (after ? ", after call " : ", before call ") +
                      std::to_string(at) + " of " + std::to_string(calls));
         library.arm(function, at, after);
         try {
-          // A loss that nothing after it could notice changes nothing.
+          // If no later call can notice the loss, the results are unchanged.
           EXPECT_EQ(everything_once(), whole);
         } catch (const DeviceLostError& error) {
           EXPECT_THAT(error.what(), ::testing::HasSubstr("was lost"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The WebGPU library that it is linked to, except that the device is lost before or after the n-th
-// call of one function. tests/runtime/webgpu_loss_points_test.cpp loads it and sets that with
-// losing_arm(). The library tells nobody of the loss: it comes up in the calls that follow.
+// Wraps the WebGPU library it is linked to, but loses the device before or after the n-th call of
+// one function. tests/runtime/webgpu_loss_points_test.cpp loads it and selects the call with
+// losing_arm(). The library calls no callback for the loss; later calls fail.
 #include <dlfcn.h>
 #include <webgpu/webgpu.h>
 
@@ -32,7 +32,7 @@ void lose() {
     next<WGPUProcDeviceDestroy>("wgpuDeviceDestroy")(victim);
 }
 
-// Calls a function of the library, and loses the device if this is the call.
+// Calls a function of the library. Loses the device if this call was selected.
 template <class F, class... Arguments>
 auto forward(const char* name, Arguments... arguments) {
   static const F f = next<F>(name);
@@ -56,7 +56,7 @@ void losing_arm(const char* function, long at, bool after);
 long losing_calls();
 bool losing_lost();
 
-// From now on, counts the calls of a function; loses the device at call `at`, never if that is 0.
+// Counts the calls of `function` from now on, and loses the device at call `at` (0: never).
 void losing_arm(const char* function, long at, bool after) {
   point.function = function;
   point.calls = 0;
@@ -99,8 +99,8 @@ FORWARD(WGPUFuture, DevicePopErrorScope, (WGPUDevice e, WGPUPopErrorScopeCallbac
 FORWARD(WGPUFuture, QueueOnSubmittedWorkDone, (WGPUQueue q, WGPUQueueWorkDoneCallbackInfo info), q,
         info)
 
-// A write of nothing is how the library is asked whether the device is lost
-// (Vendor::report_loss()). No loss comes between that and what follows.
+// Vendor::report_loss() writes zero bytes to ask the library whether the device is lost. Such a
+// write never loses the device, because the code that follows relies on its answer.
 void wgpuQueueWriteBuffer(WGPUQueue q, WGPUBuffer b, uint64_t from, const void* data, size_t size) {
   if (size == 0) {
     next<WGPUProcQueueWriteBuffer>("wgpuQueueWriteBuffer")(q, b, from, data, size);
