@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sheet of images: a PNG that decodes to the right size, with the right colours, and the font.
+// The sheet of images: a PNG of the right size and colours, and its bitmap font.
 #include "image_sheet.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(ImageSheet, the_file_decodes_to_what_was_drawn) {
   EXPECT_EQ(channels, 3);
   EXPECT_TRUE(std::equal(picture.rgb.begin(), picture.rgb.end(), data));
   stbi_image_free(data);
-  // Four tiles of 180 pixels (28 * 6 and the border) and the gaps between; two rows and the title.
+  // Four tiles of 180 pixels (28 * 6 and the border) with gaps; two rows and the title.
   EXPECT_EQ(width, 4 * 190 + 10);
   EXPECT_GT(height, 2 * 180);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The progress bar: its text at every width, on a terminal and elsewhere, with a clock of the test.
+// The progress bar: its text at every width, on a terminal and in a file, with a mock clock.
 #include "progress.h"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(ProgressLine, numbers_are_short) {
   EXPECT_EQ(clock_time(-1), "-:--");
 }
 
-// A progress that writes to a file, with a clock that the test moves.
+// A progress bar that writes to a file, with a clock that the test advances.
 struct ProgressTest : ::testing::Test {
   ProgressTest() = default;
   ProgressTest(const ProgressTest&) = delete;
@@ -144,7 +144,7 @@ TEST_F(ProgressTest, a_terminal_line_is_redrawn_and_erased) {
   start(true);
   progress->update(1, 10, 0.5);
   now += 0.01;
-  progress->update(1, 20, 0.5);  // too soon
+  progress->update(1, 20, 0.5);  // too early for an update
   now += 0.99;
   progress->update(1, 110, 0.5);
   progress->print("epoch 1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The SVG pictures: well-formed, everything inside the viewport, the right texts.
+// SVG plots: well-formed, all shapes inside the viewport, the right texts.
 #include "svg_plot.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ double number(const XmlElement& element, const std::string& name) {
   return std::stod(element.attributes.at(name));
 }
 
-// Reads the picture and checks that every shape lies inside it.
+// Parses the SVG and checks that every shape is inside the viewport.
 Elements checked(const std::string& svg) {
   Elements elements = XmlReader(svg).read();
   const double width = number(elements.at(0), "width");
@@ -114,7 +114,7 @@ TEST(CurvesSvg, a_smoothed_curve_is_told_from_its_values) {
   loss.y.resize(40);
   const Elements few = checked(curves_svg("t", {{"", "x", {loss}}}));
   EXPECT_FALSE(has_text(few, "raw values"));
-  EXPECT_TRUE(has_text(few, "loss, last 1"));  // as drawn
+  EXPECT_TRUE(has_text(few, "loss, last 1"));  // shown as drawn
 }
 
 TEST(CurvesSvg, a_value_lies_where_its_tick_is) {
@@ -136,7 +136,7 @@ TEST(CurvesSvg, values_that_are_not_finite_leave_gaps) {
   const Elements elements = checked(
       curves_svg("t", {{"", "x", {{"c", {0, 1, 2, 3, 4, 5, 6}, {1, 2, nan, 3, inf, 1e300, 4}}}}}));
   EXPECT_EQ(count_of(elements, "polyline"), 1);  // 0 to 1
-  EXPECT_EQ(count_of(elements, "circle"), 2);    // 3 and 6, alone
+  EXPECT_EQ(count_of(elements, "circle"), 2);    // 3 and 6, which have no neighbours
 }
 
 TEST(CurvesSvg, empty_and_flat_curves_are_fine) {
@@ -188,7 +188,7 @@ TEST(ConfusionSvg, shows_counts_names_and_accuracy) {
 
 TEST(ConfusionSvg, colour_is_the_share_of_the_row) {
   const std::string svg = confusion_svg({"", {"a", "b"}, {1, 0, 500, 500}});
-  EXPECT_NE(svg.find("fill=\"#08306b\""), std::string::npos);  // all of row a
+  EXPECT_NE(svg.find("fill=\"#08306b\""), std::string::npos);  // the whole of row a
   const Elements elements = checked(svg);
   std::vector<std::string> fills;
   for (const XmlElement& e : elements) {

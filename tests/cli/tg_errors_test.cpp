@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tool says to bad input, and that nothing is left behind; help, devices, explain, dump.
+// Error messages of the tool for bad input, which must leave no files behind. Also tests help,
+// devices, explain and dump.
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ struct TgErrors : ::testing::Test {
     return all;
   }
 
-  // Exit code 1, one error with `text`, and no file more or less.
+  // Expects exit code 1, one error that contains `text`, and no new or removed file.
   void fails(const std::vector<std::string>& arguments, const std::string& text) const {
     const ToolResult result = folder.tg(arguments);
     EXPECT_EQ(result.code, 1) << result.out;
@@ -58,7 +59,7 @@ struct TgErrors : ::testing::Test {
     fails(plus({"train", "--device", "cpu", "--out", "new"}, arguments), text);
   }
 
-  // Exit code 2, `text` among what it says, and no file more or less.
+  // Expects exit code 2, `text` in the error output, and no new or removed file.
   void misused(const std::vector<std::string>& arguments, const std::string& text = "") const {
     const ToolResult result = folder.tg(arguments);
     EXPECT_EQ(result.code, 2) << result.out << result.err;
@@ -200,7 +201,7 @@ TEST_F(TgErrors, run_folders_that_cannot_be_written) {
   fails({"train", "--data", "images", "--device", "cpu", "--out", "images"},
         "images: the folder is not empty; use --force");
   fails({"train", "--data", "images", "--device", "cpu", "--out", "/proc/run"}, "/proc");
-  if (::geteuid() == 0) return;  // root may write everywhere
+  if (::geteuid() == 0) return;  // root can write everywhere
   fs::create_directory(folder.path() / "closed");
   fs::permissions(folder.path() / "closed", fs::perms::owner_read | fs::perms::owner_exec);
   before = names();
@@ -269,7 +270,7 @@ TEST_F(TgErrors, data_that_does_not_fit_the_model) {
         "things.csv: begins with \"width,height\"; expected a PNG or JPEG image");
   fails(plus(plus({"predict"}, on_cpu), {"images/test-images-idx3-ubyte", "gone"}), "gone");
   fails(plus(plus({"eval"}, on_cpu), {"--data", "things.csv"}), "things.csv");
-  // Other training data than the run began with.
+  // Resuming fails if the training data differs from that of the run.
   std::string images = read_text(folder / "images/train-images-idx3-ubyte");
   images[100] = static_cast<char>(images[100] ^ 1);
   write("images/train-images-idx3-ubyte", images);
@@ -302,7 +303,7 @@ TEST_F(TgErrors, a_software_rasteriser_trains_only_when_allowed_webgpu) {
                                           "gpu",   "--device",     "webgpu", "--batch",
                                           "8",     "--stop-after", "3"};
   const ToolResult refused = folder.tg(train);
-  if (refused.code == 130) return;  // there is a real GPU
+  if (refused.code == 130) return;  // a real GPU exists
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("software"));
   EXPECT_EQ(names(), before);

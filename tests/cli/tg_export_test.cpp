@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg export: what onnxruntime makes of the file is what tg predict says.
+// tg export: onnxruntime computes from the exported file what tg predict prints.
 #include <cmath>
 #include <filesystem>
 #include <sstream>
@@ -13,7 +13,8 @@
 namespace tensorgrad::test {
 namespace {
 
-// The lines of tg predict --json as what the model should give.
+// Returns the logarithms of the probabilities that tg predict --json prints, which the exported
+// model must output.
 HostTensor predicted(const TestFolder& folder, const std::string& file, std::int64_t classes) {
   const ToolResult result =
       folder.tg({"predict", "--run", "run", "--json", "--device", "cpu", file});
@@ -33,7 +34,7 @@ HostTensor first_row(const HostTensor& x) {
   return HostTensor::from({1, x.shape[1]}, values);
 }
 
-// A StringStringEntryProto of at most 127 bytes: field 1 is the key, field 2 the value.
+// Encodes a StringStringEntryProto of at most 127 bytes: field 1 is the key, field 2 the value.
 std::string metadata_entry(const std::string& key, const std::string& value) {
   const auto field = [](char tag, const std::string& text) {
     return std::string(1, tag) + static_cast<char>(text.size()) + text;
@@ -41,7 +42,7 @@ std::string metadata_entry(const std::string& key, const std::string& value) {
   return field('\x0a', key) + field('\x12', value);
 }
 
-// With an open batch, and with the one of x. `metadata` is in the files.
+// Exports with a dynamic batch and with the batch size of x. The files must contain `metadata`.
 void check_export(const TestFolder& folder, const std::string& file, std::int64_t classes,
                   const HostTensor& x, const std::string& inputs,
                   const std::map<std::string, std::string>& metadata) {
@@ -62,7 +63,7 @@ void check_export(const TestFolder& folder, const std::string& file, std::int64_
   exported("fixed", {"--batch", batch}, batch);
   exported("open", {}, "batch");
   runtime.expect("open", {{"x", first_row(x)}}, {{"log_probabilities", first_row(y)}});
-  runtime.check(1e-4);  // predict prints some of the digits
+  runtime.check(1e-4);  // predict prints few digits
 }
 
 TEST(TgExport, of_images_takes_pixels) {
@@ -96,7 +97,7 @@ TEST(TgExport, of_a_table_takes_its_columns) {
                 {"label_name", "kind"}});
 }
 
-// tests/web runs what it writes.
+// tests/web runs the exported folder.
 TEST(TgExport, for_pages_writes_a_folder_of_some_batch_sizes) {
   const TestFolder folder;
   write_text(folder.path() / "things.csv", table_text());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg env, opt, run and bisect, and dumps of the tool's own model.
+// tg env, opt, run and bisect, and dumps of a model.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -150,7 +150,7 @@ TEST_F(TgIr, bisect_reports_each_stage) {
   EXPECT_THAT(result.out, HasSubstr("fuse: the same\nno difference\n"));
 }
 
-// f32 cannot do as well as is asked here: a difference must be found, and the exit code says so.
+// f32 cannot meet this tolerance, so bisect must find a difference and exit with code 1.
 TEST_F(TgIr, bisect_finds_a_difference_where_rounding_is_not_allowed) {
   write_text(folder / "x.ir", R"(%0 = input() {dtype=0, name="x", shape=[64,96]} : f32[64,96]
 %1 = input() {dtype=0, name="w", shape=[96,8]} : f32[96,8]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// run.json of tg lm train, damaged or saying what cannot be: refused with a message, or read as a
-// run that can be written again, from which the tool goes on or says why not.
+// A run.json of tg lm train that is corrupt or invalid. It is rejected with a message, or read as a
+// run that can be written again. The tool resumes such a run or says why it cannot.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,7 +36,8 @@ cli::LmRun run_of_all_kinds() {
   return run;
 }
 
-// As users edit it, who would otherwise only see that it differs from its checksum.
+// Removes the checksum, as if a user edited the file. Otherwise the checksum would be the only
+// error.
 std::string without_checksum(const std::string& run_json) {
   nlohmann::ordered_json run = nlohmann::ordered_json::parse(run_json);
   run["checksum"] = "none";
@@ -117,8 +118,7 @@ class HostileRun {
 
   [[nodiscard]] const std::string& good() const { return good_; }
 
-  // What the tool says where it goes on with this run.json: it ends by itself, and what it refuses
-  // has a message.
+  // Resumes from this run.json. The tool must exit by itself, and with a message if it fails.
   ToolResult go_on(const std::string& run_json) {
     const fs::path run = folder_.path() / "run";
     fs::remove_all(run);
@@ -154,7 +154,7 @@ TEST(TgLmHostile, runs_go_on_or_say_why_not) {
   EXPECT_GE(refused, kSanitized ? 5 : 20);
 }
 
-// What would take minutes or all memory to make is compared with the checkpoint before.
+// Models that need minutes or all memory to build are compared with the checkpoint first.
 TEST(TgLmHostile, runs_of_another_model_are_refused_before_it_is_made) {
   HostileRun run;
   const auto refusal = [&](const std::string& member, const nlohmann::json& value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What options of tg lm do, each by itself: how tokens are drawn, tokenizers, how a text is scored,
-// kinds of weights. A tool that took one for another would fail.
+// Each option of tg lm: sampling, tokenizers, scoring and weight types. The tests fail if the tool
+// confuses two options.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -28,7 +28,7 @@ Tokenizer option_letters() {
   return Tokenizer::characters(letters);
 }
 
-// The model as it begins, with numbers of [-size, size] added to its weights.
+// Returns a model with its initial weights plus random numbers in [-size, size].
 lm::SavedModel option_model(nn::LanguageModelConfig config, const Tokenizer& tokenizer,
                             float size) {
   config.vocab_size = tokenizer.vocab_size();
@@ -48,7 +48,7 @@ lm::SavedModel option_model(nn::LanguageModelConfig config, const Tokenizer& tok
   return model;
 }
 
-// A letter's logits depend on the one before it alone, and all are below 0.
+// The logits of a letter depend only on the previous letter, and all are below 0.
 lm::SavedModel model_of_pairs() {
   lm::SavedModel model = option_model({.layers = {nn::MixerKind::kMlp}, .tie_embeddings = false},
                                       option_letters(), 0.5F);
@@ -72,7 +72,7 @@ class TgLmGenerate : public ::testing::Test {
     greedy_ = written({"--temperature", "0"});
   }
 
-  // What the tool writes behind "a".
+  // Returns the tokens that the tool writes after "a".
   OptionTokens written(const OptionWords& options) const {
     OptionWords words = {"lm", "generate", "pairs.safetensors", "--device", "cpu",    "--prompt",
                          "a",  "--json",   "--max-tokens",      "20",       "--quiet"};
@@ -82,7 +82,7 @@ class TgLmGenerate : public ::testing::Test {
     return result.code == 0 ? OptionLine::parse(result.out)["tokens"].get<OptionTokens>()
                             : OptionTokens();
   }
-  // What the library does.
+  // Returns the tokens that the library generates.
   static OptionTokens wanted(const lm::SamplingOptions& sampling) {
     lm::Generator generator(model_of_pairs(), {.device = {.kind = "cpu"}});
     return generator.generate("a", {.sampling = sampling, .max_tokens = 20}).tokens;
@@ -150,7 +150,7 @@ TEST(TgLmTokenizers, bytes_and_pairs_of_them_are_made_of_the_text) {
   };
   const std::string word = "the d\xC3\xB6g";
   const Tokenizer bytes = tokenizer("bytes");
-  EXPECT_EQ(bytes.vocab_size(), 257);  // and the end of a text
+  EXPECT_EQ(bytes.vocab_size(), 257);  // the bytes and the end-of-text token
   EXPECT_EQ(bytes.encode(word).size(), word.size());
   const Tokenizer pairs = tokenizer("bpe:270");
   EXPECT_EQ(pairs.vocab_size(), 270);
@@ -159,7 +159,7 @@ TEST(TgLmTokenizers, bytes_and_pairs_of_them_are_made_of_the_text) {
   EXPECT_EQ(tokenizer("bpe:264").vocab_size(), 264);
 }
 
-// Losses and rates of each step, as the tool writes them down.
+// Losses and learning rates of each step, as written by the tool.
 struct OptionSteps {
   std::vector<double> losses, rates;
 };
@@ -270,7 +270,7 @@ TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {
   EXPECT_NEAR(loss({"--batch", "5", "--context", "32"}), wanted(5, 32), 1e-6);
 }
 
-// transformers computes perplexity from `tokenizer(text)`: with the tokens of the template.
+// transformers computes perplexity from `tokenizer(text)`, with the special tokens of the template.
 TEST(TgLmEval, EncodesTextsAsTransformersUnlessEosIsAskedFor) {
   const TestFolder folder;
   lm::SavedModel model = option_model({.layers = {nn::MixerKind::kMamba1}}, option_letters(), 0.3F);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg lm train, generate and eval, and going on after a stop, as a user calls them.
+// tg lm train, generate and eval, and resuming after a stop, as a user calls them.
 #include <csignal>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using LmLine = nlohmann::json;
 
-// Sentences of a few words, which a small model learns soon.
+// Returns sentences of a few words, which a small model learns quickly.
 std::string some_story(unsigned seed, int sentences) {
   static const char* const kWho[] = {"the cat", "a dog", "the king", "my aunt"};
   static const char* const kWhat[] = {"sat", "ran", "sang", "slept"};
@@ -97,9 +97,9 @@ TEST(TgLm, trains_and_makes_a_run_folder) {
   EXPECT_EQ(of_kind("sample").size(), 3U);
   const double first = of_kind("validation")[0]["loss"], last = of_kind("validation")[2]["loss"];
   EXPECT_LT(last, first);
-  EXPECT_LT(last, 2.6);  // of 23 characters and a mark; guessing has 3.2
+  EXPECT_LT(last, 2.6);  // of 23 characters and the end token; a uniform guess has 3.2
   EXPECT_NE(read_text(folder / "run/curves.svg").find("validation"), std::string::npos);
-  // The model needs no other file.
+  // The model file is self-contained.
   const lm::SavedModel model = lm::load_model(folder / "run/model.safetensors");
   ASSERT_TRUE(model.tokenizer.has_value());
   EXPECT_TRUE(model.tokenizer->eos_id().has_value());
@@ -137,11 +137,11 @@ TEST(TgLm, shows_how_far_it_is_on_a_terminal) {
     EXPECT_NE(line.find("loss "), std::string::npos) << line;
     with_rate += line.find(" tokens/s") != std::string::npos ? 1 : 0;
   }
-  EXPECT_GE(shares.size(), 3U) << result.out;  // one at least between validations
+  EXPECT_GE(shares.size(), 3U) << result.out;  // at least one between validations
   EXPECT_GT(with_rate, 0U) << result.out;
 }
 
-// The option with another value.
+// Replaces the value of an option.
 void set_word(std::vector<std::string>& words, const char* option, const std::string& value) {
   *(std::find(words.begin(), words.end(), option) + 1) = value;
 }
@@ -175,7 +175,7 @@ TEST(TgLm, trains_each_architecture) {
         << result.out;
     const std::vector<LmLine> lines = lm_lines(folder / arch);
     ASSERT_EQ(lines.size(), 4U) << arch;           // two steps, each with a validation
-    EXPECT_LT(lines.back()["loss"], 3.6) << arch;  // guessing has 3.2
+    EXPECT_LT(lines.back()["loss"], 3.6) << arch;  // a uniform guess has 3.2
   }
 }
 
@@ -258,9 +258,9 @@ TEST(TgLm, writes_on_and_scores_texts) {
                                    "16"};
   const ToolResult other = folder.tg(eval);
   ASSERT_EQ(other.code, 0) << other.err;
-  // Every character but the first is predicted; a character is a byte.
+  // Every character except the first is predicted, and each is one byte.
   EXPECT_EQ(LmLine::parse(other.out)["tokens"], some_story(9, 10).size() - 1);
-  eval.emplace_back("--eos");  // and the end of the text
+  eval.emplace_back("--eos");  // also predicts the end of the text
   EXPECT_EQ(LmLine::parse(folder.tg(eval).out)["tokens"], some_story(9, 10).size());
 }
 
@@ -285,7 +285,7 @@ TEST(TgLm, keeps_weights_in_fewer_bits_and_scores_them) {
             fs::file_size(folder / "run/model.safetensors"));
   EXPECT_NEAR(loss("int8.safetensors"), whole, 0.02);
   EXPECT_NE(loss("int8.safetensors"), whole);
-  // The way back, to be trained.
+  // Dequantizes to f32, for training.
   const ToolResult back =
       folder.tg({"lm", "quantize", "int8.safetensors", "--type", "f32", "-o", "back.safetensors"});
   ASSERT_EQ(back.code, 0) << back.err;
@@ -336,7 +336,7 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   const ToolResult stopped = folder.tg(train_lm("parts", {"--stop-after", "11"}));
   ASSERT_EQ(stopped.code, 130) << stopped.err;
   EXPECT_NE(stopped.out.find("stopped after step 11 of 24"), std::string::npos) << stopped.out;
-  for (const char* step : {"11", "16", "16"}) {  // also where it is stopped before it goes on
+  for (const char* step : {"11", "16", "16"}) {  // including a stop before the first step
     const ToolResult again =
         folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu", "--stop-after", step});
     ASSERT_EQ(again.code, 130) << again.err;
@@ -354,7 +354,7 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
             std::string::npos)
       << done.out;
   EXPECT_EQ(lm_lines(folder / "parts"), lm_lines(folder / "whole"));
-  // Another text is not gone on with.
+  // A run cannot be resumed with another text.
   write_text(folder / "stories/b.txt", some_story(3, 40));
   const ToolResult changed = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
   EXPECT_EQ(changed.code, 1);
@@ -362,13 +362,13 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
       << changed.err;
 }
 
-// The validations that were not better are counted over the stop.
+// The count of validations without improvement continues after a stop.
 TEST(TgLm, ends_for_lack_of_patience_where_it_would_have_without_a_stop) {
   const TestFolder folder;
   write_stories(folder);
   const auto words = [](const std::string& out, std::vector<std::string> more) {
     std::vector<std::string> all = train_lm(out, std::move(more));
-    set_word(all, "--lr", "1e-30");  // which changes nothing: no validation is better
+    set_word(all, "--lr", "1e-30");  // too small for any validation to improve
     set_word(all, "--eval-every", "2");
     return all;
   };
@@ -404,7 +404,7 @@ TEST(TgLm, trains_with_products_of_f16) {
     others += rounded != loss ? 1 : 0;
   }
   EXPECT_GT(others, 10);
-  // A stopped run goes on with them, and its loss scale.
+  // A resumed run continues with them and with its loss scale.
   const std::vector<std::string> part = {"--no-samples", "--mixed-precision", "--stop-after", "10"};
   ASSERT_EQ(folder.tg(train_lm("parts", part)).code, 130);
   ASSERT_EQ(folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"}).code, 0);
@@ -493,7 +493,7 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   const ToolResult result = folder.tg(words);
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.out.find(no_end), std::string::npos) << result.out;
-  // By whatever name.
+  // The file name does not matter.
   fs::copy_file(folder.path() / "a.safetensors", folder.path() / "a.tokens");
   words[2] = "a.tokens";
   words[4] = "again";
@@ -507,7 +507,8 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   EXPECT_NE(without.err.find("set --tokenizer to the file"), std::string::npos) << without.err;
 }
 
-// What comes after places that no window had is garbage, so attention alone does not go there.
+// A GPT has learned position embeddings and cannot go beyond the training length, so its window is
+// limited.
 TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
   const TestFolder folder;
   write_stories(folder);

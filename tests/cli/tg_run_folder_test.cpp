@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run folder has after kills, and with two processes or without standard streams.
+// Contents of a run folder after kills, with two processes, or without standard streams.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,8 +46,8 @@ void wait_until(const std::function<bool()>& done) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
-// A replacement moves the files of the new run one by one. After a kill at any of these points,
-// the next command completes it.
+// A replacement moves the files of the new run one by one. After a kill at any of these points, the
+// next command completes it.
 TEST(TgRunFolder, replacement_that_was_killed_is_completed) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
@@ -87,7 +87,7 @@ TEST(TgRunFolder, killed_run_leaves_nothing_that_a_resume_keeps) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
   ASSERT_EQ(folder.tg(train_run("run", "4", {"--stop-after", "1"})).code, 130);
-  // Those of a process that was killed while it wrote.
+  // Leftovers of a process that was killed while writing.
   write_text(folder / "run/model.safetensors.tmp.0", "half");
   write_text(folder / "run/metrics.jsonl.tmp.1", "half");
   fs::create_directories(folder.path() / "run/.tmp.0");
@@ -99,7 +99,7 @@ TEST(TgRunFolder, killed_run_leaves_nothing_that_a_resume_keeps) {
       names_in(folder.path() / "run"),
       (std::set<std::string>{"confusion.svg", "curves.svg", "metrics.jsonl", "model.safetensors",
                              "notes.tmp.0", "predictions.png", "run.json"}));
-  // And that of a run that was not there yet.
+  // Leftovers of a run whose folder did not exist yet.
   fs::create_directories(folder.path() / "other.tmp.0");
   ASSERT_EQ(folder.tg(train_run("other", "4", {"--stop-after", "1"})).code, 130);
   EXPECT_FALSE(fs::exists(folder.path() / "other.tmp.0"));
@@ -164,7 +164,7 @@ std::vector<nlohmann::json> lines_of(const fs::path& run) {
   return lines;
 }
 
-// A validation of a second ends at once, and the resumed run does it again.
+// A validation that takes a second stops at once, and the resumed run repeats it.
 TEST(TgRunFolder, signal_in_a_validation_is_obeyed_at_once) {
   const TestFolder folder;
   std::string text;

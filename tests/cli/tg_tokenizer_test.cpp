@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg tokenizer: from text to a tokenizer, to tokens, and back; what it says to mistakes.
+// tg tokenizer: trains a tokenizer, encodes and decodes text, and reports errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ std::string some_text() {
 struct TgTokenizer : ::testing::Test {
   void SetUp() override { write_text(folder / "text.txt", some_text()); }
 
-  // Its output, where all is well.
+  // Expects success and returns the output.
   std::string good(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "tokenizer");
     const ToolResult result = folder.tg(arguments);

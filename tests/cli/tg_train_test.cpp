@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg train, eval, predict and going on after a stop, as a user calls them.
+// tg train, eval, predict and resuming after a stop, as a user calls them.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -35,7 +35,7 @@ std::vector<json> metrics_of(const std::string& run) {
   return lines;
 }
 
-// What must not depend on the clock.
+// Removes the values that depend on the clock.
 std::vector<json> timeless(std::vector<json> lines) {
   for (json& line : lines) {
     line.erase("seconds");
@@ -62,7 +62,7 @@ TEST(TgTrain, makes_a_run_folder_from_images) {
   const std::vector<json> lines = metrics_of(folder / "run");
   EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](auto& l) { return l["kind"] == "epoch"; }),
             6);
-  EXPECT_EQ(lines.back()["step"], 42);  // 60 / 8 = 7 whole batches an epoch
+  EXPECT_EQ(lines.back()["step"], 42);  // 60 / 8 = 7 whole batches per epoch
   EXPECT_GT(lines.back()["test_accuracy"].get<double>(), 0.6);
 }
 
@@ -124,7 +124,7 @@ TEST(TgTrain, learns_from_a_folder_of_pictures) {
   EXPECT_EQ(json::parse(eval.out)["count"], 10);
   EXPECT_EQ(json::parse(eval.out)["class_names"], (std::vector<std::string>{"columns", "rows"}));
 
-  // All pictures of another folder, which may have fewer classes.
+  // Evaluates all images of another folder, which may have fewer classes.
   fs::create_directories(folder.path() / "others");
   fs::copy(folder.path() / "lines/rows", folder.path() / "others/rows");
   const ToolResult rows =
@@ -142,7 +142,7 @@ TEST(TgTrain, predicts_pictures_of_any_size) {
   arguments[2] = "lines";
   *std::find(arguments.begin(), arguments.end(), "6") = "60";  // epochs
   ASSERT_EQ(folder.tg(arguments).code, 0);
-  // The third of six rows, in colours, three times as large.
+  // An image with a bright third row of six, in colour, at three times the size.
   std::string pixels;
   for (int y = 0; y < 18; ++y) pixels += std::string(18 * 3, y / 3 == 2 ? 'f' : '\n');
   write_text(folder / "large.png", testing::png_of_pixels(18, 18, 3, pixels));
@@ -159,7 +159,7 @@ TEST(TgTrain, predicts_pictures_of_any_size) {
   const std::string picture = TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/progressive.jpg";
   const ToolResult jpeg = folder.tg({"predict", "--run", "run", "--device", "cpu", picture});
   EXPECT_EQ(jpeg.code, 0) << jpeg.err;
-  // A model of IDX images takes pictures too.
+  // A model trained on IDX images also accepts image files.
   write_image_folder(folder.path() / "images");
   ASSERT_EQ(folder.tg(train_images("idx")).code, 0);
   const ToolResult idx = folder.tg({"predict", "--run", "idx", "--device", "cpu", "large.png"});
@@ -214,7 +214,7 @@ TEST(TgTrain, learns_a_table) {
   EXPECT_EQ(labelled.out, plain.out) << labelled.err;
 }
 
-// f32 has 24 bits: these times would be one number.
+// f32 has a 24-bit significand, so these times would be equal in f32.
 TEST(TgTrain, learns_from_times_that_differ_little) {
   const TestFolder folder;
   std::string text = "time,kind\n";
@@ -287,11 +287,11 @@ TEST(TgTrain, a_stopped_and_resumed_run_gives_the_same_bytes) {
   write_image_folder(folder.path() / "images");
   ASSERT_EQ(folder.tg(train_images("whole")).code, 0);
   std::vector<std::string> first = train_images("parts");
-  first.insert(first.end(), {"--stop-after", "10"});  // inside of epoch 2
+  first.insert(first.end(), {"--stop-after", "10"});  // inside epoch 2
   const ToolResult stopped = folder.tg(first);
   EXPECT_EQ(stopped.code, 130) << stopped.err;
   EXPECT_NE(stopped.out.find("tg train --resume parts"), std::string::npos) << stopped.out;
-  // At an epoch's end, inside of one, before it goes on, and in the very next step.
+  // Stops at the end of an epoch, within one, before the first step, and after one more step.
   for (const char* step : {"14", "17", "17", "18"}) {
     const ToolResult more =
         folder.tg({"train", "--resume", "parts", "--device", "cpu", "--stop-after", step});
@@ -303,7 +303,7 @@ TEST(TgTrain, a_stopped_and_resumed_run_gives_the_same_bytes) {
             read_text(folder / "parts/model.safetensors"));
   EXPECT_EQ(read_text(folder / "whole/confusion.svg"), read_text(folder / "parts/confusion.svg"));
   EXPECT_EQ(timeless(metrics_of(folder / "whole")), timeless(metrics_of(folder / "parts")));
-  // A complete run only says so again.
+  // Resuming a complete run changes nothing.
   EXPECT_EQ(folder.tg({"train", "--resume", "parts", "--device", "cpu"}).code, 0);
   EXPECT_EQ(read_text(folder / "whole/model.safetensors"),
             read_text(folder / "parts/model.safetensors"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// fork and exec of the tool, and the data sets.
+// Runs the tool with fork and exec, and writes the datasets.
 #include "cli/tool.h"
 
 #include <fcntl.h>
@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Made before a fork: behind it, other threads may have left what allocates locked.
+// Arguments of the tool, allocated before a fork: after it, a lock of the allocator may be held by
+// a thread that no longer exists.
 class ToolCommand {
  public:
   explicit ToolCommand(const std::vector<std::string>& arguments) : words_{TENSORGRAD_TG} {
@@ -31,7 +32,7 @@ class ToolCommand {
     argv_.push_back(nullptr);
   }
   [[noreturn]] void become_it() const {
-    std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and so would the tool
+    std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and the tool would inherit that
     ::execv(TENSORGRAD_TG, argv_.data());
     ::_exit(127);
   }
@@ -104,7 +105,7 @@ ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments, const
   }
   ToolResult result;
   char text[4096];
-  ssize_t count = 0;  // none, or an error, once the tool has ended
+  ssize_t count = 0;  // 0 or an error once the tool has exited
   while ((count = ::read(terminal, text, sizeof text)) > 0)
     result.out.append(text, static_cast<std::size_t>(count));
   ::close(terminal);

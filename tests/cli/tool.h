@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the tool tg as a process, on small data sets that the tests make.
+// Runs the tool tg as a process, on small datasets that the tests write.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +12,14 @@
 namespace tensorgrad::test {
 
 struct ToolResult {
-  int code = -1;  // exit code; 128 + n if signal n ended it
+  int code = -1;  // exit code; 128 + n if killed by signal n
   std::string out, err;
 };
 
-// The tool in the background.
+// The tool as a background process.
 class ToolProcess {
  public:
-  // `folder` is its working directory, and where its output is kept.
+  // `folder` is the working directory and receives the output files.
   ToolProcess(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
   ~ToolProcess();
   ToolProcess(const ToolProcess&) = delete;
@@ -34,11 +34,11 @@ class ToolProcess {
 };
 
 ToolResult run_tool(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
-// The same with a terminal of so many columns in front of it; `out` has all that came there.
+// Runs the tool on a terminal with `columns` columns; `out` holds everything written to it.
 ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments,
                                 const std::filesystem::path& folder, unsigned short columns);
 
-// A folder that goes away with the object.
+// A temporary folder, removed by the destructor.
 class TestFolder {
  public:
   TestFolder();
@@ -50,7 +50,7 @@ class TestFolder {
   [[nodiscard]] std::string operator/(const std::string& name) const {
     return (path_ / name).string();
   }
-  // Runs the tool in here.
+  // Runs the tool in this folder.
   [[nodiscard]] ToolResult tg(const std::vector<std::string>& arguments) const {
     return run_tool(arguments, path_);
   }
@@ -62,15 +62,15 @@ class TestFolder {
 std::string read_text(const std::filesystem::path& path);
 void write_text(const std::filesystem::path& path, const std::string& text);
 
-// 5x5 images of three classes in IDX files: a bright row, a bright column, a bright diagonal, with
-// noise. 60 to train on, 25 to test with.
+// Writes 5x5 images of three classes as IDX files: a bright row, a bright column or a bright
+// diagonal, with noise. 60 are for training, 25 for testing.
 void write_image_folder(const std::filesystem::path& folder);
-// 6x6 pictures by class, PNG, 20 each: "columns", "rows".
+// Writes 6x6 PNG images in class folders "columns" and "rows", 20 each.
 void write_class_folder(const std::filesystem::path& folder);
-// One IDX file of u8.
+// Writes one IDX file of u8.
 void write_idx(const std::filesystem::path& path, const std::vector<std::uint32_t>& shape,
                const std::vector<std::uint8_t>& bytes);
-// Rows of two numbers, "width,height,kind": small and large things; 80 rows.
+// Returns a table "width,height,kind" of 80 rows: small and large things.
 std::string table_text(bool with_labels = true);
 
 }  // namespace tensorgrad::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A checker of well-formed XML as the plots use it: one root, nested tags, quoted attributes, known
-// entities. It returns the elements, so that tests can look at places and texts.
+// Checks that XML as used by the plots is well-formed: one root, nested tags, quoted attributes,
+// known entities. Returns the elements, so that tests can check positions and texts.
 #pragma once
 
 #include <cctype>
@@ -22,7 +22,8 @@ class XmlReader {
  public:
   explicit XmlReader(std::string_view text) : text_(text) {}
 
-  // All elements in the order of their start tags; std::runtime_error if it is not XML.
+  // Returns all elements in the order of their start tags. Throws std::runtime_error if the text is
+  // not well-formed.
   std::vector<XmlElement> read() {
     while (at_ < text_.size()) {
       if (text_[at_] == '<') {
@@ -49,7 +50,7 @@ class XmlReader {
     return true;
   }
 
-  // Text up to `end`, with entities resolved.
+  // Returns the text up to `end`, with entities resolved.
   std::string content(char end) {
     std::string out;
     while (at_ < text_.size() && text_[at_] != end) {
