@@ -11,7 +11,7 @@
 
 namespace tensorgrad::testing {
 
-// Numbers from -1 to 1.
+// Returns numbers from -1 to 1.
 inline HostTensor made_up(const Shape& shape, int phase = 0) {
   std::vector<float> values(static_cast<std::size_t>(numel(shape)));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -19,7 +19,7 @@ inline HostTensor made_up(const Shape& shape, int phase = 0) {
   return HostTensor::from(shape, values);
 }
 
-// Indices below `count`.
+// Returns indices below `count`.
 inline HostTensor indices(const Shape& shape, std::int32_t count) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(numel(shape)));
   for (std::size_t i = 0; i < values.size(); ++i)

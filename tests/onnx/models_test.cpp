@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole models, exported by the public functions: what they give here, onnxruntime gives too.
+// Whole models, exported by the public functions: onnxruntime returns the same results.
 #include <gtest/gtest.h>
 
 #include "onnx/made_up.h"
@@ -9,7 +9,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Exports the function, runs it here and there.
+// Exports the function and compares its results with those of onnxruntime.
 void check(const std::string& name, CompiledFunction forward,
            const std::map<std::string, HostTensor>& inputs) {
   OnnxRuntime runtime(name);
@@ -115,8 +115,8 @@ struct Odd {
   TG_MODULE(weight, shift)
 };
 
-// Inputs that nobody reads, outputs that nobody computes, one value under two names, u32 in and
-// out, numbers that are fixed while it runs.
+// Unused inputs, outputs that need no computation, one value under two names, u32 inputs and
+// outputs, and scalars that are constant in the file.
 TEST(OnnxModels, ends_of_all_kinds) {
   const auto forward = [](const Odd& net, const Inputs& in) {
     const Tensor x = in["x"];
@@ -141,7 +141,7 @@ TEST(OnnxModels, ends_of_all_kinds) {
          {"nobody", indices({4}, 9)}});
 }
 
-// A buffer of f16 is one of FLOAT16 in the file.
+// An f16 buffer is stored as FLOAT16 in the file.
 struct Halves {
   Buffer half{{4}, 0.3, f16};
   Parameter weight{{4}};
@@ -155,7 +155,7 @@ TEST(OnnxModels, BuffersOfF16) {
   check("halves", compile_function(Halves{}, forward, on_cpu({{"x", {4}}})), {{"x", made_up({4})}});
 }
 
-// Of f16 they are read as such; of bf16 as bits of words.
+// f16 weights are read as such, bf16 weights as the bits of 32-bit words.
 TEST(OnnxModels, QuantizedLanguageModels) {
   nn::LanguageModelConfig config{.vocab_size = 32, .d_model = 32, .n_layer = 2};
   config.layers = {nn::MixerKind::kMlp, nn::MixerKind::kAttention};
@@ -180,7 +180,7 @@ TEST(OnnxModels, QuantizedLanguageModels) {
   runtime.check();
 }
 
-// All bits that a word may have: zeros, subnormal numbers, infinity, NaN, both signs.
+// Bit patterns of all kinds: zeros, subnormals, infinities and NaN, with both signs.
 TEST(OnnxModels, BitsAsFloats) {
   const std::vector<std::uint32_t> words = {0,          1,          0x7fffff,   0x800000,
                                             0x3f800000, 0x7f7fffff, 0x7f800000, 0x7fc00000,

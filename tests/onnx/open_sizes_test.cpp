@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models with an open size: one file, and onnxruntime gives for each size what the function gives
-// here. The sizes are others than those that export_onnx traces.
+// Models with a dynamic size: one file, whose results in onnxruntime match the function's for each
+// size. The sizes differ from those that export_onnx traces.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace {
 using InputsFor = std::function<std::map<std::string, HostTensor>(std::int64_t size)>;
 const std::vector<std::int64_t> kSizes = {1, 2, 5, 16, 97};
 
-// Exports the function into `runtime`, and runs it here for each size.
+// Exports the function into `runtime`, and records its results for each size.
 void add_open(OnnxRuntime& runtime, const std::string& name, CompiledFunction forward,
               const InputsFor& inputs_for, const std::vector<std::int64_t>& sizes,
               const OnnxOptions& options = {}) {
@@ -56,7 +56,7 @@ TEST(OnnxOpenSizes, mlp_with_softmax_as_trained) {
              });
 }
 
-// Texts of any length, piece by piece, with the states of each kind of layer.
+// Texts of any length, chunk by chunk, with the states of each kind of layer.
 TEST(OnnxOpenSizes, LanguageModelsWithStatesOverOpenLengths) {
   using Kind = nn::MixerKind;
   OnnxRuntime runtime("open_language_models");
@@ -123,7 +123,8 @@ TEST(OnnxOpenSizes, cnn_with_running_statistics_and_pools) {
              });
 }
 
-// Its width is open: strides make no line of it, so that the output's size has no name.
+// The width is dynamic. With a stride, the output width is not an affine function of it, so the
+// output's size has no name.
 TEST(OnnxOpenSizes, convolutions_along_an_open_axis) {
   const auto forward = [](const SmallCnn& net, const Inputs& in) {
     const Tensor x = relu(net.norm(net.first(in["x"])));
@@ -170,7 +171,7 @@ TEST(OnnxOpenSizes, attention_over_open_batches_and_open_lengths) {
              lengths, {1, 2, 5, 16, 33}, {.size_name = "length"});
 }
 
-// Places are a table of 16 rows: the sizes above are too long for it, and left out.
+// Positions are a table of 16 rows, so larger sizes are left out.
 TEST(OnnxOpenSizes, learned_places_that_are_no_more_than_a_few) {
   struct Placed {
     nn::Embedding tokens{11, 8}, places{16, 8};
@@ -210,11 +211,11 @@ struct Nothing {
   TG_MODULE(weight)
 };
 
-// Of x f32 [N, 6] and at i32 [N], indices below 6.
+// Applies ops to x f32 [N, 6] and to `at` i32 [N] with indices below 6.
 struct OpenCase {
   const char* name;
   std::function<Tensor(Tensor x, Tensor at, Tensor weight)> apply;
-  std::int64_t least = 1;  // the smallest size that it takes
+  std::int64_t least = 1;  // the smallest size that it supports
 };
 
 const std::vector<OpenCase>& open_cases() {
@@ -349,7 +350,7 @@ TEST(OnnxOpenSizes, each_op_gives_the_same_for_every_size) {
   runtime.check();
 }
 
-// Whose trace for a size of 1 is another: the sizes that are given are looked at alone.
+// The trace for size 1 differs from the others, so only the given sizes are traced.
 TEST(OnnxOpenSizes, what_is_done_apart_for_one_needs_sizes) {
   const auto forward = [](const Nothing&, const Inputs& in) {
     const Tensor x = in["x"];
@@ -360,7 +361,7 @@ TEST(OnnxOpenSizes, what_is_done_apart_for_one_needs_sizes) {
              {5, 16, 97}, {.sizes = {4, 9, 31, 50}});
 }
 
-// Halves of a batch that is even.
+// Pairs up the rows of a batch, which must be even.
 TEST(OnnxOpenSizes, are_those_that_the_function_takes) {
   const auto forward = [](const Nothing&, const Inputs& in) {
     const Tensor x = in["x"];

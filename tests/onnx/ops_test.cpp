@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every op's cases: what the CPU gives, onnxruntime gives too.
+// All op cases: onnxruntime returns the same as the CPU.
 #include <bit>
 #include <map>
 #include <set>
@@ -15,24 +15,24 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Ops that ONNX has no operators for, and what is said of them.
+// Ops without an ONNX operator, and the expected error.
 const std::map<const OpDef*, std::string> kRefused = {
     {&ops::philox, ": random numbers cannot be exported"},
     {&ops::bitcast, "export_onnx: bitcast: ONNX has no operator to bitcast "},
     {&ops::custom, ""},  // errors/export_of_a_custom_op
 };
 
-// ONNX leaves open where a NaN stands among what is compared: reductions, pools, sorting.
+// ONNX does not specify the handling of NaN in comparisons: reductions, pooling, sorting.
 const std::set<std::string> kNanAmongOthers = {
     "argmax_ties_and_nan",     "argmin_ties_and_nan", "argmin_ties_and_nan_0",
     "max_ties_and_nan",        "min_ties_and_nan",    "norm_odd",
     "max_pool2d_ties_and_nan", "argsort_odd_up",      "argsort_odd_down",
     "argsort_odd_0_up",        "argsort_odd_0_down",  "sort_odd_up",
     "sort_odd_down",           "topk_odd_up",         "topk_odd_down"};
-// models_test.cpp has these.
+// models_test.cpp covers these.
 const std::set<const OpDef*> kInModels = {&ops::parameter, &ops::state, &ops::scalar,
                                           &ops::checkpoint, &ops::custom_gradient};
-// The operator makes a step of the body for each of very many elements.
+// The operator runs its body once per element, for very many elements.
 bool is_slow(const OpCase& each) {
   return each.name.starts_with("linear_recurrence_long") || each.name.starts_with("cummax_long");
 }
@@ -54,7 +54,7 @@ HostTensor host_tensor(const Type& type, const Values& values) {
 
 const onnx::LeafValues kNone = [](const Node&) { return std::span<const std::byte>(); };
 
-// By itself. Fails the test where it is refused and has nothing that may be.
+// Exports a case by itself. Fails the test if the export is rejected for an unknown reason.
 bool is_exported(const OpCase& each) {
   Sketch sketch(7);
   Trace::active()->exported = true;
@@ -74,7 +74,7 @@ bool is_exported(const OpCase& each) {
   }
 }
 
-// As one model, with an output for each.
+// Exports cases as one model, with an output for each.
 void add_cases(OnnxRuntime& runtime, const std::vector<OpCase>& cases,
                std::set<const OpDef*>& seen) {
   Sketch sketch(7);
@@ -96,7 +96,7 @@ void add_cases(OnnxRuntime& runtime, const std::vector<OpCase>& cases,
   runtime.expect(model, inputs, outputs);
 }
 
-// What only the graphs of training have.
+// Covers leaves and ops that only occur in training graphs.
 void add_leaves(OnnxRuntime& runtime, std::set<const OpDef*>& seen) {
   Sketch sketch(3);
   const Values values = sketch.draw.values(f32, 6, -1, 1), counts = {1, 2, 3, 4, 5, 4294967295.0};
