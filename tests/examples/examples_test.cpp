@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every example reaches its result, in a short run where the whole takes long; its picture shows
-// that; what its compilation dumps can be read back.
+// Every example reaches its result, in a short run if the full run takes long. Its image shows the
+// result, and the dumps of its compilation can be parsed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,10 +34,10 @@ std::vector<std::string> examples() {
 
 class Example : public ::testing::TestWithParam<std::string> {};
 
-// These take seconds, and run whole, to the bound that docs/samples.md promises.
+// These take seconds, so they run fully, to the bound that docs/samples.md states.
 constexpr const char* kWhole[] = {"mlp_sin", "kan", "cartpole", "tic_tac_toe"};
 
-// A sanitizer's runs take ten times as long; there, a few steps must do.
+// With a sanitizer, runs take ten times as long, so only a few steps are made.
 std::string length_of(const std::string& program) {
   if (kSanitized) return "--smoke";
   const std::string name = std::filesystem::path(program).filename().string();
@@ -61,7 +61,7 @@ Output run(const std::string& program, const std::string& options,
   return {status, text.str()};
 }
 
-// A seven in black on white, drawn with a thick pen, larger than what the network sees.
+// Returns a seven in black on white, drawn with a thick pen, larger than the network's input.
 std::string drawing_of_seven() {
   constexpr int kWidth = 150, kHeight = 200;
   std::string pixels;
@@ -80,7 +80,7 @@ void write(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// What a sample says of its model. Others do not say it.
+// Parameter counts that samples print. Other samples print none.
 const std::map<std::string, std::string> kParameters = {
     {"pokeformer", "\n100992 parameters\n"},
     {"digit_canvas", "105866 parameters\n"},
@@ -128,12 +128,12 @@ TEST(DigitCanvas, refuses_an_empty_image) {
       << text;
 }
 
-#ifndef TENSORGRAD_SANITIZED  // half a minute in which they do nothing that the others do not
+#ifndef TENSORGRAD_SANITIZED  // these take half a minute and cover nothing else
 TEST(LargeExample, makemore_takes_a_few_steps) {
   expect_result(example("makemore"), "--smoke --size large");
 }
 
-// The tensors of timm's vit_tiny_patch16_224, all zero but the scale of norms.
+// Returns the tensors of timm's vit_tiny_patch16_224, all zero except the scale of norms.
 StoredFile weights_of_timm() {
   constexpr std::int64_t kWidth = 192;
   StoredFile file;

@@ -49,7 +49,7 @@ class Svg {
                        [&](const XmlElement& each) { return each.text == text; });
   }
 
-  // Rectangles of these sizes, in the order in which they were drawn.
+  // Returns the rectangles of a size, in drawing order.
   [[nodiscard]] std::vector<XmlElement> squares(double size) const {
     std::vector<XmlElement> found;
     for (const XmlElement& each : all("rect")) {
@@ -74,7 +74,7 @@ class Svg {
   std::vector<XmlElement> elements_;
 };
 
-// The largest distance of two curves with the same x, in pixels.
+// Returns the largest distance in pixels of two curves with the same x.
 double distance(const Svg::Points& a, const Svg::Points& b) {
   EXPECT_EQ(a.size(), b.size());
   double most = 0;
@@ -85,12 +85,12 @@ double distance(const Svg::Points& a, const Svg::Points& b) {
   return most;
 }
 
-// The value, from 0 to 1, of a cell between white and #0072b2, which has no red.
+// Returns the value, from 0 to 1, of a cell between white and #0072b2, which has no red.
 double value_of(const XmlElement& cell) {
   return 1 - std::stoi(cell.attributes.at("fill").substr(1, 2), nullptr, 16) / 255.0;
 }
 
-// `count` squares in rows of `columns` whose values add up to 1 in each row.
+// Expects `count` squares in rows of `columns`, whose values add up to 1 in each row.
 std::vector<double> expect_probabilities(const Svg& svg, double size, std::size_t count,
                                          std::size_t columns) {
   std::vector<double> values;
@@ -135,7 +135,7 @@ void cartpole(const Svg& svg, bool trained) {
   EXPECT_LT(curves[2].size(), 100);                                    // it has fallen
 }
 
-// Cells of the moves that the frames mark, by position.
+// Returns the board cells of the framed moves, by position.
 std::vector<int> chosen_moves(const Svg& svg) {
   std::vector<int> moves;
   const auto frames = svg.squares(66);
@@ -153,7 +153,7 @@ void tic_tac_toe(const Svg& svg, bool trained) {
   const std::vector<int> moves = chosen_moves(svg);
   ASSERT_EQ(moves.size(), 6);
   EXPECT_TRUE(svg.says("Block O") && svg.says("Win") && svg.says("+1.00"));
-  EXPECT_EQ(moves[4], 2);  // a win is known by the rules
+  EXPECT_EQ(moves[4], 2);  // the rules already determine a win
   if (!trained) return;
   EXPECT_EQ(moves[1], 4);  // the only answer that does not lose
   EXPECT_EQ(moves[3], 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks of the pictures that the examples draw.
+// Checks of the images that the examples draw.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace tensorgrad::testing {
 
-// Expects that the example has drawn what it is to show into `folder`: as SVG, its curves, cells
-// and texts. `trained`: not after a few steps only, so that the picture shows what was learned.
-// Other examples' pictures are only read.
+// Expects the SVG of the example in `folder`, with its curves, cells and texts. If `trained` (more
+// than a few steps), the image must show what was learned. The files of other examples only need to
+// be readable.
 void expect_picture(const std::filesystem::path& folder, const std::string& example, bool trained);
 
 }  // namespace tensorgrad::testing
