@@ -4,7 +4,7 @@
 //
 //   const site = await serve({'/': 'tests/web', '/models/': folder}, {isolated: true});
 //   const browser = await launch({args: ['--enable-features=X']});
-//   const page = await browser.open(`${site.url}/page.html`);  // a page of Playwright
+//   const page = await browser.open(`${site.url}/page.html`);  // a Playwright page
 //   console.log(await page.call(async name => (await import(name)).answer(), './answer.mjs'));
 //   await browser.close();
 //   await site.close();
@@ -36,14 +36,14 @@ const browsers = [
   '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome',
 ];
 
-// SwiftShader computes, since a machine for tests has no GPU.
+// Uses SwiftShader, because test machines have no GPU.
 const flags = [
   '--no-sandbox', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-quic',
   '--no-first-run', '--disable-background-networking', '--disable-component-update',
   '--disable-sync',
 ];
 
-/** Returns what `promise` does; throws an error that names `what` after `milliseconds`. */
+/** Resolves like `promise`, but throws an error that names `what` after `milliseconds`. */
 export async function within(promise, milliseconds, what) {
   let timer;
   const late = new Promise((_, reject) => {
@@ -58,11 +58,12 @@ export async function within(promise, milliseconds, what) {
 }
 
 /**
- * Serves files on `port` of localhost, 0 for a free one. `roots` is a folder, or folders by the
- * prefix of their paths ('/', '/models/'), of which the longest that matches counts.
+ * Serves files on `port` of localhost (0: a free port). `roots` is a folder, or maps path prefixes
+ * ('/', '/models/') to folders; the longest matching prefix is used.
  *
  * `isolated` sends the headers that make pages cross-origin isolated, which threads need.
- * `requests` lists all answers, {path, bytes, status}, but for a favicon that is missing.
+ * Returns `{url, requests, close}`. `requests` lists all responses as {path, bytes, status}, except
+ * for a missing favicon.
  */
 export async function serve(roots, {isolated = false, port = 0} = {}) {
   if (typeof roots === 'string') roots = {'/': roots};
@@ -128,13 +129,14 @@ function playwright() {
 }
 
 /**
- * Starts the browser. Without `webgpu`, navigator.gpu has no adapter. `log` gets each line of a
- * page's console. `timeout` is the limit, in milliseconds, of each call that waits.
+ * Starts the browser. Without `webgpu`, navigator.gpu has no adapter. `log` receives each line of a
+ * page's console. `timeout` is the limit of each waiting call, in milliseconds.
  *
- * Returns `{open, close, browser}`. `open(url)` returns a page of Playwright with
- * - `call(function, argument)`, which is evaluate() with the limit and the page's last messages in
- *   errors;
- * - `messages`, the lines of its console, and `errors`, what it did not catch.
+ * Returns `{open, close, browser}`. `open(url)` returns a Playwright page with
+ * - `call(function, argument)`: evaluate() with the time limit, whose errors include the page's last
+ *   messages;
+ * - `messages`: the lines of its console;
+ * - `errors`: its uncaught errors.
  */
 export async function launch(
   {args = [], webgpu = true, timeout = 120_000, log = console.log} = {}) {

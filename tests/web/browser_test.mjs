@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The plumbing of browser tests: files are served, WebGPU computes, failures are reported.
+// The helpers of browser tests: they serve files, WebGPU computes, and failures are reported.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A page for cpp_page_test.mjs: what a page may do while its calls are suspended. Prints a line for
-// each thing that was seen.
+// A page for cpp_page_test.mjs: calls of a page while other calls are suspended. Prints a line for
+// each event.
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ tg::Future<void> go_on() {
   } catch (const tg::UserError& error) {
     std::printf("error: %s\n", error.what());
   }
-  // Both are ended by the page, which calls stop() and leave() while they are suspended.
+  // The page ends both by calling stop() and leave() while they are suspended.
   for (const char* how : {"stopped", "left"}) {
     tg::Future<std::vector<float>> run = trainer->run_async(kEndless);
     std::printf("endless\n");
@@ -43,7 +43,7 @@ tg::Future<void> go_on() {
 
 }  // namespace
 
-// What the page calls.
+// Functions that the page calls.
 extern "C" {
 EMSCRIPTEN_KEEPALIVE void stop() {
   tg::Future<int> behind = trainer->async([] { return 1; });

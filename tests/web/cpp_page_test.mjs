@@ -70,7 +70,7 @@ for (const device of ['webgpu', 'cpu']) {
     assert.ok(losses.at(-1) < 0.5 * losses[0], `losses ${losses}`);
     assert.equal(printed.at(-1), 'classes of three points: 1 1 0');
     assert.match(printed[0], new RegExp(`^device: ${device}`));
-    // A timer of the page came between the epochs.
+    // A timer of the page fired between the epochs.
     assert.ok(await page.evaluate(() => globalThis.ticks) >= 15);
     assert.deepEqual(page.errors, []);
   });

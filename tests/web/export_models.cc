@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// export_models FOLDER: exports small models for pages, each with the inputs and results of a few
+// export_models FOLDER: exports small models for pages. Each has the inputs and results of a few
 // runs on the CPU (runs.json), which runner_test.mjs compares with those in the browser.
 #include <cstdio>
 #include <filesystem>
@@ -28,7 +28,7 @@ Json to_json(const HostTensor& tensor) {
   return json;
 }
 
-// Exports a function before its first run, then runs it.
+// Exports a function before its first run, then runs it and records the results.
 void write_model(const std::string& folder, CompiledFunction function,
                  const std::vector<NamedTensors>& runs, const WebOptions& options = {}) {
   function.export_web(folder, options);
@@ -46,7 +46,7 @@ void write_model(const std::string& folder, CompiledFunction function,
   std::ofstream(std::filesystem::path(folder) / "runs.json") << all;
 }
 
-// Different values, of about unit size.
+// Returns varied values of about unit size.
 HostTensor values(const Shape& shape, int seed) {
   std::vector<float> v(static_cast<std::size_t>(numel(shape)));
   for (std::size_t i = 0; i < v.size(); ++i)
@@ -54,7 +54,7 @@ HostTensor values(const Shape& shape, int seed) {
   return HostTensor::from(shape, v);
 }
 
-// Trained, so that the parameters are those of a trainer; a size for each batch.
+// Exports from a trainer, so that the parameters are trained, with a size per batch.
 void export_mlp(const std::string& folder) {
   auto trainer =
       compile(Mlp{}, mlp_loss,
@@ -122,7 +122,7 @@ void export_attention(const std::string& folder) {
       {.name = "attention"});
 }
 
-// Mamba, attention and an MLP, whose states go on from chunk to chunk.
+// Mamba, attention and an MLP, with states that are passed from chunk to chunk.
 void export_language_model(const std::string& folder) {
   const auto chunk = [](const std::vector<std::int32_t>& tokens, float keep) {
     const Shape shape = {1, static_cast<std::int64_t>(tokens.size())};
@@ -148,7 +148,7 @@ struct Nothing {
   TG_MODULE()
 };
 
-// Random numbers, a state that is no parameter, and a kernel of the user's.
+// Random numbers, a state that is not a parameter, and a custom kernel.
 void export_random(const std::string& folder) {
   const CustomOp twice({
       .name = "twice",
@@ -177,7 +177,7 @@ void export_random(const std::string& folder) {
               std::vector<NamedTensors>(3, {{"x", values({4}, 1)}}), {.name = "random"});
 }
 
-// Elements that JavaScript has no arrays for, or has to round.
+// Elements without a JavaScript array type, or that must be rounded.
 void export_types(const std::string& folder) {
   const HostTensor words = HostTensor::from({3}, std::vector<std::uint32_t>{4000000001U, 2, 7});
   const HostTensor halves = HostTensor::from({3}, std::vector<float>{0.1F, 3000.7F, -1e-7F});
@@ -193,7 +193,7 @@ void export_types(const std::string& folder) {
               {{{"words", words}, {"halves", halves}}}, {.name = "types"});
 }
 
-// Asks for a feature that software GPUs lack.
+// Requires a feature that software GPUs lack.
 void export_half(const std::string& folder) {
   write_model(
       folder,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the pages share: the built pages in a browser, at the size of a desk or a phone.
-// The pages are in build/pages; they are built from build/npm if they are missing or old.
+// Helpers for the tests of the pages: the built pages in a browser, at the size of a desktop or a
+// phone. The pages are in build/pages; they are built from build/npm if they are missing or
+// outdated.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
@@ -15,8 +16,8 @@ const pictures = path.join(built, 'screenshots');
 export const phone = {viewport: {width: 360, height: 740}, hasTouch: true, isMobile: true};
 export const desk = {viewport: {width: 1280, height: 860}};
 
-// Builds the pages unless they are there and newer than the package and their sources. They are
-// moved to their place at once, since several tests may build them at a time.
+// Builds the pages unless they are newer than the package and their sources. Moves them into place
+// at once, because several tests may build them concurrently.
 function build() {
   const time = (file) => fs.statSync(file, {throwIfNoEntry: false})?.mtimeMs ?? 0;
   const web = path.join(root, 'web');
@@ -38,8 +39,8 @@ function build() {
 }
 
 /**
- * Serves the pages and starts a browser. `open('sine', 'steps=50')` returns a page of Playwright
- * with some more methods. Without `steps`, a run lasts until it is paused.
+ * Serves the pages and starts a browser. `open('sine', 'steps=50')` returns a Playwright page with
+ * additional methods. Without `steps`, a run continues until it is paused.
  */
 export async function openSite({webgpu = false} = {}) {
   build();
@@ -52,8 +53,8 @@ export async function openSite({webgpu = false} = {}) {
     const page = await browser.open(`${site.url}/${name}.html?${settings}`, options);
     return Object.assign(page, {
       /**
-       * Waits until the panel is in a state: 'paused', 'running', 'done'. Fails at once if it is in
-       * another state that lasts. A short run may be done before the test looks whether it runs.
+       * Waits until the panel is in a state: 'paused', 'running' or 'done'. Fails at once if it is in
+       * another final state. A short run may be done before the test sees it running.
        */
       async state(state) {
         const lasting = ['done', 'failed', state].map((each) => `#run[data-state=${each}]`).join();
@@ -62,16 +63,16 @@ export async function openSite({webgpu = false} = {}) {
       },
       /** Presses a button by its text. */
       press: (text) => page.getByRole('button', {name: text, exact: true}).click(),
-      /** Number or text that the page shows. */
+      /** Returns the number or text that the page shows. */
       value: async (output) => {
         const text = await page.locator(`output[name="${output}"], #${output}`).first().textContent();
         return Number.isFinite(Number(text)) ? Number(text) : text;
       },
-      /** Keeps a picture of the whole page in build/pages/screenshots. */
+      /** Saves a screenshot of the whole page in build/pages/screenshots. */
       shot: (file) => page.screenshot({path: path.join(pictures, `${file}.png`), fullPage: true}),
-      /** Fails if something is wider than the screen, or the page had errors. */
+      /** Fails if the page is wider than the screen or had errors. */
       async check() {
-        // Chromium's own words for a page that asks for a GPU in vain.
+        // Chromium's message if a page requests a GPU and there is none.
         const messages = page.messages.filter((each) => each !== 'No available adapters.');
         assert.deepEqual([...page.errors, ...messages], []);
         const [wide, screen] = await page.evaluate(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page "Addition": a small transformer learns, sums are typed, heads are chosen.
+// The page "Addition": trains a small transformer, computes typed sums, selects attention heads.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 

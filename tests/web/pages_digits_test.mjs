@@ -12,7 +12,7 @@ after(() => site?.close());
 
 const accuracy = async (page) => parseFloat(await page.value('accuracy'));
 
-// Draws strokes on the pad with the mouse; points are in units of its size.
+// Draws strokes on the pad with the mouse. Points are in units of its size.
 async function draw(page, ...strokes) {
   await page.locator('#pad').scrollIntoViewIfNeeded();
   const {x, y, width, height} = await page.locator('#pad').boundingBox();

@@ -23,7 +23,7 @@ test('shows the kernels of a model beside their lines', async () => {
   assert.match(await page.value('step'), /^[\d.]+ (µs|ms)$/);
   assert.match(await page.value('memory'), /KiB|MiB/);
   assert.match(await page.locator('#kernel').textContent(), /@compute/);
-  // The line is one of the model, in TypeScript.
+  // The line belongs to the model's TypeScript source.
   const line = await page.locator('#lines button').first().textContent();
   const [, number] = /^kan\.ts:(\d+)$/.exec(line) ?? assert.fail(line);
   const source = fs.readFileSync(new URL('../../web/pages/kan.ts', import.meta.url), 'utf8').split('\n');

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The model of each page has the same losses on WebGPU as on the CPU, to rounding.
+// The model of each page has the same losses on WebGPU as on the CPU, up to rounding.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 
 import {openSite} from './pages.mjs';
 
-// At small sizes, since the GPU is SwiftShader.
+// Small sizes, because the GPU is SwiftShader.
 const models = [
   ['sine', 'width=16&batch=32'],
   ['digits', 'model=cnn-4'],
@@ -26,7 +26,7 @@ let site;
 before(async () => { site = await openSite({webgpu: true}); });
 after(() => site?.close());
 
-// Losses of a few steps, and the device. The page computes its batches as ever.
+// Returns the losses of a few steps, and the device. The page computes its batches as usual.
 async function losses(name, query, device) {
   const page = await site.open(name, `${query}&device=${device}&seed=3`);
   await page.state('paused');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pages save a run in the browser and continue it after a reload, bit for bit; they say that the
-// storage is full, that nothing is saved, or that what was saved is damaged.
+// Pages save a run in the browser and continue it after a reload, bit for bit. They report if the
+// storage is full, if nothing is saved, or if the saved run is corrupt.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 
@@ -21,7 +21,7 @@ let site;
 before(async () => { site = await openSite(); });
 after(() => site?.close());
 
-// Losses of some steps.
+// Returns the losses of a few steps.
 const losses = (page) => page.call(async () => {
   const {run} = globalThis, all = [];
   for (let i = 0; i < 3; ++i) {
@@ -55,7 +55,7 @@ for (const [name, query] of Object.entries(models)) {
   });
 }
 
-// These save by buttons of their own, and their files can be used elsewhere.
+// These have their own buttons to save, and their files can be used elsewhere.
 for (const [name, query] of Object.entries({digits: 'model=mlp-16', text: 'width=32&layers=1&batch=4'})) {
   test(`${name} continues with the same data after a reload`, async () => {
     const page = await site.open(name, `device=cpu&${query}`);
@@ -89,7 +89,7 @@ test('says that the storage is full, or that a run is damaged', async () => {
   await page.shot('sine_saved_phone');
   await page.check();
 
-  // Cuts the file: in the checkpoint, then in the text before it.
+  // Truncates the file: in the checkpoint, then in the text before it.
   for (const [part, text] of [[0.9, /safetensors|truncated|bytes/], [0.001, 'The saved run is damaged.']]) {
     await page.call(async (keep) => {
       const folder = await navigator.storage.getDirectory();

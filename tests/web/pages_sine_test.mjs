@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page "Sine", and what all pages have: start, pause, step, reset, settings, messages.
+// The page "Sine", and the features of all pages: start, pause, step, reset, settings, messages.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 

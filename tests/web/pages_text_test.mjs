@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page "Text": learns a text, writes samples, is saved and resumed, and downloads a model file.
+// The page "Text": learns a text, writes samples, saves and resumes, and downloads a model file.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import {after, before, test} from 'node:test';
@@ -16,7 +16,7 @@ const atStep = (page, n) => page.waitForFunction(
   (at) => Number(document.querySelector('output[name=step]').textContent) === at, n);
 const newest = (page) => page.locator('#samples li').first().textContent();
 
-// Replaces the text, and waits for the new model. 'building' may be over before a test sees it.
+// Replaces the text and waits for the new model. 'building' may be over before a test sees it.
 async function enter(page, text) {
   const models = () => page.locator('#run').getAttribute('data-models').then(Number);
   const before = await models();

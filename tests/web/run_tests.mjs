@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a program of tests that was built for the web (build/web/tests/NAME_tests.js) in a page of
-// headless Chromium, and prints what it prints:
+// Runs a test program built for the web (build/web/tests/NAME_tests.js) in a page of headless
+// Chromium, and prints its output:
 //
 //   node tests/web/run_tests.mjs [--worker] PROGRAM.js [ARGUMENT...]
 import path from 'node:path';

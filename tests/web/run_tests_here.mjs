@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loads a program of tests and calls its main(): in a page, or as a worker.
+// Loads a test program and calls its main(), in a page or in a worker.
 
 /** Returns the exit status. */
 export async function run(url, options, log) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Exported models in a page: results are those of the CPU, errors say what is wrong, and what the
-// page loads is small.
+// Exported models in a page: results match those of the CPU, errors are descriptive, and the page
+// loads few bytes.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
@@ -16,7 +16,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const build = process.env.TENSORGRAD_BUILD ?? path.join(here, '../../build/release');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'tensorgrad-runner-'));
 const models = ['mlp', 'cnn', 'attention', 'language_model', 'random', 'types'];
-const limit = 60_000;  // bytes that a page loads besides the weights
+const limit = 60_000;  // maximum bytes that a page loads besides the weights
 let site, browser;
 
 before(async () => {
@@ -33,7 +33,7 @@ after(async () => {
 
 const read = name => JSON.parse(fs.readFileSync(path.join(folder, name)));
 
-// Evaluates `body(runner, argument)` in a page of its own.
+// Evaluates `body(runner, argument)` in a new page.
 async function inPage(body, argument, where = browser) {
   const page = await where.open(site.url);
   try {
@@ -46,7 +46,7 @@ async function inPage(body, argument, where = browser) {
   }
 }
 
-// What load() or what follows it throws: {code, message}.
+// Returns what `body` throws, as {code, message, ours}.
 const failure = (body, argument, where) => inPage(`async (runner, given) => {
   try {
     await (${body})(runner, given);
@@ -81,7 +81,7 @@ function expectOutputs(got, want, what) {
   }
 }
 
-// Loads a model and makes its runs, all at once or one after another; again after a reset.
+// Loads a model and runs its cases, concurrently or in order, and again after a reset.
 async function makeRuns({load}, {name, runs, together}) {
   const types = {f32: Float32Array, i32: Int32Array, u32: Uint32Array, bool: Uint8Array};
   const began = performance.now();
@@ -123,7 +123,7 @@ for (const name of models) {
       compressed += zlib.gzipSync(bytes).length;
     }
     console.log(`${name}: ${raw} bytes besides the weights, ${compressed} as gzip`);
-    // A language model for two lengths of its text has many kernels.
+    // A language model for two text lengths has many kernels.
     assert.ok((name === 'language_model' ? compressed : raw) < limit);
   });
 }
