@@ -9,12 +9,12 @@ tensorgrad_provide_web_packages(web_packages)
 find_program(TENSORGRAD_NODE NAMES node nodejs)
 mark_as_advanced(TENSORGRAD_NODE)
 if(NOT TENSORGRAD_NODE)
-  set(TENSORGRAD_NODE_COMMAND node)  # the tests then say that it is missing
+  set(TENSORGRAD_NODE_COMMAND node)  # the tests then fail and name it
 else()
   set(TENSORGRAD_NODE_COMMAND "${TENSORGRAD_NODE}")
 endif()
 
-# What runner_test.mjs exports its models with.
+# Exports the models of runner_test.mjs.
 add_executable(export_models web/export_models.cc)
 target_link_libraries(export_models PRIVATE tensorgrad_test_needs test_support)
 tensorgrad_own_target(export_models)
