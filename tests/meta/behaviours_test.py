@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""tests/behaviours/*.tsv, docs/training.md and docs/architecture.md name only tests that exist.
+"""tests/behaviours/*.tsv, docs/training.md and docs/architecture.md only name tests that exist.
 
-Each row of a .tsv file is a behavior or a mistake of a library that tensorgrad replaces: section, behavior, ours,
-tests. It names at least one test, in one of these forms, with spaces between them:
+Each row of a .tsv file is a behavior or a user error of a library that tensorgrad replaces:
+section, behavior, ours, tests. It names at least one test, in one of these forms, separated by
+spaces:
 
   unit.optim.Schedule.stays_at_its_end    FOLDER.Suite.case of tests/FOLDER
   debug.cpu/ShadowOn.accepts_random_...   FOLDER.Instantiation/Suite.case
@@ -12,8 +13,9 @@ tests. It names at least one test, in one of these forms, with spaces between th
   passes/dce/unused                       tests/passes/dce/unused.ir
   examples/kan                            examples/kan.cpp, which examples_test runs
 
-In docs/training.md, names that look like a case must exist. In docs/architecture.md, each row of a table whose last
-column is `tests` names at least one, also by a path from tests/ on, or another .ir file of the same folder.
+In docs/training.md, names that look like a case must exist. In docs/architecture.md, each row of a
+table whose last column is `tests` names at least one. A test can also be a path from tests/ on, or
+another .ir file of the same folder.
 """
 
 import pathlib
@@ -24,7 +26,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = ["section", "behavior", "ours", "tests"]
 CASE = re.compile(r"`((?:unit\.\w+|runtime|ops|errors|learning)\.\w+(?:/\w+)?\.\w+)`")
-# A folder of tests that a table drives: the files with its rows.
+# Folders whose tests are driven by tables: the files with the rows.
 TABLES = {"ops": ["tests/ops/*_cases.cpp", "src/ops/pointwise.def"],
           "golden": ["tests/golden/*_test.cpp"],
           "optim": ["tests/unit/optim/*_test.cpp"]}
@@ -32,7 +34,7 @@ NAME = re.compile(r"`([^`]+)`")
 TEST = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 PARAMETRIC = re.compile(r"^\s*TEST_P\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 INSTANCE = re.compile(r"INSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+),")
-# A row begins `{"name",` or `kind("name",` or is a line of pointwise.def.
+# A row starts with `{"name",` or `kind("name",` or is a line of pointwise.def.
 ROW = re.compile(r'[{(]\s*"(\w+)"|^POINTWISE\w+\((\w+),', re.MULTILINE)
 PREFIX = re.compile(r'"(\w+)"\s*\+')
 SUFFIX = re.compile(r'\+\s*"(\w+)"')
@@ -44,7 +46,7 @@ def texts(root, patterns):
 
 
 class Tests:
-    """The tests of a tree, by the names that rows may give them."""
+    """The tests of a tree, by the names used in rows."""
 
     def __init__(self, root):
         self.root = root
@@ -73,8 +75,8 @@ class Tests:
             rows = {name for found in ROW.findall(text) for name in found if name}
             self.tables[table] = [rows] + [set(kind.findall(text)) for kind in (PREFIX, SUFFIX, WORD)]
         rows, prefixes, suffixes, words = self.tables[table]
-        # A name may be put together: "conv2d_" + name, "sum_" + axes, name + "_edges"; and a row
-        # {"mse_loss_", ...} is gone through with each of "mean", "sum", "none".
+        # A name may be composed: "conv2d_" + name, "sum_" + axes, name + "_edges". A row
+        # {"mse_loss_", ...} is combined with each of "mean", "sum", "none".
         return (name in rows
                 or any(name.startswith(p) and (name[len(p):] in rows or name[len(p):].isdigit())
                        for p in prefixes)
@@ -82,7 +84,7 @@ class Tests:
                 or any(name.startswith(r) and name[len(r):] in words for r in rows if r[-1] == "_"))
 
     def suites(self, folder):
-        """Suite.case, or Instantiation/Suite.case, of the programs made of tests/FOLDER."""
+        """Returns Suite.case, or Instantiation/Suite.case, of the programs built from tests/FOLDER."""
         if folder not in self.cases:
             found = set()
             pattern = f"tests/{folder}/*.cpp" if folder.startswith("unit/") else f"tests/{folder}/**/*.cpp"
@@ -101,7 +103,7 @@ class Tests:
 
 
 def rows(text):
-    """Yields the rows of a .tsv file with their lines; the first is that of the columns."""
+    """Yields the rows of a .tsv file with their line numbers; the first has the column names."""
     for number, line in enumerate(text.splitlines(), 1):
         if line and not line.startswith("#"):
             yield number, line.split("\t")
@@ -141,7 +143,7 @@ def tables(text):
 
 
 def problems_of_tables(root, page):
-    """Yields (line, reason) for each problem of the tables of a page whose last column is `tests`."""
+    """Yields (line, reason) for each problem in the tables of a page whose last column is `tests`."""
     known = Tests(root)
     for line, head, cells in tables(page.read_text()):
         if head[-1] != "tests":
@@ -162,7 +164,7 @@ def problems_of_tables(root, page):
 
 
 def problems_of_prose(root, page):
-    """Yields (line, reason) for each case that a page names and that does not exist."""
+    """Yields (line, reason) for each case that a page names but that does not exist."""
     known = Tests(root)
     for line, text in enumerate(page.read_text().splitlines(), 1):
         yield from ((line, f"unknown test '{name}'") for name in CASE.findall(text) if not known.exists(name))
@@ -216,7 +218,7 @@ UNKNOWN = ["unit.api.Plain.two", "unit.api.Each.three", "unit.api.Other/Each.thr
 
 class Checks(unittest.TestCase):
     def found(self, check, name, text):
-        """The problems of a file with this text in the tree of SOURCES."""
+        """Returns the problems of a file with this text in the tree of SOURCES."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for source, content in [*SOURCES.items(), (name, text)]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""bench/tables.py: what becomes of lines, which are refused, and how a page is updated."""
+"""bench/tables.py: tables made from lines, rejected lines, and how a page is updated."""
 
 import pathlib
 import subprocess
@@ -188,12 +188,13 @@ class BenchTables(unittest.TestCase):
             self.assertIn("there is no nothing", result.stderr)
 
 
-# Lines for BenchGoals: among them are some that no goal speaks of, with figures that would change it.
+# Lines for BenchGoals, including some that no goal uses, whose figures would change the result.
 GPU, CPU = {"device": "webgpu (A GPU)"}, {"device": "cpu (X, 2 threads)", "threads": 2}
 
 
 def steps(workload, device, ours, **peers):
-    """Ours in both modes and peers, `name_mode` of each a time. On a GPU `run` counts alone."""
+    """Lines of ours in both modes and of peers (`name_mode`), with a time for each. On a GPU only
+    `run` counts."""
     lines = [step("tensorgrad", "step", ours / 9 if device is GPU else ours * 9, 0, workload=workload, **device),
              step("tensorgrad", "run", ours, 0, workload=workload, **device),
              step("tensorgrad", "run", ours / 99, 0, workload=workload, **(CPU if device is GPU else GPU))]
@@ -215,7 +216,7 @@ def product(who, size, gflops, **more):
 
 
 def on_cores(threads, size, speed):
-    """A peer alone on the other number of cores, and both on four, which no goal speaks of."""
+    """Lines of a peer with only the other number of cores, and of both with four, which no goal uses."""
     return [product("tensorgrad", size, 1000 * speed, threads=threads), product("A", size, 1000, threads=threads),
             product("B", size, 10, threads=threads),
             product("tensorgrad with bias and relu", size, 9000, threads=threads),
@@ -239,7 +240,7 @@ def bound_by_memory(matrix, share):
 
 
 def peak_memory(ratio):
-    """Ours in `step` takes more than in `run`; PyTorch's eager form less than as a graph."""
+    """Ours needs more in `step` than in `run`; PyTorch needs less in eager mode than as a graph."""
     def line(who, mode, peak, where, workload="char-gpt"):
         return step(who, mode, 50, 0, workload=workload, **where) | {"peak_bytes": peak}
     def ours(peak, where, workload="char-gpt", mode="run"):
@@ -252,7 +253,7 @@ def peak_memory(ratio):
 
 
 def mixed(ms):
-    """Through the library that takes the least."""
+    """Lines for two WebGPU libraries, of which the faster one counts."""
     def line(us, mode="run", who="tensorgrad", name="char-gpt (mixed precision)", **where):
         return step(who, mode, us, 0, workload=name, **(GPU | {"device": "webgpu (NVIDIA H100 80GB HBM3)"} | where))
     return [line(1000 * ms, driver="Dawn"), line(90000, driver="wgpu-native"), line(1, "step", driver="Dawn"),
@@ -261,7 +262,7 @@ def mixed(ms):
 
 
 def scans(op, share):
-    """Of three layers; the median counts."""
+    """Lines of three layers, whose median counts."""
     def line(of_copy, **more):
         return {"measure": "scan", "workload": "mamba-130m", "who": "tensorgrad", "op": op, "domain": "8*1024x1536x16",
                 "us": 9, "moved": 2e6, "gb_per_s": 200, "of_copy": of_copy} | GPU | more
@@ -297,11 +298,13 @@ def compiled(ms, device):
 
 
 def over(workload, device, **peers):
-    """Lines of steps, given ours over the peer that counts, whose time is 1000."""
+    """Returns a function that makes lines of steps from the ratio of ours to the best peer, whose
+    time is 1000."""
     return lambda share: steps(workload, device, 1000 * share, **peers)
 
 
-# What, its goal, a function that gives lines that are so far, how far is met and how far is missed.
+# What, its goal, a function that makes lines with a given value, a value that meets the goal, and
+# one that misses it.
 GOALS = [
     ("mlp-sin, GPU", "at most 0.8", over("mlp-sin", GPU, JAX_scan=1000, PyTorch_graph=3000), 0.8, 0.804),
     ("addition, GPU", "at most 0.5", over("addition", GPU, JAX_scan=3000, PyTorch_graph=1000), 0.5, 0.504),
@@ -352,7 +355,8 @@ GOALS = [
 
 class BenchGoals(unittest.TestCase):
     def rows(self, lines):
-        """[what, ours, goal, met?] of the table that heads the page; none where there is no such table."""
+        """Returns [what, ours, goal, met?] from the first table of the page, or nothing if there is
+        no such table."""
         text = tables.markdown([RUN, *lines])
         if "### Goals" not in text:
             return []
@@ -362,7 +366,8 @@ class BenchGoals(unittest.TestCase):
         return [row.strip("| ").split(" | ") for row in rows[2:]]
 
     def row(self, what, lines):
-        """That of this goal; there is no other, but for launches and time, which the steps of any goal have."""
+        """Returns the row of this goal. There must be no other, except launches and times, which
+        the steps of any goal have."""
         rows = [row for row in self.rows(lines)
                 if row[0] == what or not (row[0].startswith("launches") or row[0] in what)]
         self.assertIn([row[0] for row in rows], ([], [what]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""check_commits.py accepts good subjects, names bad ones, and looks at new commits only."""
+"""check_commits.py accepts good subjects, names bad ones, and checks only new commits."""
 
 import os
 import pathlib

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The check `includes` of check_repo.py accepts what has its standard headers and names every use that has not."""
+"""The check `includes` of check_repo.py accepts files with all needed headers and names every use
+without one."""
 
 import pathlib
 import subprocess

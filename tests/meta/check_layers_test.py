@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""check_layers.py accepts a tree that keeps the rules and names every planted breach."""
+"""check_layers.py accepts a valid tree and names every planted violation."""
 
 import pathlib
 import subprocess
@@ -28,7 +28,7 @@ GOOD = {
     "cli/args.h": "#include <tensorgrad/ops.h>\n",
 }
 
-# name of the breach: (file, its text, what the message must contain)
+# name of the violation: (file, its text, what the message must contain)
 BREACHES = {
     "upwards": ("src/ir/bad.h", '#include <map>\n#include "passes/fuse.h"\n',
                 "src/ir/bad.h:2: ir may include base, not passes"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""check_prose.py reads prose and no code, splits it into sentences, and holds it to its ranges."""
+"""check_prose.py reads prose but no code, splits it into sentences, and checks its ranges."""
 
 import pathlib
 import subprocess
@@ -56,7 +56,7 @@ SENTENCES = {
     'Is it "so"? Yes! It is (see below.) Good.': 4,
 }
 
-# In range, whatever the number of words.
+# Within range for any number of words.
 GOOD = "Returns the sum of some values if there are any. Returns zero if not.\n"
 
 

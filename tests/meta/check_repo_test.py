@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""check_repo.py names every planted breach, with its line."""
+"""check_repo.py names every planted violation with its line."""
 
 import pathlib
 import subprocess
@@ -9,8 +9,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# check: (file, its text, what the message must contain); the words are joined so that this file
-# itself does not break the rules it plants.
+# check: (file, its text, what the message must contain). The words are split so that this file
+# itself does not violate the rules.
 BREACHES = {
     "paths": [("a.txt", "fine\nsee /" + "home/someone/x\n", "a.txt:2: path of one machine"),
               ("a.txt", "https:" + "//files.pypi" + ".example/x\n", "a.txt:1: registry by host")],

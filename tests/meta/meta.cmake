@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tests of the repository itself. No compiler, no device.
+# Tests of the repository itself. They need no compiler and no device.
 function(meta_test name)
   add_test(NAME meta.${name} COMMAND "${Python3_EXECUTABLE}" -B ${ARGN})
   set_tests_properties(meta.${name} PROPERTIES
@@ -25,7 +25,7 @@ foreach(flag IN ITEMS -h --help)
   set_tests_properties(meta.dev${flag} PROPERTIES LABELS "meta;fast")
 endforeach()
 
-# docs/ops.md says what passed just now, on WebGPU too.
+# Checks docs/ops.md against the results of the op tests, including those on WebGPU.
 if(NOT TENSORGRAD_WEBGPU)
   return()
 endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""reference.py prepares headers and pages for Doxygen, and knows which of its warnings count."""
+"""reference.py prepares headers and pages for Doxygen, and filters Doxygen's warnings."""
 
 import pathlib
 import subprocess
