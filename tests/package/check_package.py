@@ -6,9 +6,9 @@
   fetch_content  Builds the project fetch_content on the source tree, with a shared library. Then
                  installs that library and builds the project find_package against it.
 
-fetch_content compiles the library again. It tests the CMake files and another compiler, and not what
-the library computes, so it compiles fast: without optimization and several files at once. The
-preset `tidy` (./dev check) shows that each file compiles separately.
+fetch_content compiles the library again. It tests the CMake files and another compiler, not the
+results of the library. So it compiles fast: without optimization and with several files at once.
+The preset `tidy` (./dev check) checks that each file compiles separately.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-# A build type that no CMake file knows, so that none adds flags to it.
+# An unknown build type, so that CMake adds no flags for it.
 LIBRARY = ["-DCMAKE_BUILD_TYPE=Unoptimized", "-DCMAKE_UNITY_BUILD=ON", "-DBUILD_SHARED_LIBS=ON",
            "-DTENSORGRAD_INSTALL=ON", "-DTENSORGRAD_WARNINGS=ON", "-DTENSORGRAD_WERROR=ON"]
 ONE_SET = "-DHWY_COMPILE_ONLY_STATIC"  # one instruction set instead of all
@@ -49,7 +49,7 @@ def main():
         top = pathlib.Path(folder)
 
         def try_out(project, flags, *options):
-            """Copies a project, builds it, runs it in an empty folder. Returns its build folder."""
+            """Copies a project, builds it and runs it in an empty folder. Returns its build folder."""
             shutil.copytree(source / "examples" / "projects" / project, top / project)
             out, runs = top / project / "build", top / project / "runs"
             run(args.cmake, "-G", "Ninja", "-S", top / project, "-B", out,
