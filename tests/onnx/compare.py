@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Runs every NAME.onnx of a folder in onnxruntime on the inputs of each NAME.NUMBER.safetensors.
 
-Such a file holds tensors "in/NAME" and "out/NAME": all of the model's inputs and outputs, by their
-names, with their shapes and types; and "init/NAME", some of its initializers. Integers must be
-equal, floats nearly. Sizes that differ from file to file must be open in the model, with one name
-where they are the same in each; all others must be numbers there. States, inputs NAME with outputs
-NAME.next, may be left out of the files: they begin as zeros and go on from case to case. Prints a line for each
-difference, and at last how many models and files there were; exits with 1 if there was a
-difference.
+Such a file holds tensors "in/NAME" and "out/NAME", which are all inputs and outputs of the model
+with their shapes and types, and "init/NAME", which are some of its initializers. Integers must be
+equal, and floats nearly equal. Sizes that differ between files must be dynamic in the model.
+Dynamic sizes that are equal in each file must have the same name. All other sizes must be numbers.
+States (inputs NAME with outputs NAME.next) may be missing in the files: they start as zeros and are
+passed from case to case. Prints a line for each difference, and finally the number of models and
+files. Exits with 1 if there was a difference.
 """
 
 import json
@@ -38,26 +38,26 @@ def read_tensors(path):
 
 
 def size_of(dimension):
-    """A number, or a name; "" where a size is open and has none."""
+    """Returns a number, or a name; "" if a size is dynamic and has no name."""
     return dimension.dim_value if dimension.HasField("dim_value") else dimension.dim_param
 
 
 def signature(values):
-    """Names, types and sizes of a model's inputs or outputs."""
+    """Returns the types and sizes of a model's inputs or outputs, by name."""
     types = [(v.name, v.type.tensor_type) for v in values]
     return {name: (onnx.helper.tensor_dtype_to_np_dtype(t.elem_type),
                    tuple(size_of(d) for d in t.shape.dim)) for name, t in types}
 
 
 def states_of(graph, cases):
-    """Names of the states that the cases leave out."""
+    """Returns the names of the states that the cases leave out."""
     inputs = {value.name for value in graph.input} - set(cases[0]["in"])
     return {value.name[:-len(NEXT)] for value in graph.output
             if value.name.endswith(NEXT) and value.name[:-len(NEXT)] in inputs}
 
 
 def check_signature(kind, values, cases, sizes_by_name, states):
-    """Against the tensors of all cases. `sizes_by_name`: what each name stands for in each case."""
+    """Checks against the tensors of all cases. `sizes_by_name`: the value of each name in each case."""
     given = {name: type for name, type in signature(values).items()
              if (name if kind == "in" else name.removesuffix(NEXT)) not in states}
     wanted = {name: v.dtype for name, v in cases[0][kind].items()}
@@ -89,7 +89,7 @@ def different(got, want, tolerance):
 
 
 def check_case(session, tensors, tolerance, states):
-    """`states` by name; takes the new ones."""
+    """Compares the outputs of a case. `states` maps names to values, which are updated."""
     names = [value.name for value in session.get_outputs()]
     for name, got in zip(names, session.run(names, tensors["in"] | states)):
         if name.removesuffix(NEXT) in states and name not in tensors["out"]:
@@ -131,7 +131,7 @@ def check(path, cases, tolerance):
         try:
             for problem in check_case(session, tensors, tolerance, states):
                 yield f"case {number}: {problem}"
-        except Exception as error:  # of onnxruntime: in its own words
+        except Exception as error:  # of onnxruntime; print its message
             yield f"case {number}: {type(error).__name__}: {error}"
 
 
@@ -146,7 +146,7 @@ def main():
                 files.append(file)
             count += len(files)
             problems += check(path, [read_tensors(file) for file in files], tolerance)
-        except Exception as error:  # of the checker, of onnxruntime: each in its own words
+        except Exception as error:  # of the checker or of onnxruntime; print its message
             problems.append(f"{type(error).__name__}: {error}")
         for problem in problems:
             failed = True
