@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the library costs a program that takes it in: bytes, and time to compile a file that uses it.
+"""Measures what the library costs a program that uses it: bytes, and time to compile a file.
 
 Prints one JSON line per measurement, as tg_bench does. Run it through ./dev bench.
 """

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// f32 matrix products: ours launch by launch, and OpenBLAS, oneDNN and Eigen where they are
-// installed.
+// f32 matrix products: ours per launch, and OpenBLAS, oneDNN and Eigen if they are installed.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -76,7 +75,7 @@ std::string name_of_onednn() {
          std::to_string(v.patch);
 }
 
-// Debian's is built for OpenMP, whose library comes with it.
+// Debian's build uses OpenMP, whose library is loaded with it.
 bool set_openmp_threads(int threads) {
   const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set != nullptr) set(threads);
@@ -84,8 +83,8 @@ bool set_openmp_threads(int threads) {
 }
 #endif
 
-// The launch alone: the others are given their operands where they lie, too. With an epilogue it
-// adds a bias and takes relu.
+// Times the launch only, because the peers receive their operands in place too. `epilogue` adds a
+// bias and relu.
 double ours(const Options& options, const Size& s, int threads, bool epilogue) {
   auto product = compile_function(Layer(s),
                                   [=](const Layer& l, const Inputs&) {
@@ -101,8 +100,9 @@ double ours(const Options& options, const Size& s, int threads, bool epilogue) {
 constexpr Size kGpuSizes[] = {{1024, 384, 128},   {4096, 4096, 4096}, {16384, 384, 384},
                               {16384, 1152, 384}, {16384, 384, 1536}, {16384, 1536, 384}};
 
-// One product as a program of its own: beside others, small ones are joined into one kernel, and
-// none has a time of its own. One whose k is cut is two launches, which count together.
+// Times one product as its own program. In a program with others, small products are joined into
+// one kernel and have no times of their own. A split-K product is two launches, whose times are
+// added.
 void gpu_product(const Options& options, const Size& s, const char* name, const Shape& of_a,
                  const Shape& of_b, Tensor (*multiplied)(const Product&)) {
   auto product = compile_function(Product(of_a, of_b),
@@ -122,7 +122,7 @@ void gpu_product(const Options& options, const Size& s, const char* name, const 
   print_line(fields);
 }
 
-// Those of a linear layer: y = x w^T with x [m, k] and w [n, k], and of its gradients.
+// Times the products of a linear layer and its gradients: y = x w^T with x [m, k] and w [n, k].
 void gpu_products(const Options& options, const Size& s) {
   const Shape x = {s.m, s.k}, w = {s.n, s.k}, dy = {s.m, s.n};
   gpu_product(options, s, "x w^T", x, w,

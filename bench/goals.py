@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The goals, and what lines say of them: GOALS below is the table, tables.py prints the rest.
+"""Performance goals (GOALS) and whether measurements meet them. tables.py prints the result.
 
-A goal has a function that takes lines and gives what it found: of each thing its name, the value that
-the goal bounds and, of a share, the peer. It finds nothing where the lines lack ours, or the peer.
+A goal has a function that takes lines and returns what it found: for each item its name, the value
+that the goal bounds and, for a ratio, the peer. It returns nothing if lines of ours or of the peer
+are missing.
 """
 
 import typing
@@ -17,13 +18,13 @@ class Found(typing.NamedTuple):
 
 
 def on_gpu(line):
-    """Lines of products on the CPU name no device."""
+    """True if a line was measured on a GPU. Lines of products on the CPU name no device."""
     return not line.get("device", "cpu").startswith("cpu")
 
 
 def steps(workload, gpu=False, peer="", mode="", own_mode=""):
-    """Ours over the best peer that is meant, as the table of ratios has it: of each, the best mode and number
-    of threads among those asked for. PyTorch with the kernels of mamba-ssm is no peer, but a far mark."""
+    """Ours over the best peer, as in the table of ratios: the best mode and number of threads of
+    each, among those requested. PyTorch with the kernels of mamba-ssm does not count as a peer."""
     def find(lines):
         lines = [line for line in lines if is_step(line) and line["workload"] == workload and on_gpu(line) == gpu]
         times = medians(lines, ("who", "mode", "device", "threads"), "us_per_step")
@@ -39,7 +40,7 @@ def steps(workload, gpu=False, peer="", mode="", own_mode=""):
 
 
 def launches(workload):
-    """Of a step in `run` on a GPU."""
+    """The number of launches of a step in `run` on a GPU."""
     def find(lines):
         counts = [line["launches"] for line in lines if is_step(line) and line["workload"] == workload and
                   line["who"] == OURS and line["mode"] == "run" and on_gpu(line)]
@@ -48,7 +49,7 @@ def launches(workload):
 
 
 def peak_memory(workload, peer):
-    """Of a step on a GPU: the most of our modes over the least of the peer's."""
+    """Peak memory of a step on a GPU: the maximum over our modes, relative to the peer's minimum."""
     def find(lines):
         lines = [line for line in lines if is_step(line) and line["workload"] == workload and on_gpu(line)]
         peaks = medians(lines, ("who", "mode", "device"), "peak_bytes")
@@ -62,7 +63,7 @@ def peak_memory(workload, peer):
 
 
 def milliseconds(workload, gpu):
-    """Of a step in `run` on GPUs whose names have this in them, through the library that takes the least."""
+    """Time of a step in `run` on GPUs whose names contain `gpu`, with the fastest WebGPU library."""
     def find(lines):
         lines = [line for line in lines if is_step(line) and line["workload"] == workload and
                  line["who"] == OURS and line["mode"] == "run" and on_gpu(line) and gpu in line["device"]]
@@ -72,13 +73,13 @@ def milliseconds(workload, gpu):
 
 
 def cube(size):
-    """The edge of a cube with as many multiplications as a product m x n x k has."""
+    """Returns the edge of a cube with as many multiplications as a product m x n x k."""
     m, n, k = map(int, size.split("x"))
     return (m * n * k) ** (1 / 3)
 
 
 def products(gpu, wanted=lambda size: True, threads=None):
-    """Our speed over that of the best peer; on the CPU of both with so many threads."""
+    """Our speed over that of the best peer. On the CPU, both use `threads` threads."""
     def find(lines):
         lines = [line for line in lines if line.get("workload") == "gemm" and on_gpu(line) == gpu and
                  (gpu or line.get("threads") == threads) and wanted(line["size"])]
@@ -99,8 +100,8 @@ def mebibytes(matrix):
 
 
 def of_copy(matrix):
-    """Of launches bound by memory on a GPU: their speed over that of our copy of the largest matrix, which is the
-    memory's: a small one may lie in a cache. The mean of all, of the loss that is measured, is no such launch."""
+    """Speed of memory-bound launches on a GPU, relative to our copy of the largest matrix. A
+    smaller copy may run from a cache. Excludes `mean`, which reduces to the loss."""
     def find(lines):
         lines = [line for line in lines if line.get("workload") == "memory" and line["who"] == OURS and
                  on_gpu(line) and "matrix" in line]
@@ -114,7 +115,7 @@ def of_copy(matrix):
 
 
 def scans(workload):
-    """Of the launches of selective scans on a GPU, forward and backward: their speed over that of our copy."""
+    """Speed of the selective scan launches on a GPU, forward and backward, relative to our copy."""
     def find(lines):
         lines = [line for line in lines if line.get("measure") == "scan" and line["workload"] == workload and
                  line["who"] == OURS and on_gpu(line) and line.get("op", "").startswith("selective_scan")]
@@ -123,7 +124,7 @@ def scans(workload):
 
 
 def probes(workload, peer, value):
-    """Ours over the best peer of this name, on the CPU."""
+    """Ours over the best peer whose name starts with `peer`, on the CPU."""
     def find(lines):
         lines = [line for line in lines if line.get("measure") == "probe" and line["workload"] == workload and
                  "length" not in line and not on_gpu(line)]
@@ -137,7 +138,7 @@ def probes(workload, peer, value):
 
 
 def beside_a_busy_core(lines):
-    """Our time beside another process over that alone."""
+    """Our step time while another process keeps a core busy, relative to that on an idle machine."""
     lines = [line for line in lines if line.get("measure") == "busy core" and line["who"] == OURS]
     times = medians(lines, ("workload", "mode", "busy"), "us_per_step")
     return [Found(workload, us / times[workload, mode, False]) for (workload, mode, taken), us in times.items()
@@ -145,7 +146,7 @@ def beside_a_busy_core(lines):
 
 
 def compiling(workload, gpu):
-    """The first time in a process; on a GPU whose driver has the kernels."""
+    """The first compilation in a process; on a GPU, with the kernels in the driver's cache."""
     def find(lines):
         lines = [line for line in lines if line.get("measure") == "compile" and line["workload"] == workload and
                  line["who"] == OURS and on_gpu(line) == gpu and
@@ -160,13 +161,13 @@ class Goal(typing.NamedTuple):
     find: typing.Callable
     bound: float
     at_least: bool = False  # else at most
-    unit: str = ""          # else a share
+    unit: str = ""          # else a ratio
 
     def met(self, value):
         return value >= self.bound if self.at_least else value <= self.bound
 
     def shown(self, value):
-        """With as few digits as say whether the goal is met."""
+        """Formats with the fewest digits that show whether the goal is met."""
         fewest = 2 if not self.unit else 1 if value < 100 and value % 1 else 0
         texts = [f"{value:.{digits}f}" for digits in range(fewest, fewest + 5)]
         return next((text for text in texts if self.met(float(text)) == self.met(value)), texts[-1])
@@ -186,7 +187,7 @@ class Goal(typing.NamedTuple):
 
 
 def is_small(size):
-    """Up to 128 cubed."""
+    """True up to 128 cubed."""
     return cube(size) < 128.5
 
 
@@ -230,6 +231,6 @@ GOALS = [
 
 
 def rows(lines):
-    """[workload, ours over the best peer, goal, met?] of each goal that the lines say something of."""
+    """Returns [workload, ours over the best peer, goal, met?] for each goal that the lines cover."""
     found = ((goal, goal.find(lines)) for goal in GOALS)
     return [goal.row(each) for goal, each in found if each]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tg_bench: times training steps on each device, and matrix products against OpenBLAS, oneDNN and
-// Eigen.
-// One JSON line per measurement; asserts nothing.
+// Eigen. Prints one JSON line per measurement and asserts nothing.
 #include <algorithm>
 #include <cstdio>
 #include <exception>

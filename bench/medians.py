@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Of several lines of one thing (rounds), the median counts: for tables.py and goals.py."""
+"""Medians over the lines of the same measurement (rounds), for tables.py and goals.py."""
 
 import statistics
 
@@ -7,7 +7,8 @@ OURS = "tensorgrad"
 
 
 def medians(lines, keys, value):
-    """{keys' values: median of `value` over the lines that have it}, in order of first appearance."""
+    """Returns {values of `keys`: median of `value` over the lines that have it}, in order of first
+    appearance."""
     found = {}
     for line in lines:
         if value in line:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches that memory bounds: what each moves in a second, by the launch's own clock, beside a
-// copy of ours.
+// Memory-bound launches: bytes per second of each, by the launch's own clock, and of our copy.
 #include <functional>
 #include <string>
 
@@ -11,14 +10,15 @@
 namespace tensorgrad::bench {
 namespace {
 
-// Launches that move less are not what is measured here: each of these reads a whole matrix.
+// Smaller launches are not measured: each of these reads a whole matrix.
 constexpr std::int64_t kLeastBytes = 16 << 20;
 constexpr std::int64_t kColumns = 1024;
 constexpr std::int64_t kRowBytes = kColumns * 4;
 constexpr const char* kUpdate = "adamw update";
 
-// Bytes of a matrix of f32: one that caches hold in part or as a whole, and one that is larger than
-// they are, on a GPU 128 MiB, the most that any may bind. Copies are as large.
+// Returns the bytes of the f32 matrices: one that fits in caches at least in part, and one that
+// does not. On a GPU the latter is 128 MiB, the largest binding that every device supports. Copies
+// have the same sizes.
 std::vector<std::int64_t> sizes_on(const std::string& device) {
   return {16 << 20, (device == "cpu" ? 64 : 128) << 20};
 }
@@ -33,7 +33,7 @@ struct Rows {
   TG_MODULE(x, dy, targets)
 };
 
-// With a norm as models have it, whose weight (and bias) get gradients as well as x.
+// Adds a norm as models have it, whose weight (and bias) get gradients as well as x.
 template <class Norm>
 struct Normed {
   explicit Normed(std::int64_t rows) : in(rows), norm(kColumns) {}
@@ -48,11 +48,11 @@ using Body = std::function<Tensor(const Model&)>;
 template <class Model>
 struct Case {
   const char* what;
-  Body<Model> forward;   // or none
-  Body<Model> training;  // a loss whose launches are measured, too; or none
+  Body<Model> forward;   // optional
+  Body<Model> training;  // optional loss, whose launches are also measured
 };
 
-// Times dy, so that all of it is read, as in a network.
+// Multiplies by dy, so that all of y is read, as in a network.
 Tensor weighted(const Tensor& y, const Rows& rows) { return mean(y * rows.dy.tensor()); }
 
 std::vector<Case<Rows>> cases() {
@@ -75,7 +75,7 @@ Case<Normed<Norm>> norm_case(const char* what) {
 struct Measured {
   const Options& options;
   DeviceOptions on;
-  std::int64_t bytes;  // of a matrix
+  std::int64_t bytes;  // per matrix
 };
 
 void print_large(const Measured& of, const std::string& what, const std::string& device,

@@ -37,7 +37,7 @@ struct DecoderSize {
   std::int64_t vocabulary, width, layers, heads, length, batch;
   bool gelu;
   double clip_norm;      // 0: none
-  std::int64_t answers;  // of a text, so many symbols at its end count in the loss
+  std::int64_t answers;  // only this many symbols at the end of a text count in the loss
 };
 
 constexpr DecoderSize kAddition = {12, 64, 3, 4, 8, 128, false, 1, 3};
@@ -67,7 +67,7 @@ struct Block {
   }
 
   nn::LayerNorm before_attention, before_mlp;
-  std::vector<nn::Linear> in;  // that of queries, keys and values, or one for them all
+  std::vector<nn::Linear> in;  // one layer each for queries, keys and values, or a joint one
   nn::Linear out, up, down;
   std::int64_t heads;
   bool gelu_mlp, stored_weights;
@@ -144,7 +144,7 @@ std::vector<Column> texts(const DecoderSize& size, std::int64_t rows) {
 struct Setup {
   std::string name;
   Feeding feeding = Feeding::kHost;
-  CompileOptions options;  // but for inputs and data
+  CompileOptions options;  // except inputs and data
   std::vector<Column> columns;
   std::int64_t rows = 0, batch = 0;
   int steps_at_once = 200;
@@ -183,7 +183,7 @@ Workload mlp_sin(Setup setup) {
                    [](const Mlp& net, const Inputs& in) { return mse(net(in["x"]), in["y"]); });
 }
 
-// Ten classes; `row` is the shape of an image.
+// A classifier of ten classes; `row` is the shape of an image.
 template <class Model>
 Workload classifier(Setup setup, const Model& model, std::int64_t batch, const Shape& row) {
   setup.rows = 16384;
@@ -216,7 +216,7 @@ Workload decoder(Setup setup, DecoderSize size, const Variant& variant) {
                    });
 }
 
-// As many layers as are given, of as many steps.
+// A Mamba language model. `variant` can set the number of layers and the length.
 Workload mamba(Setup setup, nn::LanguageModelConfig config, std::int64_t length,
                const Variant& variant) {
   if (variant.layers > 0) config.n_layer = variant.layers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is measured, and what tests count the launches of: whole training steps of small models.
+// Whole training steps of small models, which tg_bench times and tests count the launches of.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 namespace tensorgrad::bench {
 
 enum class Feeding {
-  kHost,    // the host gives a batch and waits for the loss at every step: mode `step`
-  kDevice,  // the data lie on the device, which draws the batches: mode `run`
+  kHost,    // the host passes a batch and waits for the loss at every step: mode `step`
+  kDevice,  // the device holds the data and draws the batches: mode `run`
 };
 
 // Other sizes than the workload's own; 0: its own. Only decoders have layers and a length.
 struct Variant {
   std::int64_t batch = 0, layers = 0, length = 0;
-  bool stored_attention = false;  // its weights in memory, to compare with
-  bool joint_projection = false;  // queries, keys and values by one product
-  bool whole_logits = false;      // of a Mamba: not a piece at a time
-  bool mixed = false;             // in mixed precision
-  int snapshot_steps = 0;         // steps from one snapshot to the next; 0: none are taken
+  bool stored_attention = false;  // materializes attention weights, for comparison
+  bool joint_projection = false;  // one product for queries, keys and values
+  bool whole_logits = false;      // Mamba: all logits at once
+  bool mixed = false;             // mixed precision
+  int snapshot_steps = 0;         // steps between snapshots; 0: no snapshots
 };
 
-// A table of data: a column for each input.
+// A table of data, with a column for each input.
 struct Column {
   InputSpec spec;  // of one row
   std::vector<float> floats;
   std::vector<std::int32_t> ints;
-  // The first rows of it.
+  // Returns its first rows.
   [[nodiscard]] HostView first(std::int64_t rows) const;
   [[nodiscard]] InputSpec shaped(std::int64_t rows) const;
 };
@@ -42,26 +42,27 @@ class Workload {
   std::vector<Column> columns;
   std::int64_t batch;
   Feeding feeding;
-  int steps_at_once;    // of run(), so that a call takes neither too short nor too long
-  double milliseconds;  // that the compile took: tracing, passes, kernels
+  int steps_at_once;    // steps per run(), so that a call takes neither too short nor too long
+  double milliseconds;  // time of the compilation: tracing, passes, kernels
 
-  // One step, or steps_at_once of them where the data lie on the device.
+  // Runs one step, or steps_at_once of them if the data are on the device.
   void go();
-  // What a step is given by the host.
+  // Returns the inputs that the host passes to a step.
   [[nodiscard]] FeedView feed() const;
   [[nodiscard]] std::int64_t parameters() const;
 };
 
-// mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt, char-gpt-small, mamba1. There
-// is mamba-130m, too, which is for GPUs alone.
+// Returns mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt, char-gpt-small and
+// mamba1. mamba-130m also exists, for GPUs only.
 const std::vector<std::string>& workload_names();
 
-// The shapes of Gu and Dao's Mamba, with the head's weight tied: two narrow layers, and their
-// smallest model.
+// Return the shapes of Gu and Dao's Mamba with a tied head: two narrow layers, and their smallest
+// model.
 nn::LanguageModelConfig small_mamba();
 nn::LanguageModelConfig mamba_130m();
 
-// Compiled for the device, with its data there. Throws std::invalid_argument for an unknown name.
+// Compiles a workload for the device and uploads its data. Throws std::invalid_argument if the name
+// is unknown.
 Workload make_workload(const std::string& name, Feeding feeding, const DeviceOptions& device,
                        const Variant& variant = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products with a weight that is kept in fewer bits, and with one in f32 beside them.
+// Products with a quantized weight, compared with an f32 weight.
 #include <tensorgrad/tensorgrad.h>
 
 #include "workloads.h"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures everything on this machine, and with --peers PYTHON the peers beside it, by turns.
+"""Measures everything on this machine and, with --peers PYTHON, the peers, alternately.
 
-Prints a JSON line for each measurement and at the end the tables of bench/tables.py. Each measurement
-is a process of its own. `./dev bench` and `./dev bench --peers` run it; with --peers "$(which python3)"
-it takes what a machine with PyTorch or JAX has.
+Prints a JSON line for each measurement, and finally the tables of bench/tables.py. Each measurement
+runs in its own process. Use it through `./dev bench` and `./dev bench --peers`. To use the machine's
+own PyTorch or JAX, pass --peers "$(which python3)".
 """
 
 import argparse
@@ -26,14 +26,14 @@ import tables  # noqa: E402
 import workloads  # noqa: E402
 
 PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "sizes", "lm"]
-# Where drivers keep compiled kernels: Mesa, NVIDIA, others.
+# Where drivers cache compiled kernels: Mesa, NVIDIA, others.
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
-LENGTHS = [64, 512, 2048, 8192]  # of the Mamba of --scaling
+LENGTHS = [64, 512, 2048, 8192]  # of the Mamba in --scaling
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
 
 
 class Lines:
-    """What was measured, printed as it comes and kept in a file."""
+    """Measurements, printed as they arrive and kept in a file."""
 
     def __init__(self, path):
         self.all = []
@@ -48,8 +48,8 @@ class Lines:
 
 
 def blas_of_this_machine():
-    """OpenBLAS takes an old CPU's kernels where it does not know the one it runs on, as in many virtual
-    machines. The flags say better."""
+    """Returns variables that select OpenBLAS kernels by the CPU flags. On a CPU that it does not
+    know, as in many virtual machines, OpenBLAS falls back to kernels for old CPUs."""
     try:
         flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -59,7 +59,8 @@ def blas_of_this_machine():
 
 
 def lines_of(command, seconds=1800, **environment):
-    """The JSON lines that a command prints. One that fails is told of on stderr, and gives none."""
+    """Returns the JSON lines that a command prints. If it fails, reports that on stderr and returns
+    none."""
     try:
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=seconds,
                               env=os.environ | blas_of_this_machine() | environment)
@@ -73,7 +74,8 @@ def lines_of(command, seconds=1800, **environment):
 
 
 class Peers:
-    """The peers that a Python has: `steps(name, ...)` gives the commands that measure a workload."""
+    """The peers that a Python installation has. `steps(name, ...)` returns the commands that
+    measure a workload."""
 
     def __init__(self, python, build, threads):
         self.python, self.threads = python, threads
@@ -94,7 +96,7 @@ class Peers:
         return done.stdout.strip() if done.returncode == 0 else None
 
     def build_libtorch(self, build):
-        """Against the library in PyTorch's wheel; again when the source or PyTorch changes."""
+        """Builds against the library in PyTorch's wheel, again if the source or PyTorch has changed."""
         source, program = BENCH / "peers" / "libtorch_steps.cpp", build / f"libtorch_steps-{self.torch}"
         if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
             return program
@@ -123,7 +125,7 @@ class Peers:
         return [self.libtorch, name, mode, threads, seconds, kind, *(float(n) for n in numbers)]
 
     def steps(self, name, modes, seconds):
-        """(command, what its lines have more) of each measurement of a workload."""
+        """Yields (command, additional fields of its lines) for each measurement of a workload."""
         common = ["--only", name, "--seconds", str(seconds)]
         threads = [None] if self.gpu else self.threads
         for count in threads:
@@ -150,14 +152,14 @@ class Bench:
     def __init__(self, args, peers, lines):
         self.args, self.peers, self.lines = args, peers, lines
         self.program = args.build / "tg_bench"
-        self.extra = []  # options of all of ours
+        self.extra = []  # options of all our commands
 
     def ours(self, *arguments):
         more = ["--allow-software"] if self.args.allow_software else []
         return [self.program, "--seconds", str(self.args.seconds), *more, *self.extra, *arguments]
 
     def counts(self, device):
-        """Options of a command, and what its lines have more, for each number of threads."""
+        """Returns (options, additional fields of the lines) for each number of threads."""
         if device != "cpu":
             return [([], {})]
         return [(["--threads", str(count)], {"threads": count}) for count in self.args.threads]
@@ -167,7 +169,7 @@ class Bench:
             self.lines.add(line | more)
 
     def steps(self):
-        """A round is all of one workload, ours and every peer's, before the next round."""
+        """Measures all of one workload, ours and every peer's, in each round."""
         for name in self.args.only:
             for turn in range(self.args.rounds):
                 for device in self.args.devices:
@@ -177,8 +179,8 @@ class Bench:
                     self.measure(command, round=turn, **more)
 
     def compile(self):
-        """In a process of its own; on a GPU with a cache of the driver that is empty, and again with what
-        that left in it."""
+        """Compiles in a separate process. On a GPU, first with an empty driver cache, then with the
+        cache that this filled."""
         for name in self.args.only:
             for turn in range(self.args.rounds):
                 for device in self.args.devices:
@@ -202,7 +204,7 @@ class Bench:
                         self.lines.add(line | {"start_to_first_step_s": round(seconds, 4), "round": turn})
 
     def busy(self):
-        """Steps alone, and while another process keeps one core busy, by turns."""
+        """Measures steps alternately alone and while another process keeps one core busy."""
         core = sorted(os.sched_getaffinity(0))[0]
         spin = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"]
         for name in ("mlp-sin", "mnist-cnn", "addition", "char-gpt"):
@@ -235,7 +237,7 @@ class Bench:
                 self.measure(self.peers.script("torch_gemm.py"), round=turn)
 
     def memory(self):
-        """Launches that memory bounds, beside copies: ours, and PyTorch's."""
+        """Measures memory-bound launches and copies, ours and PyTorch's."""
         for turn in range(self.args.rounds):
             for device in self.args.devices:
                 for extra, more in self.counts(device):
@@ -245,7 +247,8 @@ class Bench:
                     self.measure(self.peers.script("torch_memory.py", *extra), round=turn, **more)
 
     def mixed(self):
-        """Steps in mixed precision on a GPU, beside PyTorch's by the same units: with TF32."""
+        """Measures steps in mixed precision on a GPU, and PyTorch's on the same tensor cores, with
+        TF32."""
         for turn in range(self.args.rounds if "webgpu" in self.args.devices else 0):
             for line in lines_of(self.ours("--device", "webgpu", "--only", "char-gpt", "--mixed-precision")):
                 self.lines.add(line | {"round": turn})
@@ -255,8 +258,8 @@ class Bench:
                                  round=turn, workload=line["workload"])
 
     def lm(self):
-        """Language models: steps beside the peers, cost against length with the scans of each and, on the CPU,
-        the memory of the process; weights in fewer bits, writing on."""
+        """Measures language models: steps and peers, cost by length with the scans of each,
+        quantized weights, and generation. On the CPU, also the memory of the process."""
         self.args.only = ["mamba1"] + ["mamba-130m"] * ("webgpu" in self.args.devices)
         self.extra = ["--scans"]
         self.steps()
@@ -280,7 +283,7 @@ class Bench:
 
 
 def machine():
-    """The processor's name and the number of cores that this process may use."""
+    """Returns the processor's name and the number of cores that this process may use."""
     name = platform.processor() or platform.machine()
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -290,7 +293,7 @@ def machine():
 
 
 def own_command(words):
-    """What was called, without paths of this machine: where the build, the Python and the lines are."""
+    """Returns the command line without the machine's paths to the build, Python and output."""
     kept, words = [], iter(words)
     for word in words:
         name, _, value = word.partition("=")
@@ -339,7 +342,7 @@ def parse():
 
 
 def default_devices(program):
-    """As tg_bench has it: what `auto` would take."""
+    """Returns the devices that `auto` would select, as tg_bench does."""
     tool = program.parent / "tg"
     done = subprocess.run([tool, "devices", "--json"], capture_output=True, text=True) if tool.exists() else None
     if done is None or done.returncode != 0:
@@ -350,7 +353,7 @@ def default_devices(program):
 def main():
     args = parse()
     args.devices = args.device.split(",") if args.device else default_devices(args.build / "tg_bench")
-    if args.devices == ["cpu"]:  # the peers leave a GPU alone as well
+    if args.devices == ["cpu"]:  # hide a GPU from the peers too
         os.environ.update(CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")
     peers = Peers(args.peers, args.build, args.threads)
     if args.peers and not peers.versions:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Clients of a server that call replicas of one function at the same time, one row each.
+// Clients of a server that call replicas of one function concurrently, with one row each.
 #include <tensorgrad/tensorgrad.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct ServedClassifier {
   Tensor operator()(const Tensor& x) const { return out(relu(narrow(relu(hidden(x))))); }
 };
 
-// Calls of all clients together in a second.
+// Returns the calls per second of all clients together.
 double calls_per_second(const CompiledFunction& function, int clients, double seconds) {
   std::vector<CompiledFunction> replicas;
   for (int i = 0; i < clients; ++i) replicas.push_back(function.replica());

@@ -6,10 +6,11 @@
   tables.py FILE... --update PAGE --section NAME puts them between that section's markers
   tables.py FILE... --tables ratios,probes       only these tables, for docs/benchmarks.md
 
-All tables of a run belong in a page of bench/results/, some of them in docs/benchmarks.md. A line that has `run` says
-where, when and with which command the lines behind it were measured (bench/run.py writes it). Each of them is
-printed, so a page made from several runs needs no typing; with --tables, in one line for all of them. Of several
-lines of one thing (rounds), the median counts. goals.py has the goals that head the tables.
+All tables of a run belong in a page of bench/results/, some of them in docs/benchmarks.md. A line
+with `run` says where, when and with which command the following lines were measured (bench/run.py
+writes it). Each of them is printed, so a page can combine several runs; with --tables, they are
+summarized in one line. Lines of the same measurement (rounds) are replaced by their median.
+goals.py defines the goals in the first table.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def table(head, rows):
 
 
 def check_parameters(lines):
-    """Two that are compared train models with as many parameters."""
+    """Fails if two models that are compared differ in the number of parameters."""
     counts = {}
     for line in lines:
         if "parameters" in line:
@@ -87,7 +88,7 @@ def device_text(line):
 
 
 def ratios(lines):
-    """Ours over the best peer; of each, the best mode and number of threads."""
+    """Ours over the best peer, with the best mode and number of threads of each."""
     steps = [line for line in lines if is_step(line)]
     names = list(dict.fromkeys(line["workload"] for line in steps))
     if not any(line["who"] != OURS for line in steps):
@@ -111,7 +112,7 @@ def ratios(lines):
 
 
 def spread(steps, own, best):
-    """The smallest and the largest ratio of a round."""
+    """Returns the smallest and the largest ratio of a round."""
     def by_round(key):
         return {(line.get("from"), line.get("round", 0)): line["us_per_step"] for line in steps
                 if tuple(line.get(k, "") for k in ("workload", "who", "mode", "device", "threads")) == key}
@@ -134,7 +135,7 @@ def every_peer(names, times):
 
 
 def device_memory(lines):
-    """Peak bytes of the steps of those that tell, ours and at least one peer's."""
+    """Peak device memory of the steps that report it, ours and at least one peer's."""
     steps = [line for line in lines if is_step(line) and "peak_bytes" in line]
     if not any(line["who"] != OURS for line in steps):
         return ""
@@ -278,7 +279,7 @@ def memory(lines):
     times, speeds = medians(lines, keys, "us"), medians(lines, keys, "gb_per_s")
     sizes_of = medians(lines, keys, "bytes")
 
-    # A peer names the device in its own words, but for whether it is the CPU, and with how many threads.
+    # Peers name the device differently, so only CPU or GPU and the number of threads must match.
     def same_copy(key):
         return key[1].startswith("cpu"), key[2]
     copies = {same_copy(key): speeds[key] for key in sorted(speeds, key=lambda key: goals.mebibytes(key[4]))
@@ -341,7 +342,7 @@ def sizes(lines):
 
 
 def with_origin(lines):
-    """The same lines; each has under `from` the number of its run, -1 where none is named."""
+    """Returns the lines with the number of their run under `from`, -1 if no run was named before."""
     number_of_run, out = -1, []
     for line in lines:
         number_of_run += "run" in line
@@ -350,7 +351,7 @@ def with_origin(lines):
 
 
 def contents(lines):
-    """What a run has measured, in a few words."""
+    """Returns a short description of what a run measured."""
     names = {}
     for line in lines:
         if "run" in line:
@@ -375,7 +376,7 @@ def one_run(run, lines):
 
 
 def provenance(lines):
-    """Where all of these lines come from: each run's own line."""
+    """Returns the origin of all lines: one line per run."""
     runs = {line["from"]: line["run"] for line in lines if "run" in line}
     if not runs:
         return "Nothing says where these lines come from.\n"
@@ -390,7 +391,7 @@ def provenance(lines):
 
 
 def machines(lines):
-    """When and where all of these lines were measured, without the commands."""
+    """Returns when and where all lines were measured, without the commands."""
     runs = [line["run"] for line in lines if "run" in line]
     if not runs:
         return "Nothing says where these lines come from.\n"
@@ -410,7 +411,7 @@ TABLES = {"goals": reached, "steps": own_steps, "compile": compiling, "ratios": 
 
 
 def markdown(lines, names=()):
-    """All tables of these lines, or those of these names."""
+    """Returns all tables of these lines, or those with these names."""
     lines = with_origin(lines)
     check_parameters(lines)
     parts = [machines(lines) if names else provenance(lines), *(TABLES[name](lines) for name in names or TABLES)]
@@ -418,7 +419,7 @@ def markdown(lines, names=()):
 
 
 def update(page, section, text):
-    """The text between `<!-- bench: NAME -->` and `<!-- bench end -->` of the page."""
+    """Replaces the text between `<!-- bench: NAME -->` and `<!-- bench end -->` in the page."""
     begin, end = f"<!-- bench: {section} -->\n", "<!-- bench end -->"
     whole = page.read_text()
     if whole.count(begin) != 1:

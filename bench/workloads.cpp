@@ -37,7 +37,7 @@ Fields described(const Workload& workload) {
   return fields;
 }
 
-// Of a step; `host` is what the host did for one, on average.
+// Returns the time of a step. Sets `host` to the host times of one step, on average.
 double microseconds(const Options& options, Workload& workload, HostTimes& host) {
   const int units = workload.feeding == Feeding::kDevice ? workload.steps_at_once : 1;
   const HostTimes before = workload.trainer.host_times();
@@ -58,8 +58,9 @@ void describe(const HostTimes& host, const std::string& device, Fields& fields) 
   fields.emplace_back("us_waiting", number(host.waiting));
 }
 
-// What the host takes to hand over a step that the device draws the batch of, where the queue is
-// empty; the rest of a step is the device's. The CPU does steps as they are handed over.
+// Measures how long the host takes to submit a step whose batch the device draws, with an empty
+// queue. The rest of the step is device time. The CPU is skipped, because it runs steps while they
+// are submitted.
 void handing_over(const Options& options, Workload& workload, const std::string& device,
                   Fields& fields) {
   constexpr int kSteps = 4;
@@ -102,7 +103,8 @@ void print_scans(const Options& options, const std::string& workload, const Prof
         {"measure", text("scan")}, {"workload", text(workload)}, {"who", text("tensorgrad")}};
     append(fields, described_device(profile.device));
     if (options.threads > 0) fields.emplace_back("threads", std::to_string(options.threads));
-    // The op: what goes back over a scan is several launches of one name.
+    // Prints the op instead of the launch: the backward pass of a scan is several launches of one
+    // name.
     const std::string op = launch.ops.front().substr(0, launch.ops.front().find(' '));
     append(fields,
            {{"op", text(op)},
@@ -225,7 +227,7 @@ void probe(const Options& options, const std::string& device, const std::string&
   Workload made = make_workload(workload, Feeding::kHost, device_options(options, device),
                                 {.batch = options.batch, .length = options.length});
   made.go();
-  // Seconds since 1970, as whoever started this process has them.
+  // Seconds since 1970, the clock that the parent process reads too.
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   for (int i = 0; i < kMoreSteps; ++i) made.go();
   rusage usage = {};

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""JAX with optax on the workloads of tg_bench: one JSON line for each and each mode.
+"""JAX with optax on the workloads of tg_bench: one JSON line per workload and mode.
 
-`jit`: a step in a call, whose loss is waited for on a CPU. `scan`: many steps in a call.
+`jit`: one step per call; on a CPU, waits for its loss. `scan`: many steps per call.
 """
 import functools
 import math
@@ -13,7 +13,7 @@ from workloads import Cnn, Decoder, Mamba, Mlp, WORKLOADS
 
 MODES = ["jit", "scan"]
 OPTIONS = workloads.parse(__doc__.splitlines()[0], MODES)
-if OPTIONS.threads:  # JAX takes as many threads as it is allowed cores, which it sees when imported
+if OPTIONS.threads:  # JAX uses as many threads as cores are allowed at import
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:OPTIONS.threads])
 
 import jax  # noqa: E402
@@ -121,7 +121,7 @@ def rms_norm(weight, x):
 
 
 def scan_by_steps(delta, u, b, c, rate):
-    """One step after the other, the states [batch, inner, states] carried; the quickest form on a CPU."""
+    """Runs the steps in order with states [batch, inner, states]; the fastest form on a CPU."""
     def step(h, at):
         delta, u, b, c = at
         h = jnp.exp(delta[..., None] * rate) * h + (delta * u)[..., None] * b[:, None]
@@ -134,7 +134,7 @@ def scan_by_steps(delta, u, b, c, rate):
 
 @jax.checkpoint
 def scan_by_doubling(delta, u, b, c, rate):
-    """All steps at once by jax.lax.associative_scan, and again in the backward pass."""
+    """Runs all steps at once with jax.lax.associative_scan, and again in the backward pass."""
     factor, term = jnp.exp(delta[..., None] * rate), (delta * u)[..., None] * b[:, :, None]
     states = jax.lax.associative_scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (factor, term), axis=1)[1]
     return (states * c[:, :, None]).sum(-1)
@@ -174,7 +174,8 @@ BUILD = {Mlp: mlp, Cnn: cnn, Decoder: decoder, Mamba: mamba}
 
 
 def stepper(name, steps):
-    """A function that does so many steps in a call, one that waits for all, the parameters' number."""
+    """Returns a function that runs `steps` steps per call, one that waits for all, and the
+    parameter count."""
     shape = WORKLOADS[name]
     params, data, loss = BUILD[type(shape)](shape)
     plain = isinstance(shape, Mlp) and not shape.classes

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// LibTorch in C++ on a workload of tg_bench, on the CPU: prints one JSON line. bench/run.py builds
-// it against the library in PyTorch's wheel, and gives it the workload's numbers:
+// LibTorch in C++ on a workload of tg_bench, on the CPU. Prints one JSON line. bench/run.py builds
+// it against the library in PyTorch's wheel, and passes the sizes of the workload:
 //
 //   libtorch_steps NAME MODE THREADS SECONDS mlp BATCH CLASSES CLIP SIZE...
 //   libtorch_steps NAME MODE THREADS SECONDS cnn BATCH CHANNELS CHANNELS HIDDEN CLIP
 //   libtorch_steps NAME MODE THREADS SECONDS decoder VOCABULARY WIDTH LAYERS HEADS LENGTH BATCH
 //     GELU ANSWERS CLIP
 //
-// MODE: `fused` updates the parameters by the kernel that Python's fused=True calls; `probe` does
-// so too, and tells when the first step was done, and the memory after 20 more.
+// MODE: `fused` updates the parameters with the kernel that Python's fused=True calls. `probe` does
+// the same, and reports when the first step was done and the peak memory after 20 more.
 #include <sys/resource.h>
 #include <torch/torch.h>
 
@@ -81,7 +81,7 @@ struct Decoder : nn::Module {
   nn::LayerNorm last{nullptr};
 };
 
-// Adam, or AdamW with a decay, by the kernel that Python's fused=True calls.
+// Adam, or AdamW with a decay, with the kernel that Python's fused=True calls.
 class FusedAdam {
  public:
   FusedAdam(std::vector<Tensor> parameters, double decay)

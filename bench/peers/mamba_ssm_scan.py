@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The fused selective scan of mamba-ssm by itself, for a layer of mamba-130m: a JSON line for each of
-its kernels with the microseconds that it takes on the GPU (CUPTI). What to set beside them is what
-`tg_bench --device webgpu --modes run --only mamba-130m --profile` says of selective_scan and
-selective_scan_grad.
+"""The fused selective scan of mamba-ssm for a layer of mamba-130m: prints a JSON line per kernel
+with its microseconds on the GPU (CUPTI). Compare with selective_scan and selective_scan_grad of
+`tg_bench --device webgpu --modes run --only mamba-130m --profile`.
 
-Needs the package: `pip install --no-build-isolation mamba-ssm` where there is nvcc.
+Needs the package: `pip install --no-build-isolation mamba-ssm`, on a machine with nvcc.
 """
 import json
 import sys

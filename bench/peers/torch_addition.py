@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch on the sample `addition --original`: the share of the held-out sums that are right, by seeds.
+"""PyTorch on the sample `addition --original`: the accuracy on the held-out sums, by seed.
 
     python3 bench/peers/torch_addition.py --seeds 8
 
-Model, data, steps, rate and decay are those of examples/addition.cpp; random numbers are PyTorch's.
+Model, data, steps, learning rate and decay are those of examples/addition.cpp; random numbers are
+PyTorch's.
 """
 import argparse
 import statistics
@@ -20,7 +21,8 @@ PLUS, EQUALS, FIRST_DIGIT, STEPS = 10, 11, 5, 1500
 
 
 def sums():
-    """The texts of all pairs, "ab+cd=" and three digits of the sum, lowest first; those held out apart."""
+    """Returns the texts of all pairs, "ab+cd=" and three digits of the sum, lowest first. Held-out
+    pairs are separate."""
     known, held_out = [], []
     for a in range(100):
         for b in range(100):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's f32 products (cuBLAS; MKL or oneDNN on a CPU) of the sizes of `tg_bench --only gemm`."""
+"""PyTorch's f32 products (cuBLAS; MKL or oneDNN on a CPU) with the sizes of `tg_bench --only gemm`."""
 import json
 import statistics
 import time
@@ -13,7 +13,7 @@ CPU_SIZES = [(64, 64, 64), (128, 128, 128), (256, 256, 256), (512, 512, 512), (1
 
 
 def gpu_microseconds(product, times=9, calls=20):
-    """Median over `times` of the GPU's time for one of `calls` calls in a row."""
+    """Returns the median over `times` of the GPU time of one of `calls` consecutive calls."""
     product()
     results = []
     for _ in range(times):
@@ -28,7 +28,7 @@ def gpu_microseconds(product, times=9, calls=20):
 
 
 def cpu_microseconds(product, seconds=0.5):
-    """Median of calls that fill the time."""
+    """Returns the median of calls that fill the time."""
     for _ in range(10):
         product()
     results, deadline = [], time.perf_counter() + seconds

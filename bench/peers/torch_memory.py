@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's copy_ and sum, layer norm and RMS norm with their weights, forward and backward: of matrices
-of f32 as large as those of `tg_bench --only memory`, within the memory of the device."""
+"""PyTorch's copy_ and sum, and layer norm and RMS norm with weights, forward and backward. The f32
+matrices have the sizes of `tg_bench --only memory`, in device memory."""
 import argparse
 import ctypes
 import json
@@ -11,12 +11,12 @@ from torch.nn import functional as F
 from torch_gemm import cpu_microseconds, gpu_microseconds
 
 COLUMNS, CPU_MIB, GPU_MIB = 1024, (16, 64), (16, 128)
-CALLS = 20  # of a CUDA graph
+CALLS = 20  # per CUDA graph
 
 
 def keep_freed_memory():
-    """glibc gives large blocks back to the system, which clears them again for the next call: results of these
-    sizes would take most of a call's time. Ours lie where the plan put them."""
+    """Stops glibc from returning large blocks to the system, which clears them again for the next
+    call. That would take most of the time of a call. Our results are in preallocated buffers."""
     trim_threshold, mmap_max = -1, -4
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
@@ -25,7 +25,8 @@ def keep_freed_memory():
 
 
 def captured_microseconds(call):
-    """Of one of several calls in a CUDA graph, so that the host, which a short call may wait for, has no part."""
+    """Returns the time of one of several calls in a CUDA graph. A graph excludes the host, which
+    can limit short calls."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()
@@ -44,7 +45,8 @@ def without_gradients(call):
 
 
 def norms(source, dy):
-    """(what, a call, how many matrices it moves). Backward: gradients of x, weight and bias from dy."""
+    """Yields (what, a call, the number of matrices it moves). Backward: gradients of x, weight and
+    bias from dy."""
     x = source.clone().requires_grad_()
     weight, bias = (value.requires_grad_() for value in (
         torch.ones(COLUMNS, device=source.device), torch.zeros(COLUMNS, device=source.device)))
@@ -73,7 +75,7 @@ def main():
         torch.set_num_threads(args.threads)
         more["threads"] = args.threads
     keep_freed_memory()
-    if gpu:  # captured, which the default stream cannot be; a backward pass runs on its forward pass's stream
+    if gpu:  # capture needs a non-default stream; a backward pass runs on its forward pass's stream
         torch.cuda.set_stream(torch.cuda.Stream())
     for mib in GPU_MIB if gpu else CPU_MIB:
         source = torch.rand((mib << 20) // (4 * COLUMNS), COLUMNS, device="cuda" if gpu else "cpu") * 2 - 1

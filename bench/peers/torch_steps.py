@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch on the workloads of tg_bench: one JSON line for each and each mode.
+"""PyTorch on the workloads of tg_bench: one JSON line per workload and mode.
 
-Matrix products are f32. On a CPU the loss is read at every step; on a GPU it stays there.
+Matrix products are f32. The loss is read at every step on a CPU, and stays on the device on a GPU.
 """
 import importlib.util
 import math
@@ -70,7 +70,8 @@ class Decoder(nn.Module):
 
 
 def scan_by_doubling(factor, term):
-    """h[t] = factor[t] * h[t - 1] + term[t] along axis 1, in log2 of its size rounds (Hillis and Steele)."""
+    """Computes h[t] = factor[t] * h[t - 1] + term[t] along axis 1 in log2(size) rounds (Hillis and
+    Steele)."""
     distance = 1
     while distance < factor.shape[1]:
         term = torch.cat([term[:, :distance], term[:, distance:] + factor[:, distance:] * term[:, :-distance]], 1)
@@ -80,8 +81,9 @@ def scan_by_doubling(factor, term):
 
 
 class Mixer(nn.Module):
-    """Short scans go over the steps one by one, which is the faster way without a kernel of its own. Long
-    ones are done by doubling, and again in the backward pass: all rounds of all layers would not fit."""
+    """Runs short scans step by step, which is faster without a fused kernel. Runs long scans by
+    doubling, and again in the backward pass, because storing all rounds of all layers would not
+    fit."""
 
     def __init__(self, shape):
         super().__init__()
@@ -137,7 +139,7 @@ class MambaLm(nn.Module):
 
 
 class MambaSsm(nn.Module):
-    """The same model as mamba-ssm has it: fused CUDA kernels for scan and convolution, fused norms."""
+    """The same model from mamba-ssm: fused CUDA kernels for scan and convolution, fused norms."""
 
     def __init__(self, shape):
         super().__init__()
@@ -159,7 +161,7 @@ def can_run(name, mode, gpu):
 
 
 def built(name, mode, device):
-    """The model, a function that gives the loss, and the optimizer's type."""
+    """Returns the model, a function that computes the loss, and the optimizer's type."""
     shape = WORKLOADS[name]
     if isinstance(shape, Mlp) and not shape.classes:
         model = mlp(shape.sizes).to(device)
@@ -185,7 +187,7 @@ def built(name, mode, device):
 
 
 def stepper(name, mode, device):
-    """A function that does one step and gives its loss, and the number of parameters."""
+    """Returns a function that runs one step and returns its loss, and the number of parameters."""
     model, loss, optimizer = built(name, mode, device)
     parameters = list(model.parameters())
     clip = WORKLOADS[name].clip

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The workloads of tg_bench (bench/models.cpp) as numbers, and how every peer measures and reports.
+"""The sizes of tg_bench's workloads (bench/models.cpp), and how every peer measures and reports.
 
-Each line that a peer prints has `parameters`; bench/run.py refuses to compare two that differ.
+Each line that a peer prints has `parameters`; bench/run.py refuses to compare lines that differ.
 """
 import argparse
 import json
@@ -11,14 +11,14 @@ import typing
 
 
 class Mlp(typing.NamedTuple):
-    sizes: tuple  # relu between
+    sizes: tuple  # relu between layers
     batch: int
-    classes: bool  # cross-entropy and AdamW, else mean squared error and Adam
+    classes: bool  # cross-entropy and AdamW; else mean squared error and Adam
     clip: float = 0
 
 
 class Cnn(typing.NamedTuple):
-    """Over 28x28 pictures: (3x3 convolution, relu, 2x2 max pool) twice, two linear layers."""
+    """For 28x28 images: (3x3 convolution, relu, 2x2 max pool) twice, two linear layers."""
     channels: tuple
     hidden: int
     batch: int
@@ -33,12 +33,12 @@ class Decoder(typing.NamedTuple):
     length: int
     batch: int
     gelu: bool
-    answers: int  # places at the end that count in the loss
+    answers: int  # positions at the end that count in the loss
     clip: float = 0
 
 
 class Mamba(typing.NamedTuple):
-    """Mamba-1 with 16 states, convolutions of 4, an inner width of twice the outer, a tied head."""
+    """Mamba-1 with 16 states, convolutions of width 4, inner width twice the outer, and a tied head."""
     vocabulary: int
     width: int
     layers: int
@@ -60,11 +60,11 @@ WORKLOADS = {
 }
 LEARNING_RATE = 1e-3
 IGNORED = -100  # a target that does not count
-LONG = 256  # scans of more steps are not done one step after the other
+LONG = 256  # longer scans are not run step by step
 
 
 def parse(description, modes, flags=()):
-    """The options that every peer takes, and flags of its own as (name, help)."""
+    """Parses the options of every peer, and additional flags as (name, help)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--only", default="mlp-sin,fashion-mlp,mnist-cnn,addition,char-gpt",
                         help="workloads; of char-gpt the small one without a GPU")
@@ -87,9 +87,9 @@ def names(options, gpu):
 
 
 def median_us(call, wait, seconds, units=1):
-    """Median microseconds of one of the `units` steps that a call is, over calls that fill the time.
+    """Returns the median microseconds per step of calls that run `units` steps and fill the time.
 
-    wait() comes after so many calls that they take a tenth of it, and so hardly counts.
+    Calls wait() after as many calls as take a tenth of the time, so that its cost hardly counts.
     """
     start = time.perf_counter()
     calls = 0
@@ -109,7 +109,7 @@ def median_us(call, wait, seconds, units=1):
 
 
 def report(workload, mode, who, device, parameters, us, peak_bytes=None):
-    """`peak_bytes`: of the device's memory, where the peer tells."""
+    """Prints a line. `peak_bytes`: device memory, if the peer reports it."""
     line = {"workload": workload, "mode": mode, "who": who, "device": device, "parameters": parameters,
             "us_per_step": round(us, 2)}
     if peak_bytes is not None:
@@ -118,7 +118,8 @@ def report(workload, mode, who, device, parameters, us, peak_bytes=None):
 
 
 def report_probe(workload, who, device, parameters, step):
-    """`step` does one and waits. What was imported and built before it counts as well."""
+    """Runs and reports the first steps. `step` runs one step and waits. The time includes imports
+    and construction."""
     import resource
     step()
     done = time.time()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// jax-js in the benchmark of web pages: value, gradient and Adam in one jit. Arrays are consumed by
-// each use, so that what is used again is passed as `.ref`.
+// jax-js in the benchmark of web pages: value, gradient and Adam in one jit. Each use consumes an
+// array, so arrays that are used again are passed as `.ref`.
 import { defaultDevice, init, jit, lax, nn, numpy as np, tree, valueAndGrad } from '@jax-js/jax';
 import { epsilon, inputs, learningRate, parameters } from './workloads.mjs';
 
@@ -62,14 +62,14 @@ function decoder({ width, heads, length, layers, answers, gelu }, p, { x: text, 
   return crossEntropy(np.matmul(x, p.symbols.ref.transpose()), y);
 }
 
-// x [B, L, D] moved by `steps` later, with `fill` before.
+// Shifts x [B, L, D] by `steps` along L, and fills with `fill`.
 const later = (x, steps, fill) => {
   const { shape } = x;
   const before = np.full([shape[0], steps, ...shape.slice(2)], fill);
   return np.concatenate([before, x.slice([], [0, shape[1] - steps])], 1);
 };
 
-// The states of all steps by doubling, as there is no lax.scan.
+// Computes the states of all steps by doubling, because there is no lax.scan.
 function scan(delta, u, b, c, rate) {
   let factor = np.exp(np.expandDims(delta.ref, -1).mul(rate));
   let term = np.expandDims(delta.mul(u), -1).mul(np.expandDims(b, 2));
@@ -107,13 +107,13 @@ function mamba({ layers, width, states, rank }, p, { x: text, y: next }) {
 
 const losses = { mlp, cnn, decoder, mamba };
 
-// Weights of linear layers as [inputs, outputs], so that no step transposes them.
+// Weights of linear layers are [inputs, outputs], so that no step transposes them.
 const isLinear = (name, shape) => shape.length === 2 && name.endsWith('.weight') &&
   !name.includes('embedding');
 
 export const name = 'jax-js';
 
-/** Returns {device, step, run}: see page.mjs. */
+/** Resolves to {device, step, run}; see page.mjs. */
 export async function prepare(shape, device) {
   const wanted = device === 'cpu' ? 'wasm' : 'webgpu';
   await init(wanted);
@@ -150,7 +150,7 @@ export async function prepare(shape, device) {
   return {
     device: `jax-js ${wanted}`,
     step: async ({ x, y }) => (await next(upload('x', x), upload('y', y)).data())[0],
-    // Nothing is read but the last loss; the batches are on the device.
+    // Reads only the last loss; the batches are on the device.
     run: async (steps, given) => {
       kept ??= given.map(({ x, y }) => [upload('x', x), upload('y', y)]);
       let value;

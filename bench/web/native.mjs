@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// `./dev bench web native`: steps of tg_bench's workloads on the CPU, natively and as WebAssembly in
-// node, by turns.
+// `./dev bench web native`: steps of tg_bench's workloads on the CPU, natively and as WebAssembly
+// in node, alternately.
 //
 //   node bench/web/native.mjs [--only mlp-sin,fashion-cnn] [--threads 1] [--rounds 3] [--seconds 1]
 //     [--launches] [--update bench/results/web.md]
 //
-// With --launches, prints the slowest launches of each workload as well.
+// With --launches, also prints the slowest launches of each workload.
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +23,7 @@ const { values: options } = parseArgs({ options: {
 } });
 const { threads, seconds } = options;
 
-// V8 is to compile a kernel before its first call, as it has long done when a page has warmed up.
+// Lets V8 optimize a kernel before its first call, as it has in a page that has warmed up.
 const programs = {
   native: (name) => [path.join(top, 'build/release/tg_bench'), '--device', 'cpu', '--modes', 'step',
     '--threads', threads, '--seconds', seconds, ...(options.launches ? ['--profile'] : []), '--only', name],

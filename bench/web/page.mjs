@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What each page of the benchmark does: one library, one workload, one device, named in the address.
-// The library's module exports prepare(shape, device, options), which resolves to
+// A page of the benchmark: one library, one workload and one device, named in the URL. The
+// library's module exports prepare(shape, device, options), which resolves to
 // - device: a text;
 // - step(batch): uploads a batch, runs a step and resolves to its loss;
-// - run(steps, batches): runs steps on data that is on the device, and resolves to the last loss.
+// - run(steps, batches): runs steps on data on the device, and resolves to the last loss.
 import { prepare } from '#library';
 import { batches, workloads } from './workloads.mjs';
 
-// Calls into WebGPU by this thread, the same for all libraries.
+// Counts the WebGPU calls of this thread, the same for all libraries.
 const calls = {};
 for (const [type, names] of [
   ['GPUComputePassEncoder', ['dispatchWorkgroups', 'dispatchWorkgroupsIndirect']],
@@ -30,7 +30,8 @@ let prepared, done = 0;
 
 const step = () => prepared.step(given[done++ % given.length]);
 
-// Resolves to the losses of the first steps and the time of the first, from the start of navigation.
+// Resolves to the losses of the first steps and the time of the first, from the start of
+// navigation.
 globalThis.start = (async () => {
   prepared = await prepare(shape, asked.get('device'), { engine: asked.get('engine') ?? 'worker' });
   const losses = [await step()];
@@ -40,7 +41,7 @@ globalThis.start = (async () => {
 })();
 globalThis.start.catch(() => {});
 
-// Milliseconds of each step, for some time; in mode 'run' of calls of `steps` steps.
+// Returns the milliseconds of each step, over some time. In mode 'run', a call runs `steps` steps.
 globalThis.measure = async ({ mode, seconds, steps }) => {
   const go = mode === 'step' ? step : () => prepared.run(steps, given);
   const per = mode === 'step' ? 1 : steps;
@@ -54,10 +55,10 @@ globalThis.measure = async ({ mode, seconds, steps }) => {
   return times;
 };
 
-// Launches of a step with their times, of libraries that can tell.
+// Returns the launches of a step with their times, if the library supports it.
 globalThis.profile = () => prepared.profile(given[0]);
 
-// Calls of one step.
+// Returns the WebGPU calls of one step.
 globalThis.count = async () => {
   for (const name of Object.keys(calls)) calls[name] = 0;
   await step();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// `./dev bench web`: the npm package in build/npm beside jax-js and TensorFlow.js, in one Chromium.
+// `./dev bench web`: compares the npm package in build/npm with jax-js and TensorFlow.js, in one
+// Chromium.
 //
-//   node bench/web/run.mjs [--only mlp-sin,cnn] [--devices webgpu,cpu] [--libraries tensorgrad,jax-js]
+//   node bench/web/run.mjs [--only mlp-sin,cnn] [--devices webgpu,cpu] [--libraries
+//   tensorgrad,jax-js]
 //     [--modes step,run] [--rounds 3] [--seconds 2] [--limit 240] [--out results.json]
 //     [--update docs/benchmarks.md]
 //
-// Each library has a page of its own for each workload and device. A round measures each page once, one
-// after the other. Prints tables in Markdown. Exit code 1 if losses of the first steps differ.
+// Each library has a page for each workload and device. A round measures each page once, in order.
+// Prints Markdown tables. Exits with 1 if losses of the first steps differ.
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
@@ -48,7 +50,7 @@ const modules = {
   'TensorFlow.js': { webgpu: 'tfjs_webgpu', cpu: 'tfjs_wasm' },
 };
 
-// tensorgrad is served as it comes; the others as esbuild makes them small.
+// tensorgrad is served as packaged; the others are minified by esbuild.
 async function makeSite() {
   fs.rmSync(site, { recursive: true, force: true });
   fs.mkdirSync(site, { recursive: true });
@@ -77,7 +79,7 @@ const median = (values) => {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 };
 
-// Sizes of everything that the page has loaded, each file once.
+// Returns the sizes of all files that the page loaded, counting each once.
 function downloaded(requests, root) {
   const sizes = { raw: 0, gzip: 0, brotli: 0 };
   for (const name of new Set(requests.filter(({ status }) => status === 200).map((each) => each.path))) {
@@ -99,7 +101,7 @@ const note = (text) => process.stderr.write(`bench: ${text}\n`);
 const withoutPage = (error) => error.message.split('\n')[0].replace(/^page\.\w+: (Error: )?/, '')
   .replace(/^.*\.html\S*: /, '').replace(/^Timeout .*/, `no first step within ${limit} s`).slice(0, 200);
 
-/** A page with one library: what its first steps gave, or why there are none. */
+/** Opens a page with one library. Returns the results of its first steps, or why it failed. */
 async function openPage(server, browser, library, workload, device, engine = 'worker') {
   const before = server.requests.length;
   const query = new URLSearchParams({ workload, device, engine });
@@ -118,11 +120,11 @@ async function openPage(server, browser, library, workload, device, engine = 'wo
 // Relative difference of losses that counts as rounding.
 const tolerance = 2e-3;
 
-/** Lines of one workload on one device. */
+/** Returns the result lines of one workload on one device. */
 async function measured(server, workload, device) {
   const lines = [], open = [];
   for (const library of list(options.libraries)) {
-    // A browser for each, so that no start finds a cache of another's.
+    // Starts a browser for each, so that no start finds a warm cache.
     const browser = await launch({ timeout: 1000 * limit, log: () => {} });
     const { page, why, ...first } = await openPage(server, browser, library, workload, device);
     const line = { workload, device, library, ...first, times: {} };
@@ -135,7 +137,7 @@ async function measured(server, workload, device) {
       continue;
     }
     if (device === 'webgpu') {
-      // Calls of the worker cannot be counted from the page.
+      // The page cannot count the calls of a worker.
       const { page: counted } = library === 'tensorgrad'
         ? await openPage(server, browser, library, workload, device, 'thread') : { page };
       line.calls = await counted?.call(() => globalThis.count());

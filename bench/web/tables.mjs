@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tables in Markdown of what run.mjs measured.
+// Markdown tables of the measurements of run.mjs.
 import fs from 'node:fs';
 
 const none = '–';
@@ -14,11 +14,11 @@ function milliseconds(ms) {
 export const table = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n') + '\n';
 
-/** The section of docs/benchmarks.md. Ratios are ours over the fastest peer. */
+/** Returns the section of docs/benchmarks.md. Ratios are ours over the fastest peer. */
 export function section({ date, cpu, cores, browser, versions, rounds, seconds, lines }) {
   const libraries = [...new Set(lines.map((line) => line.library))];
   const devices = [...new Set(lines.map((line) => line.device))];
-  // A row for each workload and device; `show` returns the cell of a line.
+  // Returns a row for each workload and device; `show` returns the cell of a line.
   const rows = (chosen, show, value) => [...new Set(chosen.map((line) => line.workload))].map((workload) => {
     const all = libraries.map((library) =>
       chosen.find((line) => line.workload === workload && line.library === library));
@@ -62,7 +62,7 @@ export function section({ date, cpu, cores, browser, versions, rounds, seconds, 
   return parts.join('\n');
 }
 
-/** Puts `text` between the lines `<!-- bench: NAME -->` and `<!-- bench end -->` of a file. */
+/** Replaces the text between the lines `<!-- bench: NAME -->` and `<!-- bench end -->` of a file. */
 export function update(file, name, text) {
   const before = fs.readFileSync(file, 'utf8'), start = `<!-- bench: ${name} -->\n`;
   const from = before.indexOf(start), to = before.indexOf('<!-- bench end -->', from);

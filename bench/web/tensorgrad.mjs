@@ -82,7 +82,7 @@ function model(shape) {
 
 export const name = 'tensorgrad';
 
-/** Returns {device, step, run, profile}: see page.mjs. */
+/** Resolves to {device, step, run, profile}; see page.mjs. */
 export async function prepare(shape, device, { engine }) {
   const [net, loss] = model(shape);
   const options = { model: net, loss, optimizer: optim.adam({ lr: learningRate, eps: epsilon }), engine,
@@ -95,7 +95,7 @@ export async function prepare(shape, device, { engine }) {
     device: trainer.device,
     profile: async (batch) => (await trainer.profile(batch)).profile,
     step: async (batch) => (await trainer.step(batch)).loss,
-    // Batches that the device draws, without a word from the page until the last.
+    // The device draws the batches, and the page does nothing until the last step.
     run: async (steps, given) => {
       onDevice ??= await (async () => {
         const spec = inputs(shape), rows = given.length * shape.batch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TensorFlow.js in the benchmark of web pages: core and one backend, as a page that cares for its size
+// TensorFlow.js in the benchmark of web pages: core and one backend, as a page of minimal size
 // loads it, with its own Adam.
 import * as tf from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-core/dist/register_all_gradients.js';
@@ -26,7 +26,7 @@ function layerNorm(p, name, x) {
 const rmsNorm = (weight, x) =>
   tf.mul(tf.mul(x, tf.rsqrt(tf.add(tf.mean(tf.square(x), -1, true), 1e-5))), weight);
 
-// The gradient of a gather is missing on the wasm backend, that of a product is not.
+// The wasm backend has no gradient of a gather, but one of a product.
 function embed(table, index) {
   if (tf.getBackend() === 'webgpu') return tf.gather(table, index);
   return times(tf.cast(tf.oneHot(index, table.shape[0]), 'float32'), table);
@@ -37,7 +37,7 @@ function mlp({ sizes }, p, { x, y }) {
   return tf.mean(tf.squaredDifference(x, y));
 }
 
-// Channels come last.
+// Channels are last.
 function cnn(shape, p, { x, y }) {
   x = tf.reshape(x, [-1, 28, 28, 1]);
   for (const name of ['conv1', 'conv2']) {
@@ -74,7 +74,7 @@ const later = (x, steps, fill) => tf.pad(
   tf.slice(x, x.shape.map(() => 0), x.shape.map((size, i) => size - (i === 1 ? steps : 0))),
   x.shape.map((_, i) => [i === 1 ? steps : 0, 0]), fill);
 
-// The states of all steps by doubling.
+// Computes the states of all steps by doubling.
 function scan(delta, u, b, c, rate) {
   let factor = tf.exp(tf.mul(tf.expandDims(delta, -1), rate));
   let term = tf.mul(tf.expandDims(tf.mul(delta, u), -1), tf.expandDims(b, 2));
@@ -113,8 +113,8 @@ function mamba({ layers, width, states, rank }, p, { x: text, y: next }) {
 
 const losses = { mlp, cnn, decoder, mamba };
 
-// The layouts of TensorFlow.js: [inputs, outputs], [height, width, inputs, outputs], and channels last
-// in the input of the layer after the convolutions.
+// The layouts of TensorFlow.js: [inputs, outputs], [height, width, inputs, outputs], and channels
+// last in the input of the layer after the convolutions.
 function arranged(name, shape, data, kind) {
   if (kind === 'cnn' && name === 'hidden.weight') {
     const channels = shape[1] / 49;
@@ -126,7 +126,7 @@ function arranged(name, shape, data, kind) {
   return isLinear ? tf.transpose(made) : made;
 }
 
-/** Returns {device, step, run}: see page.mjs. */
+/** Resolves to {device, step, run}; see page.mjs. */
 export async function prepareOn(backend, shape) {
   if (!await tf.setBackend(backend)) throw new Error(`the backend ${backend} does not start`);
   const params = Object.fromEntries(Object.entries(parameters(shape)).map(([key, { shape: of, data }]) =>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The workloads of `./dev bench web`: sizes, initial parameters and batches, the same for all libraries.
-// Names and shapes of parameters are those of tensorgrad and PyTorch: weights of linear layers are
-// [outputs, inputs], those of convolutions [outputs, inputs, height, width]. The optimizer is Adam.
+// The workloads of `./dev bench web`: sizes, initial parameters and batches, the same for all
+// libraries. Names and shapes of parameters are those of tensorgrad and PyTorch: weights of linear
+// layers are [outputs, inputs], those of convolutions [outputs, inputs, height, width]. The
+// optimizer is Adam.
 
-/** Uniform in [0, 1), the same numbers on every machine. */
+/** Returns a generator of uniform numbers in [0, 1), the same on every machine. */
 function generator(seed) {
   let state = seed >>> 0;
   return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
@@ -54,7 +55,7 @@ function mambaParameters({ symbols, width, layers, states, rank }) {
   ];
 }
 
-/** Workloads of bench/models.cpp, but with Adam and without clipping, which not all libraries have. */
+/** Workloads of bench/models.cpp, but with Adam, and without clipping, because not all libraries have it. */
 export const workloads = {
   'mlp-sin': { kind: 'mlp', sizes: [1, 64, 64, 1], batch: 256 },
   addition: { kind: 'decoder', symbols: 12, width: 64, layers: 3, heads: 4, length: 8, batch: 128,
@@ -93,7 +94,7 @@ export function parameters(shape) {
   }));
 }
 
-/** Shapes and types of the inputs `x` and `y`. */
+/** Returns the shapes and types of the inputs `x` and `y`. */
 export function inputs({ kind, sizes, batch, length, answers }) {
   if (kind === 'mlp')
     return { x: { shape: [batch, sizes[0]], dtype: 'f32' }, y: { shape: [batch, 1], dtype: 'f32' } };
