@@ -15,7 +15,7 @@ import sys
 BASE = "f7fee94e4ed2f4497c9466515652c4e1e8d19e8f"  # The rule holds for every commit after this one.
 LONGEST = 72
 SUBJECT = re.compile(r"(?P<area>[a-z0-9_/.,-]+): (?P<verb>\S+)")
-# What the first word of a change in another mood ends in: "adds", "added", "adding".
+# Endings of the first word in another mood: "adds", "added", "adding".
 OTHER_MOOD = re.compile(r".*(?:[^s]s|ed|ing)")
 IMPERATIVES = {"alias", "bias", "bring", "embed", "exceed", "feed", "focus", "need", "proceed", "seed",
                "shed", "speed"}
@@ -26,7 +26,7 @@ def git(root, *arguments):
 
 
 def fault(subject):
-    """What is wrong with a subject, or None."""
+    """Returns what is wrong with a subject, or None."""
     match = SUBJECT.match(subject)
     if not match:
         return "not of the form `area: imperative` with a lower-case area"

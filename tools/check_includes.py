@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The check `includes` of check_repo.py: files include the standard headers whose names they use.
 
-A name std::x needs one of its headers in the file itself or in headers of ours that it includes:
-what a standard library's headers include of one another is another library's choice. Includes of
-our own headers are what the compiler checks (tests/package).
+A name std::x needs one of its headers in the file itself or in our headers that it includes.
+Includes between standard headers differ between standard libraries, so they do not count. The
+compiler checks the includes of our own headers (tests/package).
 """
 
 import re
@@ -106,7 +106,7 @@ NAMES = {
     "vector": "vector",
 }
 CONTAINERS = "array deque list map set span string string_view unordered_map unordered_set vector"
-# Names that several headers declare.
+# Names declared by several headers.
 SEVERAL = {
     "size_t": "cstddef cstdint cstdio cstdlib cstring " + CONTAINERS,
     "ptrdiff_t": "cstddef " + CONTAINERS,
@@ -143,7 +143,7 @@ HEADERS.update({name: headers.split() for name, headers in SEVERAL.items()})
 
 
 class Includes:
-    """Which standard headers a file gets from itself and from our headers that it includes."""
+    """The standard headers that a file gets from itself and from our headers that it includes."""
 
     def __init__(self, root):
         self.root, self.known = root, {}

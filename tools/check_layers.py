@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds every #include to src/LAYERS, and src/README.md to the table made from it.
+"""Checks every #include against src/LAYERS, and src/README.md against the table made from it.
 
   check_layers.py            fails with `file:line: rule` for each include that breaks a rule
   check_layers.py --table    prints the table
@@ -14,14 +14,14 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".def", ".inc"}
-TOP_ROOMS = ("cli", "examples", "bench", "web")  # rooms outside src/
+TOP_ROOMS = ("cli", "examples", "bench", "web")  # modules outside src/
 BEGIN = "<!-- layers: made by tools/check_layers.py --update -->"
 END = "<!-- layers end -->"
 PUBLIC = "tensorgrad/"
 
 
 class Layers:
-    """The parsed text of src/LAYERS."""
+    """The parsed contents of src/LAYERS."""
 
     def __init__(self, path):
         self.rooms, self.owners, self.apart, self.only = {}, {}, {}, {}
@@ -41,7 +41,7 @@ class Layers:
                     sys.exit(f"{path}: {room} <- {other}: not a room named above it")
 
     def owner_of(self, header):
-        """The room that a header of include/tensorgrad belongs to."""
+        """Returns the module that a header of include/tensorgrad belongs to."""
         for room, headers in self.owners.items():
             if header in headers:
                 return room
@@ -56,7 +56,8 @@ class Layers:
 
 
 def place_of(root, path):
-    """(room, subroom) of a source file; room 'public:NAME.h' for a public header."""
+    """Returns (module, submodule) of a source file; the module is 'public:NAME.h' for a public
+    header."""
     parts = path.relative_to(root).parts
     if parts[0] == "include":
         return "public:" + "/".join(parts[2:]), ""
@@ -65,7 +66,7 @@ def place_of(root, path):
 
 
 def complaint(layers, root, path, name, quoted):
-    """Why `path` may not include `name`, or None."""
+    """Returns why `path` may not include `name`, or None."""
     room, subroom = place_of(root, path)
     header_of = room.split(":")[1] if room.startswith("public:") else None
     home = layers.owner_of(header_of) if header_of else room

@@ -35,12 +35,12 @@ TERMS = {
     "foretell": (r"foretells?|foretold", 0, 0),
 }
 PATTERNS = {term: re.compile(rf"\b(?:{row[0]})\b", re.IGNORECASE) for term, row in TERMS.items()}
-RANGES = {term: row[1:] for term, row in TERMS.items()} | {"sentence": (0, 20)}  # mean words of one
+RANGES = {term: row[1:] for term, row in TERMS.items()} | {"sentence": (0, 20)}  # mean words
 
 USER_PAGES = ["README.md"] + [f"docs/{page}.md" for page in (
     "getting_started training mixed_precision language_models text own_device web_inference web_cpp "
     "npm pages guide/browser debugging formats samples ops").split()]
-GENERATED_TABLES = {"ops.md"}  # of these pages, only the prose counts
+GENERATED_TABLES = {"ops.md"}  # pages of which only the prose counts
 CODE = ["include", "src", "cli", "examples", "bench", "tests"]
 # Scope: its files and folders, and what to read of C++ files.
 SCOPES = {
@@ -73,7 +73,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_]*[A-Z0-9])")
 
 
 def comments_of(text):
-    """The comments of C++ code; lines of // in the same column are one comment."""
+    """Returns the comments of C++ code. Lines of // in the same column are one comment."""
     found, last_end, last_column = [], None, None
     for match in TOKEN.finditer(text):
         if not match[0].startswith("/") or IGNORED.search(match[0]):
@@ -89,7 +89,7 @@ def comments_of(text):
 
 
 def strings_of(text):
-    """The string literals of more than three words; adjacent literals are one."""
+    """Returns the string literals of more than three words. Adjacent literals are one."""
     found, last_end = [], None
     for match in TOKEN.finditer(text):
         if not match[0].startswith('"'):
@@ -104,7 +104,8 @@ def strings_of(text):
 
 
 def paragraphs(text):
-    """The paragraphs, headings, list items and table cells of Markdown, without code and markup."""
+    """Returns the paragraphs, headings, list items and table cells of Markdown, without code and
+    markup."""
     text = LINK.sub(r"\1", ONE_WORD.sub("Code", FENCE.sub("\n", text)))
     found = [""]
     for line in RULE.sub("\n\n", TAG.sub(" ", text)).splitlines():
@@ -126,7 +127,7 @@ def sentences(paragraph):
 
 
 def read(path, parts):
-    """The paragraphs of a file; of a C++ file those of its comments, strings or both."""
+    """Returns the paragraphs of a file. Of a C++ file, reads the comments, strings or both."""
     text = path.read_text()
     if path.suffix == ".md":
         if path.name in GENERATED_TABLES:
@@ -139,7 +140,7 @@ def read(path, parts):
 
 
 def measure(texts):
-    """The number of words, each term per 1,000 of them, and the mean words of a sentence."""
+    """Returns the number of words, each term per 1,000 words, and the mean words of a sentence."""
     words = sum(len(WORD.findall(text)) for text in texts)
     row = {"words": words}
     for term, pattern in PATTERNS.items():

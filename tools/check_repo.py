@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Small rules of the repository, one a word on the command line (all of them without one).
+"""Small rules of the repository. The command line selects rules by name (default: all).
 
-  paths      no file names a folder of one person's machine, or a package registry by host
+  paths      no file names a user's folder, or a package registry by host
   links      every relative link in a Markdown file leads to a file, every #anchor to a heading
   commands   every `./dev X` in a Markdown file is a command of ./dev
-  env        the switches of src/base/env.cpp are those that docs/debugging.md tells of and that the
-             code reads, and none is read from the environment by other ways
-  heads      C++ files are ASCII, carry the licence line, and headers have #pragma once (not -inl.h)
-  temporary  what tests write has names of its own (test::TempDir): others run beside them
+  env        the switches of src/base/env.cpp are those that docs/debugging.md describes and that the
+             code reads, and the code reads none of them from the environment in other ways
+  heads      C++ files are ASCII, have the license line, and headers have #pragma once (not -inl.h)
+  temporary  files that tests write have unique names (test::TempDir), because tests run in parallel
   includes   C++ files include the standard headers whose names they use (check_includes.py)
 """
 
@@ -26,13 +26,14 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 ENV_TABLE = "src/base/env.cpp"
-# Files that read variables by names they are given: the terminal's, and what a test puts back.
+# Files that read variables whose names are parameters: the terminal's, and those that a test
+# restores.
 GETENV = {"cli/progress.cpp", "tests/support/sketch.cpp"}
 SKIP = {"build", "runs", ".git", "__pycache__", ".cache"}
 
 
 def files(root):
-    """The files git knows or would add; every file outside build folders where there is no git."""
+    """Returns the files that git tracks or would add; without git, every file outside build folders."""
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "-c", "-o", "--exclude-standard"],
                             capture_output=True)
     if listed.returncode == 0:
@@ -63,7 +64,7 @@ def check_paths(root):
 
 
 def anchors(text):
-    """The anchors that a Markdown viewer makes from the headings of a text."""
+    """Returns the anchors that a Markdown viewer generates from the headings of a text."""
     found = set()
     for title in HEADING.findall(FENCE.sub("", text)):
         title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower()
@@ -106,7 +107,7 @@ def check_heads(root):
         text = text_of(path)
         if not text.startswith("// SPDX-License-Identifier: MIT\n"):
             yield path, 1, "the first line is not `// SPDX-License-Identifier: MIT`"
-        # Highway includes an -inl.h once for every instruction set.
+        # Highway includes an -inl.h once per instruction set.
         once = path.suffix == ".h" and not path.name.endswith("-inl.h")
         if once and "\n#pragma once\n" not in text:
             yield path, 1, "a header without #pragma once"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds `tg tokenizer` against Hugging Face's tokenizers and OpenAI's tiktoken over the real
+"""Compares `tg tokenizer` with Hugging Face's tokenizers and OpenAI's tiktoken on the real
 vocabularies of GPT-2, GPT-4 (cl100k), GPT-4o (o200k) and Qwen3: id by id, and in speed.
 
   python3 -m venv build/tokenizers-venv
   build/tokenizers-venv/bin/pip install -r tools/tokenizer-requirements.txt
   build/tokenizers-venv/bin/python tools/compare_tokenizers.py
 
-The vocabularies are those of vocabularies.py. Exit code 1 where any id differs.
+The vocabularies are those of vocabularies.py. Exits with 1 if any id differs.
 """
 
 import argparse
@@ -39,7 +39,7 @@ QUICK_STRINGS = 4000
 
 
 def tiktokens(files):
-    """tiktoken's own encodings by name, which ask for files by name and hash."""
+    """Returns tiktoken's own encodings by name. tiktoken requests their files by name and hash."""
     by_name = {path.name: path for path in files.values()}
 
     def read(blob, expected_hash=None):
@@ -61,7 +61,7 @@ def gpt2_of_hugging_face(files):
 
 
 def encoders(files):
-    """For each vocabulary, by the name of the library: what it makes of a text."""
+    """Returns, for each vocabulary, encode functions by library name."""
     def of_tokenizers(made):
         return lambda text: made.encode(text).ids
 
@@ -97,7 +97,7 @@ class Tg:
 
 
 def imported(tg, files, folder):
-    """For each vocabulary of encoders(): the file that `tg tokenizer` reads."""
+    """Returns, for each vocabulary of encoders(), the file that `tg tokenizer` reads."""
     def by_tg(name, *options):
         out = folder / f"{name}.json"
         subprocess.run([tg, "tokenizer", "import", *options, "--out", out], check=True,
@@ -118,8 +118,8 @@ def imported(tg, files, folder):
 
 
 def reader_of(path):
-    """What `tokenizers` makes of a text with our file, with the ids of added tokens that it says: there
-    they are counted up where the vocabulary has gaps."""
+    """Returns a function that encodes with `tokenizers` and our file. Added tokens get the ids in
+    the file: `tokenizers` numbers them consecutively if the vocabulary has gaps."""
     read = tokenizers.Tokenizer.from_file(str(path))
     added = {token["content"]: token["id"] for token in json.loads(path.read_text())["added_tokens"]}
 
@@ -131,7 +131,7 @@ def reader_of(path):
 
 
 def hostile_strings():
-    """Those of the tests, pieces of the corpus, and strings drawn from both."""
+    """Returns the strings of the tests, pieces of the corpus, and random concatenations of both."""
     texts = json.loads((FIXTURES / "cases.json").read_text())["texts"]
     corpus = (FIXTURES / "corpus.txt").read_bytes().decode()
     draw = random.Random(7)
@@ -143,9 +143,9 @@ def hostile_strings():
 
 
 def compare_characters(name, ours, data):
-    """The pieces of strings with each code point beside letters, digits and spaces, where its kind
-    shows. What differs is printed, but no failure: the libraries are of different versions of
-    Unicode."""
+    """Compares the pre-tokens of strings in which each code point is next to letters, digits and
+    spaces, which reveals its category. Differences are printed but are not failures, because the
+    libraries use different versions of Unicode."""
     theirs = tokenizers.Tokenizer.from_str(data)
     codes = [c for c in range(0x110000) if not 0xd800 <= c < 0xe000]
     texts = [f"x{chr(c)}y{chr(c)}1{chr(c)}2{chr(c)}! {chr(c)} {chr(c)}\n{chr(c)}\n" for c in codes]
@@ -185,7 +185,8 @@ def best_seconds(encode, parts, repeats=3):
 
 
 def measure(name, ours, theirs, path, folder):
-    """Each gets the text whole, and the others also in parts of some 10 kB; the better one counts."""
+    """Measures all libraries on the whole text, and the peers also on parts of about 10 kB; their
+    best result counts."""
     text = path.read_text()
     parts, part = [], ""
     for line in text.splitlines(keepends=True):

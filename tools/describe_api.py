@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Describes the public headers as JSON, from which faces in other languages are generated.
+"""Describes the public headers as JSON, from which bindings in other languages are generated.
 
     describe_api.py OUTPUT.json [INCLUDE_FOLDER]
 
-The description has the ops, layers, optimizers, schedules and initial values, with the enums and
+The description has the ops, layers, optimizers, schedules and initializers, with the enums and
 structs that they use: names, types, default values as C++ text, and documentation. It needs
-`libclang` (tools/api-requirements.txt). It stops with the place of a declaration if it meets a type
-that it does not know, so that nothing is left out in silence. What is left out on purpose, SKIPPED
-names with the reason.
+`libclang` (tools/api-requirements.txt). Fails with the location of a declaration if its type is
+unknown, so that nothing is left out silently. SKIPPED lists what is left out on purpose, with the
+reason.
 """
 import json
 import re
@@ -24,11 +24,11 @@ INCLUDE = Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else ROOT / "include"
 ABI = re.search(r"define TENSORGRAD_ABI (\w+)",
                 (INCLUDE / "tensorgrad/version.h").read_text(encoding="utf-8"))[1]
 
-# Headers whose free functions are ops: called while a function is traced.
+# Headers whose free functions are ops, called while a function is traced.
 OP_HEADERS = ("ops/", "functional/")
 LAYER_HEADERS = ("nn/",)
 
-# Structs that calls outside of traced functions take or return.
+# Structs that calls outside traced functions take or return.
 HOST_STRUCTS = (
     "CompileOptions", "FunctionOptions", "TrainerOptions", "LoaderOptions", "LoaderState",
     "UploadOptions", "ResetOptions", "ImportOptions",
@@ -39,8 +39,8 @@ HOST_STRUCTS = (
     "lm::GenerationTimes", "lm::ScoreOptions", "lm::TextScore",
 )
 
-# Classes whose methods are calls outside of traced functions: only their names are described, so
-# that a face can be held to have all of them.
+# Classes whose methods are called outside traced functions. Only their names are described, so that
+# a binding can be checked for completeness.
 HOST_CLASSES = ("Stepper", "TrainerBase", "ModelTrainer", "AnyMultiTrainer", "DataLoader",
                 "CompiledFunction", "optim::Update", "Tokenizer", "lm::Generator", "lm::TextScorer")
 
@@ -83,12 +83,12 @@ class Unknown(Exception):
 
 
 def place(cursor):
-    """The file and line of a declaration."""
+    """Returns the file and line of a declaration."""
     return f"{Path(cursor.location.file.name).relative_to(INCLUDE)}:{cursor.location.line}"
 
 
 def in_namespace(cursor):
-    """The name with the namespaces and classes round it, without tensorgrad's own."""
+    """Returns the name qualified by namespaces and classes, without `tensorgrad`."""
     names = []
     while cursor is not None and cursor.kind != Kind.TRANSLATION_UNIT:
         if cursor.spelling and not (cursor.kind == Kind.NAMESPACE and
@@ -113,7 +113,7 @@ def split_arguments(text):
 
 
 class Description:
-    """What has been found so far."""
+    """The description found so far."""
 
     def __init__(self, unit):
         self.enums, self.structs, self.declared = {}, {}, {}
@@ -125,7 +125,7 @@ class Description:
     # -- types -----------------------------------------------------------------------------------
 
     def type_of(self, text, scope, where):
-        """The description of a C++ type, which is written in `scope`."""
+        """Returns the description of a C++ type as written in `scope`."""
         text = re.sub(r"\bconst\b|&|\btensorgrad::", " ", text).replace("tensorgrad", "").strip()
         text = re.sub(r"\s+", " ", text)
         if text in SCALARS:
@@ -159,7 +159,7 @@ class Description:
         return {"kind": "struct", "name": name}
 
     def resolve(self, text, scope):
-        """The qualified name of a type that is called `text` in `scope`."""
+        """Returns the qualified name of a type that is called `text` in `scope`."""
         parts = scope.split("::") if scope else []
         for n in range(len(parts), -1, -1):
             name = "::".join(parts[:n] + [text])
@@ -170,7 +170,7 @@ class Description:
     # -- declarations ----------------------------------------------------------------------------
 
     def collect(self, cursor):
-        """Notes the types that public headers declare, and the declarations of interest."""
+        """Records the types that public headers declare, and the declarations of interest."""
         self.found = []
         self.walk(cursor)
 
@@ -200,7 +200,7 @@ class Description:
                 self.found.append((header, child))
 
     def doc(self, cursor):
-        """The documentation of a declaration; one without has that of the line above it."""
+        """Returns the documentation of a declaration, or that of the line above it if it has none."""
         while True:
             text = cursor.raw_comment
             if text is not None:
@@ -213,7 +213,7 @@ class Description:
             cursor = above
 
     def default_of(self, cursor):
-        """The default value or initializer of a parameter or field, as C++ text."""
+        """Returns the default value or initializer of a parameter or field, as C++ text."""
         tokens = list(cursor.get_tokens())
         at = [i for i, t in enumerate(tokens)
               if t.location.offset == cursor.location.offset]
@@ -229,7 +229,7 @@ class Description:
         return re.sub(r"^([-+]) ", r"\1", re.sub(r"\s+,", ",", text))
 
     def parameters_of(self, cursor, scope):
-        """The parameters of a function, the location of the caller left out."""
+        """Returns the parameters of a function, without the caller's location."""
         found = []
         for each in cursor.get_arguments():
             kind = self.type_of(self.written(each), scope, place(each))
@@ -240,11 +240,11 @@ class Description:
 
     @staticmethod
     def written(cursor):
-        """The type of a parameter or field as it is written."""
+        """Returns the type of a parameter or field as written."""
         return cursor.type.spelling
 
     def takes_location(self, cursor):
-        """Whether the last parameter is the location of the caller."""
+        """True if the last parameter is the caller's location."""
         arguments = list(cursor.get_arguments())
         return bool(arguments) and arguments[-1].type.spelling in ("Loc", "SourceLocation")
 
@@ -257,7 +257,7 @@ class Description:
             if each.kind == Kind.ENUM_CONSTANT_DECL]}
 
     def fields_of(self, name, cursor):
-        """The public data members."""
+        """Returns the public data members."""
         fields = []
         for each in cursor.get_children():
             if each.kind != Kind.FIELD_DECL or \
@@ -323,7 +323,7 @@ class Description:
                 "constructors": constructors, "parts": parts, "methods": methods}
 
     def describe(self):
-        """Describes everything of interest, and notes what is not understood."""
+        """Describes all declarations of interest, and records errors."""
         for header, cursor in self.found:
             name = in_namespace(cursor)
             try:
@@ -335,7 +335,7 @@ class Description:
                         if name not in found]
 
     def describe_one(self, header, name, cursor):
-        """Describes one declaration, if a face needs it."""
+        """Describes one declaration, if a binding needs it."""
         if name in SKIPPED or name.split("::")[0] in SKIPPED:
             return
         if cursor.kind == Kind.FUNCTION_DECL:
@@ -390,14 +390,14 @@ class Description:
             self.layers.append(self.layer(header, name, cursor))
 
     def json(self):
-        """Everything, as plain data."""
+        """Returns everything as plain data."""
         return {"enums": self.enums, "structs": self.structs, "functions": self.functions,
                 "layers": self.layers, "optimizers": self.optimizers,
                 "schedules": self.schedules, "inits": self.inits, "classes": self.classes}
 
 
 def include_paths():
-    """Where the machine's C++ compiler finds its headers."""
+    """Returns the folders in which the machine's C++ compiler finds its headers."""
     command = ["c++", "-std=c++20", "-E", "-x", "c++", "-v", "/dev/null"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     listed = re.search(r"#include <...> search starts here:\n(.*?)End of search list", text, re.S)

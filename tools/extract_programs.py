@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Writes every ```cpp block that has a main() to OUT/<document>_<line>.cpp and prints the paths.
 
-A #line directive keeps the compiler's messages pointing at the document. Files that are already
-right are left alone, so that nothing is rebuilt.
+A #line directive makes the compiler's messages point at the document. Unchanged files are not
+written again, so that nothing is rebuilt.
 """
 
 import pathlib

@@ -12,7 +12,7 @@ import numpy as np
 
 
 def lawson(columns, target, weight, rounds=400):
-    """Coefficients that minimise max |weight * (columns @ c - target)|."""
+    """Returns the coefficients that minimize max |weight * (columns @ c - target)|."""
     if columns.shape[1] == 0:
         return np.zeros(0)
     scale = np.abs(columns * weight[:, None]).max(axis=0)
@@ -49,12 +49,12 @@ def fit(name, lo, hi, degree, variable, target, weight, single=True, points=1500
 
 
 def series(terms, x):
-    """sum of terms(k) x^k, for targets that cancel near zero."""
+    """Returns the sum of terms(k) x^k, for targets that cancel near zero."""
     return sum(terms(k) * x**k for k in range(30))
 
 
 def atanh_ratio(s2):
-    """(atanh(s) - s) / s^3 as a function of s^2."""
+    """Returns (atanh(s) - s) / s^3 as a function of s^2."""
     return series(lambda k: 1 / (2 * k + 3), s2)
 
 
@@ -63,7 +63,7 @@ def main():
     ident = lambda t: t
     sq = lambda t: t * t
 
-    # e^r = 1 + r + r^2 p(r); the weight makes it good for expm1 too.
+    # e^r = 1 + r + r^2 p(r); the weight makes it accurate for expm1 too.
     fit("exp", -half_ln2, half_ln2, 5, ident,
         lambda r: series(lambda k: 1 / math.factorial(k + 2), r), lambda r: abs(r) + 1e-9)
     # log(1 + f) = f - f^2/2 + f^3 p(f)

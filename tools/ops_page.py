@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes docs/ops.md, the table of what works where, from the reports of the tests of ops.
+"""Generates docs/ops.md, the table of supported ops, from the reports of the op tests.
 
-The tests in tests/ops note which ops they go through; a test that failed counts for nothing. Without
---update, fails where the page is not what the reports say.
+The tests in tests/ops record the ops that they use; failed tests do not count. Without --update,
+fails if the page differs from the reports.
 """
 
 import argparse
@@ -16,12 +16,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "ops.md"
 REPORTS = [f"ops_tests_{part}.xml" for part in ("host", "device", "device_quick")]
 TYPES = ("f32", "i32", "u32", "bool")
-# Properties that say of ops and functions what they are.
+# Properties of ops and functions.
 TRAITS = ("differentiable", "takes_floats", "makes_floats")
 
 
 def kind_of(suite, name):
-    """Which column a test fills, or None."""
+    """Returns the column that a test fills, or None."""
     if suite.endswith("SecondGradient"):
         return "second gradient"
     if suite == "GradientOnDevice":
@@ -59,7 +59,7 @@ def page(covered, traits):
         return "yes" if entry in covered[kind] else "**no**"
 
     def half(entry):
-        """Of f16, on both devices."""
+        """True if f16 is covered on both devices."""
         return all(entry in covered[kind] for kind in ("f16", "f16 on webgpu"))
 
     def half_of_op(name, types):

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prepares files for Doxygen and reads its warnings; called by `./dev docs`.
+"""Prepares files for Doxygen and filters its warnings; called by `./dev docs`.
 
   filter FILE  prints a public header or a Markdown page in the form that Doxygen reads
   check LOG    prints the warnings that count, and fails if there are any
 
-Headers: `tensorgrad::inline TENSORGRAD_ABI` becomes `tensorgrad`; TG_MODULE(), inherited
+Headers: `tensorgrad::inline TENSORGRAD_ABI` becomes `tensorgrad`. TG_MODULE(), inherited
 constructors and namespaces named detail are left out. A `///` comment documents every function,
 alias and constant below it, up to the next blank line or comment: Doxygen reads a copy for each.
-Each header is a group, described by the comment at its top; the group of ops/creation.h is a
+Each header is a group, described by the comment at its top. The group of ops/creation.h is a
 subgroup of that of ops.h.
 
-Markdown: headings get the anchors that GitHub makes, and links to pages and headers become
-Doxygen's. Links to other files, also to pages outside of docs/, become plain text.
+Markdown: headings get the anchors that GitHub generates, and links to pages and headers become
+Doxygen's. Links to other files, including pages outside docs/, become plain text.
 
 Fields, enumerators, destructors, overrides, defaulted and deleted functions, functions of types
 from detail and the operators == and = need no comment.
@@ -34,7 +34,7 @@ NO_DECLARATION = re.compile(r"\s*(?:$|//|#|\}|(?:public|protected|private):)")
 TYPE = re.compile(r"\b(?:class|struct|enum|union|concept)\b")
 INHERITED = re.compile(r"\s*using (?:\w+::)*(\w+)::\1;")
 HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
-# In Doxygen a ' ends a span of code, unless two backticks enclose it.
+# In Doxygen, a ' ends a code span unless two backticks enclose it.
 QUOTE_IN_CODE = re.compile(r"(?<!`)`([^`]*'[^`]*)`(?!`)")
 CODE_OR_LINK = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|" + LINK.pattern)
 WARNING = re.compile(r"(.+?):(\d+): (?:warning|error): (.*)")
@@ -44,12 +44,12 @@ NO_COMMENT_NEEDED = re.compile(
 
 
 def nesting(line):
-    """Brackets that the code of a line opens, less those that it closes."""
+    """Returns the number of brackets that the code of a line opens, minus those that it closes."""
     return sum((c in "([{") - (c in ")]}") for c in NOT_CODE.sub("", line))
 
 
 def end_of(lines, index):
-    """The index after the declaration that begins at lines[index]."""
+    """Returns the index after the declaration that begins at lines[index]."""
     depth = 0
     for index in range(index, len(lines)):
         depth += nesting(lines[index])
@@ -59,7 +59,7 @@ def end_of(lines, index):
 
 
 def signature(lines):
-    """A declaration up to its body or value; what is in brackets is left out."""
+    """Returns a declaration up to its body or value, without the contents of brackets."""
     text, before = " ".join(NOT_CODE.sub("", line) for line in lines).replace("->", ""), None
     while text != before:
         before, text = text, re.sub(r"<[^<>(){}]*>|\([^(){}]*\)", "()", text)
@@ -67,7 +67,7 @@ def signature(lines):
 
 
 def blank(lines, index):
-    """Empties the lines from lines[index] to the bracket that closes what this line opens."""
+    """Clears the lines from lines[index] to the bracket that closes what this line opens."""
     depth = 0
     for index in range(index, len(lines)):
         depth += nesting(lines[index])
@@ -81,7 +81,7 @@ def group(name):
 
 
 def header(name, text):
-    """The lines of a header for Doxygen, each with its number in the file."""
+    """Returns the lines of a header for Doxygen, each with its number in the file."""
     lines = text.replace("::inline TENSORGRAD_ABI", "").splitlines()
     has_details = False
     for index, line in enumerate(lines):
@@ -106,7 +106,7 @@ def header(name, text):
     if "/" in name:
         result += [("///", index), ("/// @ingroup " + group(name.split("/")[0]), index)]
 
-    comment, shared = [], False  # the comment above, and whether a declaration has it already
+    comment, shared = [], False  # the comment above, and whether a declaration already has it
     while index < len(lines):
         end = index + 1
         if DOC.match(lines[index]):
@@ -125,7 +125,7 @@ def header(name, text):
             declaration = lines[index:end_of(lines, index)]
             declared = signature(declaration)
             if TYPE.search(declared):
-                comment = []  # its members have comments of their own
+                comment = []  # its members have their own comments
             else:
                 end = index + len(declaration)
                 is_field = lines[index].startswith(" ") and not re.search(r"\(|\busing\b", declared)
@@ -145,8 +145,8 @@ def label(page, anchor=""):
 
 
 def page(root, name, text):
-    """A Markdown page for Doxygen."""
-    seen = {}  # anchors, and how often
+    """Returns a Markdown page for Doxygen."""
+    seen = {}  # how often each anchor occurred
 
     def link(match):
         if match[1]:
@@ -188,7 +188,8 @@ def page(root, name, text):
 
 
 def problems(root, log):
-    """The warnings of a log that count, each once, with the lines of the files themselves."""
+    """Returns the warnings of a log that count, each once, with the line numbers of the original
+    files."""
     found, counts = [], False
     for text in log.splitlines():
         warning = WARNING.match(text)

