@@ -507,8 +507,8 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   EXPECT_NE(without.err.find("set --tokenizer to the file"), std::string::npos) << without.err;
 }
 
-// A GPT has learned position embeddings and cannot go beyond the training length, so its window is
-// limited.
+// Attention without other mixers produces garbage at positions beyond the training length, so the
+// context is limited to it.
 TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
   const TestFolder folder;
   write_stories(folder);

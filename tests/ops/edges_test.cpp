@@ -31,8 +31,8 @@ Values each(const Values& x, Function function) {
   return y;
 }
 
-// Accurate to 2 ulp up to the largest float. The last three are close to multiples of pi/2, so
-// their sines or cosines are tiny.
+// Accurate to 2 ulp up to the largest float. Some angles are next to multiples of pi/2, so that
+// their sine or cosine is tiny.
 TEST_P(EdgesOn, circular_functions_of_large_angles) {
   Values x = {1e5,
               1.3e5,
@@ -253,7 +253,7 @@ TEST_P(EdgesOn, scatter_of_few_and_many_agree) {
     const std::vector<Tensor> grads = grad(sum(square(y)), {x, source});
     s.output(name + " x", grads[0]);
     s.output(name + " source", grads[1]);
-    // Reference: pairwise comparison, one source at a time.
+    // The reference applies one source at a time.
     Tensor slow = x;
     for (std::int64_t i = 0; i < count; ++i)
       slow =
@@ -265,7 +265,7 @@ TEST_P(EdgesOn, scatter_of_few_and_many_agree) {
   for (const double v : got.at("slow")) EXPECT_EQ(v, 0);
 }
 
-// The results come from the bit patterns, because a device may flush subnormal floats to zero.
+// Subnormals are recognized by their bits, because as floats a device may flush them to zero.
 TEST_P(EdgesOn, logarithms_of_subnormals) {
   const Values x = as_floats({1e-38, 1e-40, 1.4e-45, 1.17549435e-38, 0, -1e-40, -0.0, kInf, kNan});
   Sketch s;

@@ -90,7 +90,7 @@ void add_cases(const OpDef& op, const std::vector<DType>& types, DType to,
     cases.push_back(
         {name + "_scalar", sample_arguments(op, types, {{}, {2, 3}}), apply, real, false});
   }
-  // Skips four operands, which would have 9^4 combinations. Those are philox, which has no edges.
+  // Four operands would have 9^4 combinations. The only such op, philox, has no edge values.
   if (types.size() < 4) {
     cases.push_back({name + "_edges", edge_arguments(types), apply, false, true});
   }

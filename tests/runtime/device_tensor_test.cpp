@@ -179,7 +179,7 @@ void expect_long_life(const char* kind) {
     NamedDeviceTensors out = forward.run_on_device({{"x", three}});
     kept.push_back(out.at("double"));
     kept.push_back(out.at("half"));
-    // Donated inputs are taken back before a program with captures shares the memory.
+    // Device inputs are unbound before a program with captures shares the memory.
     out = forward.run_on_device({{"x", kept[0]}});
     kept.push_back(out.at("double"));
     out = forward.run_on_device({{"x", three}}, {.captures = {"in"}});

@@ -116,7 +116,7 @@ TEST(AbortRun, is_of_one_function_and_not_of_its_trainer) {
   EXPECT_TRUE(trainer.try_step({{"x", kOne}}, {.captures = {"square"}}).completed());
   CompiledFunction other = trainer.attach(count_calls, counting_options());
   EXPECT_TRUE(other.try_run({{"x", kOne}}).completed());
-  // Aborts the first call.
+  // Tracing it calls abort() on the first function.
   CompiledFunction second = trainer.attach(capturing, counting_options());
   calls = &second;
   EXPECT_EQ(second.try_run({{"x", kOne}}, {.captures = {"seen"}}).status, Status::kAborted);

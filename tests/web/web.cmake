@@ -9,7 +9,7 @@ tensorgrad_provide_web_packages(web_packages)
 find_program(TENSORGRAD_NODE NAMES node nodejs)
 mark_as_advanced(TENSORGRAD_NODE)
 if(NOT TENSORGRAD_NODE)
-  set(TENSORGRAD_NODE_COMMAND node)  # the tests then fail and name it
+  set(TENSORGRAD_NODE_COMMAND node)  # the tests then report that it is missing
 else()
   set(TENSORGRAD_NODE_COMMAND "${TENSORGRAD_NODE}")
 endif()
