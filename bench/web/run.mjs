@@ -2,8 +2,7 @@
 // `./dev bench web`: compares the npm package in build/npm with jax-js and TensorFlow.js, in one
 // Chromium.
 //
-//   node bench/web/run.mjs [--only mlp-sin,cnn] [--devices webgpu,cpu] [--libraries
-//   tensorgrad,jax-js]
+//   node bench/web/run.mjs [--only mlp-sin,cnn] [--devices webgpu,cpu] [--libraries tensorgrad,jax-js]
 //     [--modes step,run] [--rounds 3] [--seconds 2] [--limit 240] [--out results.json]
 //     [--update docs/benchmarks.md]
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sheet of images: a PNG of the right size and colours, and its bitmap font.
+// The sheet of images: a PNG of the right size and colors, and its bitmap font.
 #include "image_sheet.h"
 
 #include <gtest/gtest.h>

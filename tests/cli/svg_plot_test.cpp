@@ -136,7 +136,7 @@ TEST(CurvesSvg, values_that_are_not_finite_leave_gaps) {
   const Elements elements = checked(
       curves_svg("t", {{"", "x", {{"c", {0, 1, 2, 3, 4, 5, 6}, {1, 2, nan, 3, inf, 1e300, 4}}}}}));
   EXPECT_EQ(count_of(elements, "polyline"), 1);  // 0 to 1
-  EXPECT_EQ(count_of(elements, "circle"), 2);    // 3 and 6, which have no neighbours
+  EXPECT_EQ(count_of(elements, "circle"), 2);    // 3 and 6, which have no neighbors
 }
 
 TEST(CurvesSvg, empty_and_flat_curves_are_fine) {

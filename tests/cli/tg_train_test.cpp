@@ -142,7 +142,7 @@ TEST(TgTrain, predicts_pictures_of_any_size) {
   arguments[2] = "lines";
   *std::find(arguments.begin(), arguments.end(), "6") = "60";  // epochs
   ASSERT_EQ(folder.tg(arguments).code, 0);
-  // An image with a bright third row of six, in colour, at three times the size.
+  // An image with a bright third row of six, in color, at three times the size.
   std::string pixels;
   for (int y = 0; y < 18; ++y) pixels += std::string(18 * 3, y / 3 == 2 ? 'f' : '\n');
   write_text(folder / "large.png", testing::png_of_pixels(18, 18, 3, pixels));
