@@ -60,7 +60,7 @@ struct LmEmbedArguments {
 int lm_embed(const LmEmbedArguments& arguments);
 
 struct LmImportArguments {
-  std::string from;  // folder of transformers or mamba-ssm, or MBJS file
+  std::string from;  // folder of transformers or mamba-ssm, FILE.gguf, or MBJS file
   std::string out;
   bool tokenizer = true;
   std::int64_t context = 0;  // limit of attention layers; 0: that of the configuration
@@ -70,7 +70,8 @@ int lm_import(const LmImportArguments& arguments);
 
 struct LmExportArguments {
   std::string model;
-  std::string out;  // FILE.onnx or a folder
+  std::string out;  // FILE.onnx, FILE.gguf or a folder
+  bool tokenizer = true;
   DeviceOptions device;
 };
 int lm_export(const LmExportArguments& arguments);

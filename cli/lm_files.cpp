@@ -40,10 +40,13 @@ int lm_import(const LmImportArguments& arguments) {
     if (arguments.euler) throw UserError("lm import: --euler applies only to MBJS files");
     model = lm::load_pretrained(arguments.from,
                                 {.tokenizer = arguments.tokenizer, .context = arguments.context});
+  } else if (arguments.from.ends_with(".gguf")) {
+    if (arguments.euler) throw UserError("lm import: --euler applies only to MBJS files");
+    model = lm::load_gguf(arguments.from,
+                          {.tokenizer = arguments.tokenizer, .context = arguments.context});
   } else if (belongs_to_folder(arguments.from)) {
     throw UserError(arguments.from +
-                    ": is a file; expected the folder that holds it, or an MBJS "
-                    "file");
+                    ": is a file; expected the folder that holds it, a GGUF file or an MBJS file");
   } else {
     lm::MbjsOptions options;
     if (arguments.euler) options.discretization = Discretization::kEuler;
@@ -55,7 +58,15 @@ int lm_import(const LmImportArguments& arguments) {
 }
 
 int lm_export(const LmExportArguments& arguments) {
-  const lm::SavedModel model = lm::load_model(lm_model_path(arguments.model));
+  lm::SavedModel model = lm::load_model(lm_model_path(arguments.model));
+  if (!arguments.tokenizer) model.tokenizer.reset();
+  if (arguments.out.ends_with(".gguf")) {
+    lm::save_gguf(arguments.out, model);
+    fmt::print("wrote {}: for llama.cpp, {}{}\n", arguments.out,
+               bytes_text(static_cast<std::int64_t>(std::filesystem::file_size(arguments.out))),
+               model.tokenizer ? "" : ", without a tokenizer");
+    return 0;
+  }
   if (!arguments.out.ends_with(".onnx")) {
     lm::save_pretrained(arguments.out, model);
     fmt::print("wrote {}: a folder for transformers{}\n", arguments.out,

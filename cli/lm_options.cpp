@@ -331,15 +331,15 @@ void add_lm_import(CLI::App& app, LmAction& action) {
   command
       .add_option("FROM", args->from,
                   "Folder with config.json and safetensors of transformers or mamba-ssm (Mamba, "
-                  "Falcon-Mamba, Mamba-2, Llama, GPT-2), or MBJS file")
+                  "Falcon-Mamba, Mamba-2, Llama, GPT-2), FILE.gguf of llama.cpp, or MBJS file")
       ->required();
   command.add_option("-o,--out", args->out, "File to write")->required();
   command.add_flag_callback(
       "--no-tokenizer", [args] { args->tokenizer = false; },
-      "Do not import the tokenizer of the folder");
+      "Do not import the tokenizer");
   command
       .add_option("--context", args->context,
-                  "Limit of the context length of attention layers; 0: that of config.json")
+                  "Limit of the context length of attention layers; 0: that of the model")
       ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
       ->capture_default_str();
   command.add_flag("--euler", args->euler,
@@ -358,13 +358,17 @@ void add_lm_export(CLI::App& app, LmAction& action) {
   command
       .add_option(
           "-o,--out", args->out,
-          "Folder to write for transformers, or FILE.onnx, with states as inputs and outputs")
+          "Folder to write for transformers, FILE.gguf for llama.cpp, or FILE.onnx, with states as "
+          "inputs and outputs")
       ->required();
+  command.add_flag_callback(
+      "--no-tokenizer", [args] { args->tokenizer = false; }, "Do not write the tokenizer");
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"
       "  tg lm export runs/plays -o plays-hf      # "
       "AutoModelForCausalLM.from_pretrained(\"plays-hf\")\n"
+      "  tg lm export runs/plays -o plays.gguf    # llama-cli -m plays.gguf\n"
       "  tg lm export runs/plays -o plays.onnx");
   command.callback([=, &action] { action = [args] { return lm_export(*args); }; });
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Data sets and files: images, CSV, IDX, text, tokenizers and weights (safetensors, NumPy, ONNX,
-// mbjs).
+// Data sets and files: images, CSV, IDX, text, tokenizers and weights (safetensors, GGUF, NumPy,
+// ONNX, mbjs).
 #pragma once
 
 #include "tensorgrad/data/csv.h"
 #include "tensorgrad/data/file_source.h"
 #include "tensorgrad/data/files.h"
+#include "tensorgrad/data/gguf.h"
 #include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/data/mbjs.h"

@@ -8,6 +8,7 @@
 #include "tensorgrad/lm/embedder.h"
 #include "tensorgrad/lm/evaluate.h"
 #include "tensorgrad/lm/generator.h"
+#include "tensorgrad/lm/gguf.h"
 #include "tensorgrad/lm/mbjs.h"
 #include "tensorgrad/lm/pretrained.h"
 #include "tensorgrad/lm/quantize.h"

@@ -37,9 +37,9 @@ struct NpyHeader {
 };
 
 // Parses the Python literal of a header.
-class HeaderReader {
+class NpyHeaderReader {
  public:
-  HeaderReader(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
+  NpyHeaderReader(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
   NpyHeader read() {
     NpyHeader header;
@@ -172,7 +172,7 @@ StoredTensor parse_npy(std::span<const std::byte> bytes, const std::string& file
     size = size << 8U | static_cast<unsigned char>(text[kSize + i]);
   const std::size_t begin = kSize + width;
   if (size > text.size() - begin) fail("truncated header of an array");
-  const NpyHeader header = HeaderReader(text.substr(begin, size), file).read();
+  const NpyHeader header = NpyHeaderReader(text.substr(begin, size), file).read();
   const std::optional<std::uint64_t> wanted = checked_bytes(header.shape, header.type->bytes);
   const std::size_t there = text.size() - begin - size;
   if (!wanted || *wanted != there) {

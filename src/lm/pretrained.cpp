@@ -11,6 +11,7 @@
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/weights.h"
 #include "tensorgrad/error.h"
+#include "tensorgrad/lm/gguf.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
@@ -143,6 +144,8 @@ std::vector<std::int32_t> eos_ids_of(const FolderSource& folder, const nlohmann:
 
 SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& options) {
   std::error_code ignored;
+  if (folder.name().ends_with(".gguf") && fs::is_regular_file(folder.name(), ignored))
+    return load_gguf(folder.name(), options);
   if (!folder.exists()) {
     throw IoError(folder.name() + (fs::exists(folder.name(), ignored)
                                        ? ": is a file; expected the folder that holds config.json "

@@ -34,6 +34,8 @@ struct PretrainedOptions {
 /// the embedding, the output layer is left out; throws IoError if the two differ. If mamba-ssm pads
 /// the vocabulary, `vocab_size` includes the padding.
 ///
+/// A path that ends with ".gguf" and is a file is read by load_gguf().
+///
 /// Throws IoError naming the file and the field if a file is missing or malformed, if the
 /// architecture or a setting is not supported, if a weight is not finite, or if the folder is a
 /// file. Also throws IoError if the weights exist only as pytorch_model.bin, or the tokenizer only
