@@ -233,8 +233,28 @@ class GgufTokenizerReader {
     TokenJson merges = TokenJson::array();
     for (const auto& [left, right] : merges_of_scores(tokens_, scores, mergeable))
       merges.push_back({left, right});
+    if (merges.empty() && bytes != 256) mark_spaces_of_characters(prefix);
     model["merges"] = std::move(merges);
     return true;
+  }
+
+  // A tokenizer.json without merges is one of characters, and has no decoder for marks of spaces.
+  void mark_spaces_of_characters(bool prefix) {
+    root_["normalizer"] = nullptr;
+    if (prefix) {
+      root_["pre_tokenizer"] = {{"type", "Metaspace"},
+                                {"replacement", kSpaceMark},
+                                {"prepend_scheme", "always"},
+                                {"split", false}};
+      return;
+    }
+    root_["decoder"] = {{"type", "Fuse"}};
+    TokenJson& vocab = root_["model"]["vocab"];
+    const auto mark = vocab.find(kSpaceMark);
+    if (mark == vocab.end()) return;
+    if (vocab.contains(" ")) in_.fail("tokens", "both U+2581 and the space are tokens");
+    vocab[" "] = *mark;
+    vocab.erase(kSpaceMark);
   }
 
   // The token of a key, or else that of an id.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer entry for GGUF: bytes must give a file that reads the same when written again, and a
+// model or a UserError. Not part of the build: `./dev fuzz` compiles and runs it, beginning with
+// what lies in corpus/.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "read_or_refuse.h"
+#include "tensorgrad/lm/gguf.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tensorgrad;
+  const FileSource source(std::as_bytes(std::span(data, size)), "fuzz");
+  testing::read_or_refuse([&] {
+    const GgufFile file = read_gguf(source);
+    const auto alignment = file.metadata.find("general.alignment");
+    if (alignment == file.metadata.end()) {  // else padding may take gigabytes
+      std::vector<std::byte> bytes;
+      write_gguf(bytes, file);
+      std::vector<std::byte> again;  // not the content, which may have NaNs
+      write_gguf(again, read_gguf(bytes));
+      if (again != bytes) std::abort();
+    }
+    for (const auto& [name, tensor] : file.tensors)
+      testing::read_or_refuse([&] { (void)gguf_floats("fuzz", name, tensor); });
+  });
+  testing::read_or_refuse([&] { (void)lm::load_gguf(source); });
+  return 0;
+}
