@@ -335,8 +335,7 @@ void add_lm_import(CLI::App& app, LmAction& action) {
       ->required();
   command.add_option("-o,--out", args->out, "File to write")->required();
   command.add_flag_callback(
-      "--no-tokenizer", [args] { args->tokenizer = false; },
-      "Do not import the tokenizer");
+      "--no-tokenizer", [args] { args->tokenizer = false; }, "Do not import the tokenizer");
   command
       .add_option("--context", args->context,
                   "Limit of the context length of attention layers; 0: that of the model")

@@ -292,8 +292,8 @@ GgufFile GgufReader::read() {
     fail(file_.size(), "truncated: expected the 4 bytes \"GGUF\" at its beginning");
   take(std::as_writable_bytes(std::span(magic)), "magic");
   if (magic != kGgufMagic) {
-    fail(0, "not a GGUF file: it begins with " +
-                in_quotes({magic.data(), magic.size()}) + ", expected \"GGUF\"");
+    fail(0, "not a GGUF file: it begins with " + in_quotes({magic.data(), magic.size()}) +
+                ", expected \"GGUF\"");
   }
   const auto version = number<std::uint32_t>("the version");
   if (version < kOldestVersion || version > kGgufVersion) {

@@ -110,16 +110,16 @@ struct BlockDecoder {
   void (*decode)(Block block, Values out);
 };
 constexpr std::array<BlockDecoder, 11> kDecoders = {{{"F32", f32_element},
-                                                {"F16", f16_element},
-                                                {"BF16", bf16_element},
-                                                {"Q8_0", q8_0_block},
-                                                {"Q4_0", q4_0_block},
-                                                {"Q4_1", q4_1_block},
-                                                {"Q5_0", q5_0_block},
-                                                {"Q5_1", q5_1_block},
-                                                {"Q4_K", q4_k_block},
-                                                {"Q5_K", q5_k_block},
-                                                {"Q6_K", q6_k_block}}};
+                                                     {"F16", f16_element},
+                                                     {"BF16", bf16_element},
+                                                     {"Q8_0", q8_0_block},
+                                                     {"Q4_0", q4_0_block},
+                                                     {"Q4_1", q4_1_block},
+                                                     {"Q5_0", q5_0_block},
+                                                     {"Q5_1", q5_1_block},
+                                                     {"Q4_K", q4_k_block},
+                                                     {"Q5_K", q5_k_block},
+                                                     {"Q6_K", q6_k_block}}};
 
 }  // namespace
 }  // namespace io

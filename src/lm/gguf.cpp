@@ -225,9 +225,7 @@ StoredTensor written_tensor(const SavedModel& model, const std::string& name) {
   if (format == nn::WeightFormat::kF16)
     return {"F16", matrix.data.shape, std::move(matrix.data.bytes)};
   if (format == nn::WeightFormat::kBf16) {
-    return {"BF16",
-            {matrix.data.shape[0], 2 * matrix.data.shape[1]},
-            std::move(matrix.data.bytes)};
+    return {"BF16", {matrix.data.shape[0], 2 * matrix.data.shape[1]}, std::move(matrix.data.bytes)};
   }
   if (auto blocks = integer_blocks(matrix, format)) return std::move(*blocks);
   return plain_tensor(nn::dequantize_weight(matrix, format));
@@ -342,8 +340,8 @@ GgufMetadata metadata_of(const nn::LanguageModelConfig& config, Architecture kin
   out[arch + (kind == Architecture::kGpt2 ? ".attention.layer_norm_epsilon"
                                           : ".attention.layer_norm_rms_epsilon")] = epsilon;
   if (kind == Architecture::kLlama || kind == Architecture::kGpt2) {
-    size("context_length", kind == Architecture::kGpt2 ? config.n_positions
-                                                       : config.attention.max_length);
+    size("context_length",
+         kind == Architecture::kGpt2 ? config.n_positions : config.attention.max_length);
     size("feed_forward_length", config.mlp_width);
     size("attention.head_count", config.heads);
     size("attention.head_count_kv", kv_heads_of(config));
@@ -382,15 +380,15 @@ class GgufModel {
     const GgufFields general(file.metadata, name_, "general.");
     const std::string& arch = general.text("architecture");
     bool found = false;
-    for (const Architecture kind : {Architecture::kLlama, Architecture::kGpt2,
-                                    Architecture::kMamba, Architecture::kMamba2}) {
+    for (const Architecture kind :
+         {Architecture::kLlama, Architecture::kGpt2, Architecture::kMamba, Architecture::kMamba2}) {
       if (arch != name_of(kind)) continue;
       kind_ = kind;
       found = true;
     }
     if (!found) {
-      general.fail("architecture", "expected llama, gpt2, mamba or mamba2, got \"" +
-                                       arch.substr(0, 40) + "\"");
+      general.fail("architecture",
+                   "expected llama, gpt2, mamba or mamba2, got \"" + arch.substr(0, 40) + "\"");
     }
   }
 
@@ -481,8 +479,8 @@ class GgufModel {
     }
     if (tensor.change == Change::kRotary) {
       part = HostTensor::from(
-          expected, turned_rows(part.float_span(), rotary_heads(tensor, model.config),
-                                expected[0], false));
+          expected,
+          turned_rows(part.float_span(), rotary_heads(tensor, model.config), expected[0], false));
     }
     auto [joined, fresh] = model.weights.try_emplace(here, part);
     if (fresh) return;
@@ -508,8 +506,8 @@ class GgufModel {
 
   void read_config(nn::LanguageModelConfig& config) const {
     const GgufFields in(file_.metadata, name_, std::string(name_of(kind_)) + ".");
-    const auto blocks = in.integer("block_count", 1,
-                                   static_cast<std::int64_t>(file_.tensors.size()));
+    const auto blocks =
+        in.integer("block_count", 1, static_cast<std::int64_t>(file_.tensors.size()));
     config.d_model = in.integer("embedding_length", 1, kLargestGguf);
     const StoredTensor& table = stored(kGgufEmbedding);
     if (table.shape.size() != 2 || table.shape[0] < 1)
@@ -527,9 +525,8 @@ class GgufModel {
     }
     config.n_layer = blocks * layers_of_block(kind_);
     if (!config.layers.empty()) return;
-    config.layers.assign(static_cast<std::size_t>(blocks), kind_ == Architecture::kMamba
-                                                               ? MixerKind::kMamba1
-                                                               : MixerKind::kMamba2);
+    config.layers.assign(static_cast<std::size_t>(blocks),
+                         kind_ == Architecture::kMamba ? MixerKind::kMamba1 : MixerKind::kMamba2);
   }
 
   static std::int64_t heads_in(const GgufFields& in, const nn::LanguageModelConfig& config) {
@@ -562,8 +559,8 @@ class GgufModel {
     attention.max_length = in.integer("context_length", 1, kLargestGguf);
     const std::int64_t head = config.d_model / config.heads;
     if (head % 2 != 0) in.fail("attention.head_count", "expected heads of an even size");
-    for (const char* key : {"attention.key_length", "attention.value_length",
-                            "rope.dimension_count"})
+    for (const char* key :
+         {"attention.key_length", "attention.value_length", "rope.dimension_count"})
       only(in, key, head);
     only(in, "expert_count", 0);
     only(in, "expert_used_count", 0);
@@ -656,9 +653,9 @@ SavedModel load_gguf(const FileSource& source, const PretrainedOptions& options)
   model.eos_ids = gguf_eos_ids(file.metadata, source.name(), model.config.vocab_size);
   if (options.tokenizer) model.tokenizer = gguf_tokenizer(file.metadata, source.name());
   if (model.tokenizer && model.tokenizer->vocab_size() > model.config.vocab_size) {
-    throw IoError(source.name() + ": the tokenizer has " +
-                  std::to_string(model.tokenizer->vocab_size()) + " tokens, but the embedding has " +
-                  std::to_string(model.config.vocab_size) + " rows");
+    throw IoError(
+        source.name() + ": the tokenizer has " + std::to_string(model.tokenizer->vocab_size()) +
+        " tokens, but the embedding has " + std::to_string(model.config.vocab_size) + " rows");
   }
   return model;
 }

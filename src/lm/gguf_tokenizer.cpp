@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers of llama.cpp become a tokenizer.json, and the other way. "gpt2" is byte-level BPE, with
-// the name of an expression that cuts text. "llama" is SentencePiece's BPE, which has scores in
-// place of merges: of two neighbors whose text is a token, those with the highest score are merged.
+// Tokenizers of llama.cpp become a tokenizer.json, and the other way. "gpt2" is byte-level BPE,
+// with the name of an expression that cuts text. "llama" is SentencePiece's BPE, which has scores
+// in place of merges: of two neighbors whose text is a token, those with the highest score are
+// merged.
 #include "lm/gguf_tokenizer.h"
 
 #include <algorithm>
@@ -77,12 +78,10 @@ TokenJson space_normalizer(bool prefix) {
 }
 
 TokenJson space_decoder(bool prefix) {
-  TokenJson steps = {
-      {{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}},
-      {{"type", "ByteFallback"}},
-      {{"type", "Fuse"}}};
-  if (prefix)
-    steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  TokenJson steps = {{{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}},
+                     {{"type", "ByteFallback"}},
+                     {{"type", "Fuse"}}};
+  if (prefix) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return {{"type", "Sequence"}, {"decoders", steps}};
 }
 
@@ -149,8 +148,7 @@ class GgufTokenizerReader {
     tokens_ = in_.list<std::string>("tokens");
     types_.assign(tokens_.size(), kNormal);
     if (in_.has("token_type")) types_ = in_.list<std::int32_t>("token_type");
-    if (types_.size() != tokens_.size())
-      in_.fail("token_type", "expected a type for each token");
+    if (types_.size() != tokens_.size()) in_.fail("token_type", "expected a type for each token");
     if (tokens_.empty()) in_.fail("tokens", "expected at least one token");
     TokenJson added = TokenJson::array();
     TokenJson vocab = TokenJson::object();
@@ -173,9 +171,9 @@ class GgufTokenizerReader {
       if (types_[id] == kNormal || types_[id] == kByte || types_[id] == kUnknown)
         vocab.push_back({tokens_[id], id});
     }
-    root_ = {{"version", "1.0"},         {"truncation", nullptr},
-             {"padding", nullptr},       {"added_tokens", std::move(added)},
-             {"normalizer", nullptr},    {"pre_tokenizer", nullptr},
+    root_ = {{"version", "1.0"},          {"truncation", nullptr},
+             {"padding", nullptr},        {"added_tokens", std::move(added)},
+             {"normalizer", nullptr},     {"pre_tokenizer", nullptr},
              {"post_processor", nullptr}, {"decoder", nullptr}};
     root_["model"] = {{"type", "BPE"}, {"unk_token", nullptr}, {"vocab", std::move(vocab)}};
   }
@@ -383,8 +381,7 @@ class GgufTokenizerWriter {
 
   void write_byte_level(bool no_merges) {
     const TokenJson& normalizer = root_["normalizer"];
-    if (!normalizer.is_null() && normalizer["type"] != "NFC")
-      refuse_tokenizer("normalizes text");
+    if (!normalizer.is_null() && normalizer["type"] != "NFC") refuse_tokenizer("normalizes text");
     const bool ignore_merges = root_["model"].value("ignore_merges", false);
     const PreTokenizer* found = no_merges ? &kPreTokenizers[0] : nullptr;
     for (const PreTokenizer& each : kPreTokenizers) {
@@ -479,8 +476,7 @@ class GgufTokenizerWriter {
     std::vector<Pair> implied = merges_of_scores(tokens_, scores, mergeable);
     std::sort(given.begin(), given.end());
     std::sort(implied.begin(), implied.end());
-    if (given != implied)
-      refuse_tokenizer("does not merge all neighbors whose text is a token");
+    if (given != implied) refuse_tokenizer("does not merge all neighbors whose text is a token");
     return scores;
   }
 

@@ -27,8 +27,7 @@ void expect_logits(const lm::SavedModel& model, const std::string& name, float t
        .device = {.kind = "cpu"}});
   forward.upload_params(model.weights);
   EXPECT_THAT(forward({{"tokens", tokens}}).floats(),
-              ::testing::Pointwise(::testing::FloatNear(tolerance),
-                                   want.values<float>("logits")));
+              ::testing::Pointwise(::testing::FloatNear(tolerance), want.values<float>("logits")));
 }
 
 // Tensors that are written are those that were read, but for what exp() and log() round.

@@ -18,11 +18,11 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 SavedModel load_gguf(const FileSource& source, const PretrainedOptions& options = {});
 
 /// Returns the content of a GGUF file with which llama.cpp computes the same logits. Layers of
-/// Mamba become "mamba", layers of Mamba-2 "mamba2", and attention and MLPs in turn "llama" or, with
-/// the options of nn::gpt2_config(), "gpt2". Matrices are written as F32, F16 or BF16 if the model
-/// is in that format. Those of int8 become Q8_0 and those of int4 Q4_0 with the same integers; their
-/// scales are rounded to f16. A matrix is written as F32 if its rows are not a multiple of 32
-/// elements or f16 does not hold a scale.
+/// Mamba become "mamba", layers of Mamba-2 "mamba2", and attention and MLPs in turn "llama" or,
+/// with the options of nn::gpt2_config(), "gpt2". Matrices are written as F32, F16 or BF16 if the
+/// model is in that format. Those of int8 become Q8_0 and those of int4 Q4_0 with the same
+/// integers; their scales are rounded to f16. A matrix is written as F32 if its rows are not a
+/// multiple of 32 elements or f16 does not hold a scale.
 ///
 /// Throws UserError if llama.cpp has no such model or no such tokenizer, or if there are more than
 /// three `eos_ids`; the message explains what differs. A model without a tokenizer can always be

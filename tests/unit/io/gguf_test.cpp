@@ -169,8 +169,9 @@ TEST(Gguf, refuses_malformed_tensors) {
             "f: 60 bytes that belong to no tensor at byte 68");
   std::string unknown = f32_entry("w", {256}, 0);
   unknown[unknown.size() - 12] = 16;
-  EXPECT_TRUE(error_of(unknown, 4).starts_with(
-      "f: tensor \"w\": type 16 of ggml is not supported; expected F32, "));
+  EXPECT_TRUE(
+      error_of(unknown, 4)
+          .starts_with("f: tensor \"w\": type 16 of ggml is not supported; expected F32, "));
   std::string blocks = f32_entry("w", {33}, 0);
   blocks[blocks.size() - 12] = 8;
   EXPECT_EQ(error_of(blocks, 64),

@@ -97,24 +97,23 @@ TEST(LmGguf, scales_that_f16_does_not_hold_are_f32) {
   model.weights["backbone.embedding.weight"] = HostTensor::from({40, 32}, small);
   const SavedModel quantized = lm::quantize(model, WeightFormat::kInt8);
   EXPECT_EQ(lm::gguf_file(quantized).tensors.at("token_embd.weight").dtype, "F32");
-  EXPECT_EQ(read_again(quantized).weights.at("backbone.embedding.weight").bytes,
-            lm::quantize(quantized, WeightFormat::kF32)
-                .weights.at("backbone.embedding.weight")
-                .bytes);
+  EXPECT_EQ(
+      read_again(quantized).weights.at("backbone.embedding.weight").bytes,
+      lm::quantize(quantized, WeightFormat::kF32).weights.at("backbone.embedding.weight").bytes);
 }
 
 TEST(LmGguf, tokenizers_keep_their_ids) {
   const std::vector<std::string> specials = {"<|endoftext|>"};
   const std::vector<std::string_view> texts = {"to be or not to be, that is the question: 12345"};
   Tokenizer with_bos = Tokenizer::train(
-      texts, {.vocab_size = 280, .pre_tokenization = PreTokenization::kQwen2,
-              .special_tokens = specials});
+      texts,
+      {.vocab_size = 280, .pre_tokenization = PreTokenization::kQwen2, .special_tokens = specials});
   with_bos.set_eos("<|endoftext|>");
   for (const Tokenizer& tokenizer :
        {Tokenizer::bytes(specials), with_bos,
         Tokenizer::characters({"a", "b", " ", "\n", "\xC3\xA9"}, specials),
-        Tokenizer::train(texts, {.vocab_size = 270,
-                                 .pre_tokenization = PreTokenization::kCl100k})}) {
+        Tokenizer::train(texts,
+                         {.vocab_size = 270, .pre_tokenization = PreTokenization::kCl100k})}) {
     SCOPED_TRACE(tokenizer.kind());
     SavedModel model = some_model(gpt_config(tokenizer.vocab_size() + 3));
     model.tokenizer = tokenizer;
@@ -151,8 +150,7 @@ TEST(LmGguf, refuses_models_that_llama_cpp_does_not_have) {
   EXPECT_EQ(error_of(config), "gguf_file: llama.cpp has no biases of projections in Mamba layers");
   config = mamba_config();
   config.mamba.expand = 3;
-  EXPECT_EQ(error_of(config),
-            "gguf_file: llama.cpp has only Mamba layers that expand by 2, got 3");
+  EXPECT_EQ(error_of(config), "gguf_file: llama.cpp has only Mamba layers that expand by 2, got 3");
   config = mamba_config();
   config.mamba.b_c_dt_norm = true;
   EXPECT_EQ(error_of(config),
