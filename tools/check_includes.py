@@ -25,7 +25,8 @@ NAMES = {
     "array": "array to_array",
     "atomic": """atomic atomic_bool atomic_flag memory_order_acq_rel memory_order_acquire
         memory_order_relaxed memory_order_release memory_order_seq_cst""",
-    "bit": "bit_cast bit_ceil bit_floor bit_width countl_zero countr_zero endian popcount rotl",
+    "bit": """bit_cast bit_ceil bit_floor bit_width countl_zero countr_zero endian has_single_bit
+        popcount rotl""",
     "cctype": "isalnum isalpha isdigit isprint isspace isupper tolower toupper",
     "charconv": "chars_format from_chars to_chars",
     "chrono": "chrono",
@@ -100,9 +101,10 @@ NAMES = {
     "unordered_map": "unordered_map unordered_multimap",
     "unordered_set": "unordered_set",
     "utility": """as_const cmp_equal cmp_greater cmp_less exchange in_place in_range
-        index_sequence index_sequence_for integer_sequence make_index_sequence
+        in_place_index index_sequence index_sequence_for integer_sequence make_index_sequence
         make_integer_sequence make_pair piecewise_construct unreachable""",
-    "variant": "get_if holds_alternative monostate variant visit",
+    "variant": """get_if holds_alternative monostate variant variant_alternative_t variant_size_v
+        visit""",
     "vector": "vector",
 }
 CONTAINERS = "array deque list map set span string string_view unordered_map unordered_set vector"

@@ -251,6 +251,7 @@ class GgufTokenizerReader {
     const auto mark = vocab.find(kSpaceMark);
     if (mark == vocab.end()) return;
     if (vocab.contains(" ")) in_.fail("tokens", "both U+2581 and the space are tokens");
+    tokens_[mark->get<std::size_t>()] = " ";
     vocab[" "] = *mark;
     vocab.erase(kSpaceMark);
   }

@@ -329,6 +329,26 @@ TEST(TgLm, imports_other_libraries_models) {
   EXPECT_NE(used.err.find("convert it with `tg lm import "), std::string::npos) << used.err;
 }
 
+TEST(TgLm, exports_and_imports_gguf_files) {
+  const TestFolder folder;
+  const std::string fixture = std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/gguf/llama.gguf";
+  const ToolResult made = folder.tg({"lm", "import", fixture, "-o", "llama.safetensors"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const ToolResult exported = folder.tg({"lm", "export", "llama.safetensors", "-o", "again.gguf"});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  EXPECT_NE(exported.out.find("wrote again.gguf: for llama.cpp"), std::string::npos)
+      << exported.out;
+  EXPECT_TRUE(read_gguf(folder / "again.gguf").tensors == read_gguf(fixture).tensors);
+  EXPECT_TRUE(lm::load_gguf(folder / "again.gguf").tokenizer);
+  const ToolResult bare =
+      folder.tg({"lm", "export", "llama.safetensors", "--no-tokenizer", "-o", "bare.gguf"});
+  ASSERT_EQ(bare.code, 0) << bare.err;
+  EXPECT_FALSE(lm::load_gguf(folder / "bare.gguf").tokenizer);
+  const ToolResult euler = folder.tg({"lm", "import", fixture, "--euler", "-o", "x"});
+  EXPECT_EQ(euler.code, 1);
+  EXPECT_NE(euler.err.find("--euler applies only to MBJS files"), std::string::npos) << euler.err;
+}
+
 TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   const TestFolder folder;
   write_stories(folder);
