@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "api/compose.h"
+#include "api/documents.h"
 #include "api/trace.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
@@ -14,6 +15,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kSsdName = "ssd";
+
+// The logarithm of the decay of a step is at least this, as e^-128 is 0 in f32.
+constexpr double kLeastDecay = -128;
 
 struct SsdSizes {
   std::int64_t batch, length, heads, width, groups, states, ranks, chunk, chunks;
@@ -99,9 +103,16 @@ ChunkStates over_chunks(Tensor made, Tensor decay, std::optional<Tensor> initial
 struct RunningSums {
   Tensor coarse, fine;
 
-  static RunningSums of(Tensor x, int axis, double per_one, Loc loc) {
+  // Where `keep` is 0, and not 1, sums begin anew.
+  static RunningSums of(Tensor x, int axis, double per_one, const std::optional<Tensor>& keep,
+                        Loc loc) {
     const Tensor coarse = round(Operand(detach(x) * per_one, loc)) / per_one;
-    return {cumsum(coarse, axis, loc), cumsum(x - coarse, axis, loc)};
+    const auto sums = [&](Tensor v) {
+      if (!keep) return cumsum(v, axis, loc);
+      return linear_recurrence(broadcast_to(*keep, v.shape(), loc), v, axis, std::nullopt, false,
+                               loc);
+    };
+    return {sums(coarse), sums(x - coarse)};
   }
   // The same done to both parts.
   template <class Change>
@@ -137,9 +148,10 @@ Ssd one_step(Tensor x, Tensor decay, Tensor B, Tensor C, std::optional<Tensor> i
 
 // h[t] = e^decay[t] h[t-1] + sum over ranks of x[t] B[t]^T, y[t] = h[t] C[t]; with weights each x
 // times its own. x [B, L, H, R, P], decay [B, L, H], B and C [B, L, G, R, N], initial [B, H, P, N];
-// y as x, and the last state.
+// starts bool [B, L]: h[t-1] is 0 there. y as x, and the last state.
 Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<StepWeights>& weights,
-              std::optional<Tensor> initial, const SsdSizes& s, Loc loc) {
+              std::optional<Tensor> initial, const std::optional<Tensor>& starts, const SsdSizes& s,
+              Loc loc) {
   if (s.length == 1 && s.ranks == 1) {
     // Nothing is later.
     const Tensor own = weights ? x * unsqueeze(unsqueeze(weights->own, -1, loc), -1, loc) : x;
@@ -153,10 +165,12 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
     const Tensor steps = by_head(v, s, loc);
     return s.ranks == 1 ? steps : repeat_interleave(steps, s.ranks, -1, loc);
   };
+  // Nothing is left of what is before a document.
+  if (starts) decay = where(unsqueeze(*starts, -1, loc), kLeastDecay, decay);
   const Tensor input = in_rows(by_head(x, s, loc), s, loc);  // [.., Q R, P]
-  // No step is below -128, as e^-128 is 0 in f32: so sums stay where they are exact.
-  const Tensor decays = maximum(Operand(by_head(decay, s, loc), loc), -128.0);
-  const RunningSums steps = RunningSums::of(decays, -1, 64, loc);  // [.., Q]
+  // So sums stay where they are exact.
+  const Tensor decays = maximum(Operand(by_head(decay, s, loc), loc), kLeastDecay);
+  const RunningSums steps = RunningSums::of(decays, -1, 64, std::nullopt, loc);  // [.., Q]
   const RunningSums total =
       steps.with([&](Tensor v) { return narrow(v, -1, s.chunk - 1, 1, loc); });  // [.., 1]
   const RunningSums sums = steps.with(
@@ -229,9 +243,12 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
     const Shape state = {s.batch, s.heads, s.width, s.states};
     demand_shape(kSsdName, "initial_state", *options.initial_state, state, loc);
   }
+  std::optional<Tensor> starts;
+  if (options.documents)
+    starts = DocumentSteps(kSsdName, *options.documents, s.batch, s.length, loc).starts;
   const Tensor input = unsqueeze(x * unsqueeze(dt, -1, loc), 3, loc);
   const Ssd made = by_chunks(input, dt * A, unsqueeze(B, 3, loc), unsqueeze(C, 3, loc),
-                             std::nullopt, options.initial_state, s, loc);
+                             std::nullopt, options.initial_state, starts, s, loc);
   Tensor y = squeeze(made.y, 3, loc);
   if (options.D) {
     demand_shape(kSsdName, "D", *options.D, {s.heads}, loc);
@@ -250,9 +267,9 @@ constexpr double kTurn = 6.283185307179586;
 
 // Sums of angles over the steps, less whole turns, which are taken away in two parts: the first is
 // exact, as the sums are (Cody and Waite).
-Tensor running_angles(Tensor each, Loc loc) {
+Tensor running_angles(Tensor each, const std::optional<Tensor>& keep, Loc loc) {
   constexpr double kTurnHigh = 6.28125, kTurnLow = kTurn - kTurnHigh;
-  const RunningSums sums = RunningSums::of(each, 1, 512, loc);
+  const RunningSums sums = RunningSums::of(each, 1, 512, keep, loc);
   const Tensor turns = round(Operand(sums.coarse * (1 / kTurn), loc));
   return (sums.coarse - turns * kTurnHigh) - turns * kTurnLow + sums.fine;
 }
@@ -310,8 +327,18 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
     demand_shape(kRotaryName, "state's phase", before->phase, {s.batch, s.heads, s.states / 2},
                  loc);
   }
-  Tensor phase = running_angles(theta * unsqueeze(dt, -1, loc), loc);
-  if (before) phase = phase + unsqueeze(before->phase, 1, loc);
+  std::optional<Tensor> starts, keep;
+  if (options.documents) {
+    const DocumentSteps documents(kRotaryName, *options.documents, s.batch, s.length, loc);
+    starts = documents.starts;
+    keep = where(reshape(*starts, {s.batch, s.length, 1, 1}, loc), 0.0, 1.0);
+  }
+  Tensor phase = running_angles(theta * unsqueeze(dt, -1, loc), keep, loc);
+  if (before) {
+    Tensor phases = unsqueeze(before->phase, 1, loc);
+    if (keep) phases = cumprod(*keep, 1, loc) * phases;
+    phase = phase + phases;
+  }
   B = turned_back(B, phase, loc);
   C = turned_back(C, phase, loc);
   const Tensor late = (1.0 - lambda) * dt;
@@ -323,8 +350,8 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
     initial = before->state + first * v;
   }
   const Tensor own = lambda * dt;
-  const Ssd made =
-      by_chunks(x, dt * A, B, C, StepWeights{own + following(late, loc), own}, initial, s, loc);
+  const Ssd made = by_chunks(x, dt * A, B, C, StepWeights{own + following(late, loc), own}, initial,
+                             starts, s, loc);
   return {
       narrowed(made.y),
       {made.state, last_step(B, loc), last_step(x, loc), remainder(last_step(phase, loc), kTurn)}};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/compose.h"
+#include "api/documents.h"
 #include "api/trace.h"
 #include "ops/registry.h"
 #include "ops/selective_scan.h"
@@ -26,33 +27,55 @@ void demand_steps(const char* op, const char* name, const Tensor& x, Loc loc) {
 
 // ---- causal convolution -------------------------------------------------------------------------
 
-// sum over k of weight[:, k] x[:, k : k + length], of which x has K - 1 more steps.
-Tensor windows_times(Tensor x, Tensor weight, std::int64_t length, bool reversed, Loc loc) {
+// Which of K taps are in a step's document, if `behind` [B, L] steps of it are before: tap k reads
+// K - 1 - k steps back. Stored, as each channel reads it: bool [B, L, K].
+Tensor document_taps(Tensor behind, std::int64_t size, Loc loc) {
+  OpContext ctx("causal_conv1d", loc);
+  const Shape shape = {behind.size(0), behind.size(1), size};
+  const Tensor back = static_cast<double>(size - 1) - iota(shape, 2, i32, loc);
+  return ctx.out(
+      op::apply(ctx.builder, ops::barrier, {ctx.in(unsqueeze(behind, -1, loc) >= back)}));
+}
+
+// sum over k of weight[:, k] x[:, k : k + length], of which x has K - 1 more steps; reversed, of
+// the last weight first. `taps` bool [B, length, K], and reversed as long as x, says of each of the
+// convolution's steps which taps it has.
+Tensor windows_times(Tensor x, Tensor weight, std::int64_t length, bool reversed,
+                     const std::optional<Tensor>& taps, Loc loc) {
   const std::int64_t size = weight.size(1);
   // Channels side by side, as they are in x: a small copy.
   const Tensor turned = stack(unbind(weight, 1, loc), 0, loc);
   std::optional<Tensor> sum;
   for (std::int64_t k = 0; k < size; ++k) {
-    const Tensor w = squeeze(narrow(turned, 0, reversed ? size - 1 - k : k, 1, loc), 0, loc);
-    const Tensor part = narrow(x, 1, k, length, loc) * w;
+    const std::int64_t tap = reversed ? size - 1 - k : k;
+    const Tensor w = squeeze(narrow(turned, 0, tap, 1, loc), 0, loc);
+    Tensor steps = narrow(x, 1, k, length, loc);
+    if (taps && tap + 1 < size) {
+      const Tensor there = narrow(*taps, 2, tap, 1, loc);
+      steps = where(reversed ? narrow(there, 1, k, length, loc) : there, steps, 0.0);
+    }
+    const Tensor part = steps * w;
     sum = sum ? *sum + part : part;
   }
   return *sum;
 }
 
 // x [B, K - 1 + L, D] -> [B, L, D]. In the gradient of the weight one launch adds up all its K.
-Tensor convolved(Tensor x, Tensor weight, Loc loc) {
+Tensor convolved(Tensor x, Tensor weight, const std::optional<Tensor>& taps, Loc loc) {
   const std::int64_t size = weight.size(1), length = x.size(1) - size + 1;
   return custom_gradient(
       {x, weight},
       [&](const std::vector<Tensor>& in) {
-        return windows_times(in[0], in[1], length, false, loc);
+        return windows_times(in[0], in[1], length, false, taps, loc);
       },
       [&](const std::vector<Tensor>& in, Tensor, Tensor dy) -> std::vector<Tensor> {
         const Tensor wide = pad(dy, {0, 0, size - 1, size - 1}, 0, loc);
-        const Tensor dx = windows_times(wide, in[1], in[0].size(1), true, loc);
+        std::optional<Tensor> wide_taps;
+        if (taps) wide_taps = pad(*taps, {0, 0, size - 1, size - 1}, 0, loc);
+        const Tensor dx = windows_times(wide, in[1], in[0].size(1), true, wide_taps, loc);
         // [B, L, D, K] of x, as [B, L, K, D]: channels stay side by side.
-        const Tensor windows = permute(unfold(in[0], 1, size, 1, 1, loc), {0, 1, 3, 2}, loc);
+        Tensor windows = permute(unfold(in[0], 1, size, 1, 1, loc), {0, 1, 3, 2}, loc);
+        if (taps) windows = where(unsqueeze(*taps, -1, loc), windows, 0.0);
         const Tensor dw = sum(windows * unsqueeze(dy, 2, loc), {0, 1}, false, loc);
         return {dx, transpose(dw, 0, 1, loc)};
       },
@@ -62,7 +85,7 @@ Tensor convolved(Tensor x, Tensor weight, Loc loc) {
 }  // namespace
 
 CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
-                         std::optional<Tensor> state, Loc loc) {
+                         std::optional<Tensor> state, std::optional<Tensor> documents, Loc loc) {
   constexpr const char* kName = "causal_conv1d";
   const Composite composite(kName, loc);
   const Narrowing narrowed(x);
@@ -79,8 +102,18 @@ CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
   const Shape kept = {x.size(0), before, channels};
   if (state) demand_shape(kName, "state", *state, kept, loc);
   const Tensor whole = state ? concat({*state, x}, 1, loc) : pad(x, {0, 0, before, 0}, 0, loc);
-  const Tensor y = convolved(whole, weight, loc);
-  return {narrowed(bias ? y + *bias : y), narrow(whole, 1, length, before, loc)};
+  std::optional<Tensor> taps;
+  Tensor last = narrow(whole, 1, length, before, loc);
+  if (documents) {
+    const Tensor behind = DocumentSteps(kName, *documents, x.size(0), length, loc).behind;
+    taps = document_taps(behind, before + 1, loc);
+    // The first of them is `before` - 1 steps before the last step.
+    const Tensor back = static_cast<double>(before - 1) - iota({x.size(0), before}, 1, i32, loc);
+    const Tensor own = narrow(behind, 1, length - 1, 1, loc) >= back;
+    last = where(unsqueeze(own, -1, loc), last, 0.0);
+  }
+  const Tensor y = convolved(whole, weight, taps, loc);
+  return {narrowed(bias ? y + *bias : y), last};
 }
 
 // ---- selective scan -----------------------------------------------------------------------------
@@ -88,6 +121,9 @@ CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
 namespace {
 
 constexpr const char* kScanName = "selective_scan";
+
+// Of a step before which the state is reset.
+constexpr double kLeastStep = 1e-30;
 
 // At most SelectiveSizes::kMostStates states. A [N, D]; of the options D, z, the discretization,
 // and the initial state, [B, N, D].
@@ -97,6 +133,7 @@ SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
   const bool hold = options.discretization == Discretization::kZeroOrderHold;
   Attrs attrs = {{"initial", std::int64_t{options.initial_state.has_value()}},
                  {"zoh", std::int64_t{hold}}};
+  if (options.documents) attrs.set("resets", std::int64_t{1});
   if (options.D) {
     attrs.set("skip", std::int64_t{1});
     A = concat({A, reshape(*options.D, {1, A.size(1)}, loc)}, 0, loc);
@@ -170,6 +207,12 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
     delta = delta + *options.delta_bias;
   }
   if (options.delta_softplus) delta = softplus(Operand(delta, loc));
+  if (options.documents) {
+    const DocumentSteps documents(kScanName, *options.documents, steps[0], steps[1], loc);
+    if (!options.delta_softplus) delta = maximum(delta, 0.0);
+    // The scan resets its states before a step whose delta is negative, and -0 is not.
+    delta = where(unsqueeze(documents.starts, -1, loc), -maximum(delta, kLeastStep), delta);
+  }
   if (options.D) demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
   std::optional<Tensor> z = options.z;
   if (z) {
@@ -185,7 +228,8 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
     const SelectiveScan step = single_step(u, delta, A, B, C, options.initial_state, loc);
     return {finished(step.y), step.state};
   }
-  SelectiveScanOptions part = {.discretization = options.discretization};
+  SelectiveScanOptions part = {.discretization = options.discretization,
+                               .documents = options.documents};
   if (options.initial_state) part.initial_state = transpose(*options.initial_state, 1, 2, loc);
   A = transpose(A, 0, 1, loc);
   if (states <= SelectiveSizes::kMostStates) {

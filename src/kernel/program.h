@@ -203,8 +203,9 @@ struct Launch {
   // kSelectiveScan: m steps, n channels, k states. Inputs as for kAttention. Store i writes result
   // i.
   SelectivePart selective = SelectivePart::kForward;
-  // zero_order_hold: w = (e^(delta A) - 1) / A instead of delta. skip: there is an input D.
-  bool zero_order_hold = false, skip = false;
+  // zero_order_hold: w = (e^(delta A) - 1) / A instead of delta. skip: there is an input D. resets:
+  // |delta| is the step, and states before a negative one count as zero.
+  bool zero_order_hold = false, skip = false, resets = false;
 
   // kCustom: `inputs` are programs over the inputs' elements. There is no body; Store::value is
   // unused.

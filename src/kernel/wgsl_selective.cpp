@@ -33,6 +33,9 @@ constexpr const char* kHeldSlope =
 }
 )";
 
+// The sum of deltas of a stretch that has a reset: above all others.
+constexpr const char* kForgets = "1e30f";
+
 class LineWriter : SelectiveWriter {
  public:
   LineWriter(const Launch& launch, const WgslOptions& options) : SelectiveWriter(launch, options) {}
@@ -125,6 +128,15 @@ class LineWriter : SelectiveWriter {
     scope.block(condition.empty() ? "" : "if (" + condition + ")", inner);
   }
 
+  // The state before a step, or what flows back into it.
+  [[nodiscard]] std::string unless_reset(const std::string& state) const {
+    return l_.resets ? "select(" + state + ", 0.0f, given < 0.0f)" : state;
+  }
+  // Whether a stretch with that sum of deltas has a reset.
+  [[nodiscard]] static std::string forgets(const std::string& sum) {
+    return sum + " >= " + kForgets;
+  }
+
   void loop(const Scope& body) {
     scope_.block("for (var i = " + begin_ + "; i < " + end_ + "; i++)", body);
   }
@@ -132,8 +144,13 @@ class LineWriter : SelectiveWriter {
   // Step number i of the scan; `finish`: with what comes out of it.
   void write_step(Scope& scope, bool finish) {
     scope.line(forward() ? "let t = i;" : "let t = " + u32_literal(s_.length - 1) + " - i;");
-    scope.line("let delta = delta_at(p, t, q);");
-    if (!finish) scope.line("total += delta;");
+    scope.line(l_.resets ? "let given = delta_at(p, t, q);" : "let delta = delta_at(p, t, q);");
+    if (l_.resets) scope.line("let delta = abs(given);");
+    if (!finish && l_.resets) {
+      scope.line("total = select(total + delta, " + std::string(kForgets) + ", given < 0.0f);");
+    } else if (!finish) {
+      scope.line("total += delta;");
+    }
     if (!forward()) return write_adjoint_step(scope, finish);
     if (finish && keeps_states(l_)) {
       store_state(scope, std::to_string(s_.states_result()), "(t / " + u32_literal(kChunk) + ")",
@@ -151,7 +168,7 @@ class LineWriter : SelectiveWriter {
             "let x = u * held(vec4<f32>(delta), vec4<f32>(r), vec4<f32>(1.0f / r), "
             "vec4<f32>(a)).x;");
       }
-      s.line(h + " = a * " + h + " + x * bc_at(p, t, " + n + ");");
+      s.line(h + " = a * " + unless_reset(h) + " + x * bc_at(p, t, " + n + ");");
       if (finish) {
         s.line("y += " + h + " * bc_at(p, t, " + u32_literal(s_.states) + " + " + n + ");");
       }
@@ -175,6 +192,7 @@ class LineWriter : SelectiveWriter {
       const std::string h = "h[" + n + "]";
       s.line(h + " = exp2(delta * rate[" + n + "]) * (bc_at(p, t, " + u32_literal(s_.states) +
              " + " + n + ") * dy + " + h + ");");
+      if (l_.resets) s.line(h + " = " + unless_reset(h) + ";");
     });
     if (!finish || s_.segments() == 1) return;
     store_state(scope, "0", "(t / " + u32_literal(s_.segment()) + " - 1u)",
@@ -207,8 +225,8 @@ class LineWriter : SelectiveWriter {
       Scope round(&s), join(&round);
       join.line("let other = local - s * " + pitch + ";");
       // Nothing stays nothing, also where the product has overflown.
-      join.line("if (hs[other] != 0.0f) { made = exp2(sum * rate[" + n +
-                "]) * hs[other] + made; }");
+      join.line("if (hs[other] != 0.0f" + (l_.resets ? " && !(" + forgets("sum") + ")" : "") +
+                ") { made = exp2(sum * rate[" + n + "]) * hs[other] + made; }");
       join.line("sum = totals[other] + sum;");
       round.block("if (lane >= s)", join);
       round.line("workgroupBarrier();");
@@ -220,6 +238,7 @@ class LineWriter : SelectiveWriter {
       take.line("let before = local - " + pitch + ";");
       if (has(SelectiveInput::kInitial)) {
         take.line("if (carried != 0.0f) { carried *= exp2(totals[before] * rate[" + n + "]); }");
+        if (l_.resets) take.line("if (" + forgets("totals[before]") + ") { carried = 0.0f; }");
       }
       take.line("carried += hs[before];");
       s.block("if (lane > 0u)", take);

@@ -23,6 +23,10 @@ class SelectiveWriter {
   // fn sigmoid_of(z) of numbers of this type, also of vectors; by a bare exp2, as all that decays
   // here, where maps' tg_sigmoid is of one number and calls tg_exp.
   void write_sigmoid(const std::string& type);
+  // The step of which `delta` is given, as is or in vectors.
+  [[nodiscard]] std::string step_of(const std::string& delta) const {
+    return l_.resets ? "abs(" + delta + ")" : delta;
+  }
   [[nodiscard]] bool forward() const { return l_.selective == SelectivePart::kForward; }
 
   // fn u_at(p, i, q), and so on: of all inputs, or of one.

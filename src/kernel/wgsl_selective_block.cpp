@@ -160,7 +160,7 @@ void SelectiveBlock::unload(Scope& scope) const {
       store_dz(steps, e);
     }
     if (forward() && euler())
-      steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
+      steps.line("let next_wu" + n + " = " + step_of("next_delta" + n) + " * next_u" + n + ";");
     for (const std::string& name : of_steps()) put(steps, name, e);
   }
   scope.block(rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk * quads()) + ")" : "",
@@ -251,7 +251,8 @@ void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
         (name == "c" && !all))
       continue;
     const bool of_bc = name == "b" || name == "c";  // bindings are b0, b1 and so on
-    scope.line("let " + name + " = " + name + (of_bc ? "_" : "") + n + ";");
+    const std::string given = std::string(name) + (of_bc ? "_" : "") + n;
+    scope.line("let " + name + " = " + (name == "delta" ? step_of(given) : given) + ";");
   }
   scope.line("var a = exp2(delta * rate2);");
   if (!whole()) {  // behind the last step; an infinite rate has made NaN of zero
@@ -261,6 +262,12 @@ void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
   scope.line(!euler()    ? "let wu = u * held(vec4<f32>(delta), rate, inverse, a);"
              : forward() ? "let wu = vec4<f32>(wu" + n + ");"
                          : "let wu = vec4<f32>(delta * u);");
+}
+
+// The state before step i, or what flows back into it.
+std::string SelectiveBlock::unless_reset(const std::string& state, std::int64_t i) const {
+  if (!l_.resets) return state;
+  return "select(" + state + ", vec4<f32>(), delta" + std::to_string(i) + " < 0.0f)";
 }
 
 // ---- forward -----------------------------------------------------------------------------------
@@ -297,7 +304,7 @@ void SelectiveBlock::write_forward() {
     if (i + 1 < kChunk) load_step(chunk, i + 1, true);
     Scope step(&chunk);
     open_step(step, i, true);
-    step.line("h = a * h + wu * b;");
+    step.line("h = a * " + unless_reset("h", i) + " + wu * b;");
     step.line("parts_y[" + u32_literal(i % sums_.steps * threads_) + " + local] = dot(h, c);");
     chunk.block("", step);
     if ((i + 1) % sums_.steps != 0) continue;
@@ -380,7 +387,7 @@ void SelectiveBlock::write_backward() {
     Scope step(&chunk);
     load_step(step, i, false);
     open_step(step, i, false);
-    step.line(after + " = a * " + before + " + wu * b;");
+    step.line(after + " = a * " + unless_reset(before, i) + " + wu * b;");
     chunk.block("", step);
   }
   load_step(chunk, kChunk - 1, true);
@@ -401,7 +408,8 @@ void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
   open_step(scope, i, true);
   scope.line("let g = c * dy + e;");
   scope.line("e = a * g;");
-  scope.line("let through = e * h" + std::to_string(i) + ";");
+  scope.line("let through = e * " + unless_reset("h" + std::to_string(i), i) + ";");
+  if (l_.resets) scope.line("e = " + unless_reset("e", i) + ";");
   scope.line("let of_b = g * wu;");
   scope.line("let of_c = dy * h" + std::to_string(i + 1) + ";");
   if (l_.zero_order_hold) {

@@ -39,6 +39,7 @@ class SelectiveBlock : SelectiveChunks {
   [[nodiscard]] std::string there(std::int64_t i) const;
   void load_step(Scope& scope, std::int64_t i, bool all) const;
   void open_step(Scope& scope, std::int64_t i, bool all) const;
+  [[nodiscard]] std::string unless_reset(const std::string& state, std::int64_t i) const;
   void write_forward();
   void sum_outputs(Scope& scope, std::int64_t from) const;
   // Between those steps of a chunk whose outputs a thread finishes.

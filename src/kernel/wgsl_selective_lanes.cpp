@@ -266,7 +266,7 @@ void SelectiveLanes::unload(Scope& scope) const {
     }
     if (euler()) {
       for (const std::string& n : {even, odd})
-        steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
+        steps.line("let next_wu" + n + " = " + step_of("next_delta" + n) + " * next_u" + n + ";");
     }
     for (const std::string name : {"delta", "u", "dy", "wu"}) {
       if (name == "wu" && !euler()) continue;

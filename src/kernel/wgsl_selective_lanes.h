@@ -64,6 +64,7 @@ class SelectiveLanes : SelectiveChunks {
 
   // The steps of a chunk; names end with the step's number.
   void load_step(Scope& scope, std::int64_t i, bool again) const;
+  [[nodiscard]] std::string unless_reset(const std::string& state, const std::string& n) const;
   void decay(Scope& scope, std::int64_t i, bool again) const;
   void step_forward(Scope& scope, std::int64_t i) const;
   void step_back(Scope& scope, std::int64_t i);

@@ -37,7 +37,10 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
       scope.line("let " + both + " = vec4<f32>(" + name + "_of[c0 + " + place + "], " + name +
                  "_of[c1 + " + place + "]);");
     }
-    scope.line("let " + name + n + " = " + both + (i % 2 == 0 ? ".xxzz;" : ".yyww;"));
+    const bool given = l_.resets && name == "delta";
+    scope.line("let " + (given ? "given" : name) + n + " = " + both +
+               (i % 2 == 0 ? ".xxzz;" : ".yyww;"));
+    if (given) scope.line("let delta" + n + " = abs(given" + n + ");");
   };
   const auto of_bc = [&](const std::string& name) {
     scope.line("let " + name + "_" + n + " = bc_of[own_" + name + " + " +
@@ -49,6 +52,12 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
   if (again) return;
   of_bc("c");
   channels("dy");
+}
+
+// The state before a step, or what flows back into it; `n` is behind the names of what it reads.
+std::string SelectiveLanes::unless_reset(const std::string& state, const std::string& n) const {
+  if (!l_.resets) return state;
+  return "select(" + state + ", vec4<f32>(), given" + n + " < vec4<f32>())";
 }
 
 // Of step i, named as what it reads: how much is left of the states, and, by the zero-order hold,
@@ -71,8 +80,9 @@ void SelectiveLanes::step_forward(Scope& scope, std::int64_t i) const {
   const std::string n = "f" + std::to_string(i);
   load_step(scope, i, true);
   decay(scope, i, true);
-  scope.line("let h" + std::to_string(i + 1) + " = a" + n + " * h" + std::to_string(i) + " + wu" +
-             n + " * b_" + n + ";");
+  const std::string before = unless_reset("h" + std::to_string(i), n);
+  scope.line("let h" + std::to_string(i + 1) + " = a" + n + " * " + before + " + wu" + n + " * b_" +
+             n + ";");
 }
 
 // Step i of what flows back; e is what flows out of it, into the step before.
@@ -83,8 +93,8 @@ void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
   };
   decay(scope, i, false);
   let("g", "c_" + n + " * dy" + n + " + e" + (i + 1 == kChunk ? "" : above));
-  let("e", "a" + n + " * g" + n);
-  let("through", "e" + n + " * h" + n);
+  let("e", unless_reset("a" + n + " * g" + n, n));
+  let("through", "e" + n + " * " + unless_reset("h" + n, n));
   let("of_b", "g" + n + " * wu" + n);
   let("of_c", "dy" + n + " * h" + above);
   if (euler()) {
@@ -222,7 +232,7 @@ void SelectiveLanes::finish_sums(Scope& scope, std::int64_t i, const std::string
   Scope store(&scope);
   const std::string through_skip = s_.skip ? " + skip * dy" + at : "";
   store.line(module_.store(l_.stores.at(0).binding, DType::kF32, "out_u + " + more,
-                           (euler() ? u + " * delta" + at : u) + through_skip));
+                           (euler() ? u + " * " + step_of("delta" + at) : u) + through_skip));
   store.line(module_.store(l_.stores.at(1).binding, DType::kF32,
                            "out_u + " + u32_literal(i * s_.channels + behind_first(1)),
                            euler() ? delta + " * 0.693147182f + " + u + " * u" + at : delta));

@@ -81,7 +81,8 @@ void SelectiveBlock::write_sums() {
       "_of[(origin + i) * " + u32_literal(quads()) + " + channel / 4u][channel % 4u]";
   const bool hold = l_.zero_order_hold;
   const std::string through_skip = s_.skip ? " + skip * dy" + place : "";
-  store.line("store0(p, t, q, s.x" + (hold ? "" : " * delta" + place) + through_skip + ");");
+  store.line("store0(p, t, q, s.x" + (hold ? "" : " * " + step_of("delta" + place)) + through_skip +
+             ");");
   if (s_.skip) store.line("dskip += dy" + place + " * u" + place + ";");
   store.line(std::string("store1(p, t, q, s.y") + (hold ? "" : " + u" + place + " * s.x") + ");");
   of_states.block("if (real && t < " + u32_literal(s_.length) + ")", store);

@@ -78,7 +78,8 @@ std::vector<StateSpec> Mamba::state_specs(std::int64_t batch) const {
           {"ssm", {batch, d_inner, options.d_state}}};
 }
 
-RecurrentResult Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult Mamba::run(Tensor x, const std::vector<Tensor>& state,
+                           std::optional<Tensor> documents, Loc loc) const {
   demand_width("Mamba", x, d_model, loc);
   std::optional<Tensor> window, carried, conv_bias;
   if (!state.empty()) {
@@ -88,8 +89,9 @@ RecurrentResult Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) 
   if (conv1d.bias) conv_bias = conv1d.bias->tensor(loc);
   const Tensor both = in_proj(x, loc);
   const Tensor gate = narrow(both, -1, d_inner, d_inner, loc);
-  const CausalConv conv = causal_conv1d(narrow(both, -1, 0, d_inner, loc),
-                                        conv1d.weight.tensor(loc), conv_bias, window, loc);
+  const CausalConv conv =
+      causal_conv1d(narrow(both, -1, 0, d_inner, loc), conv1d.weight.tensor(loc), conv_bias, window,
+                    documents, loc);
   const Tensor u = silu(conv.y, loc);
   const Tensor made = x_proj(u, loc);
   const std::int64_t n = options.d_state;
@@ -105,7 +107,8 @@ RecurrentResult Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) 
                       .delta_bias = dt_proj.bias->tensor(loc),
                       .delta_softplus = true,
                       .initial_state = carried,
-                      .discretization = options.discretization},
+                      .discretization = options.discretization,
+                      .documents = documents},
                      loc);
   return {out_proj(scan.y, loc), {conv.state, scan.state}};
 }
@@ -150,7 +153,8 @@ Tensor grouped_norm(const RMSNorm& norm, Tensor x, std::int64_t groups, Loc loc)
 
 }  // namespace
 
-RecurrentResult Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult Mamba2::run(Tensor x, const std::vector<Tensor>& state,
+                            std::optional<Tensor> documents, Loc loc) const {
   demand_width("Mamba2", x, d_model, loc);
   std::optional<Tensor> window, carried, conv_bias;
   if (!state.empty()) {
@@ -160,15 +164,17 @@ RecurrentResult Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc)
   if (conv1d.bias) conv_bias = conv1d.bias->tensor(loc);
   const Tensor all = in_proj(x, loc);
   const Tensor gate = narrow(all, -1, 0, d_inner, loc);
-  const CausalConv conv = causal_conv1d(narrow(all, -1, d_inner, d_conv, loc),
-                                        conv1d.weight.tensor(loc), conv_bias, window, loc);
+  const CausalConv conv =
+      causal_conv1d(narrow(all, -1, d_inner, d_conv, loc), conv1d.weight.tensor(loc), conv_bias,
+                    window, documents, loc);
   const Tensor mixed = silu(conv.y, loc);
   const std::int64_t batch = x.size(0), length = x.size(1), n = options.d_state;
   const std::int64_t wide = options.groups * n;
   const auto grouped = [&](std::int64_t first) {
     return reshape(narrow(mixed, -1, first, wide, loc), {batch, length, options.groups, n}, loc);
   };
-  SsdOptions how = {.chunk = options.chunk, .D = D.tensor(loc), .initial_state = carried};
+  SsdOptions how = {
+      .chunk = options.chunk, .D = D.tensor(loc), .initial_state = carried, .documents = documents};
   Tensor dt = narrow(all, -1, d_inner + d_conv, heads, loc);
   if (options.dt_limit_min > 0 || options.dt_limit_max > 0) {
     dt = softplus(Operand(dt + dt_bias.tensor(loc), loc));
@@ -236,7 +242,8 @@ Tensor decay_rate(Tensor a, const Mamba3& layer, Loc loc) {
 
 }  // namespace
 
-RecurrentResult Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult Mamba3::run(Tensor x, const std::vector<Tensor>& state,
+                            std::optional<Tensor> documents, Loc loc) const {
   demand_width("Mamba3", x, d_model, loc);
   const std::int64_t batch = x.size(0), length = x.size(1), p = options.head_dim;
   const std::int64_t n = options.d_state, r = options.ranks;
@@ -253,7 +260,7 @@ RecurrentResult Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc)
   const Tensor dt = softplus(Operand(made[4] + dt_bias.tensor(loc), loc));
   const Tensor rate = -decay_rate(made[5], *this, loc);
   const Tensor theta = broadcast_to(unsqueeze(made[7], 2, loc), {batch, length, heads, n / 2}, loc);
-  RotaryScanOptions how = {.chunk = options.chunk};
+  RotaryScanOptions how = {.chunk = options.chunk, .documents = documents};
   if (!state.empty()) how.initial_state = {state.at(0), state.at(1), state.at(2), state.at(3)};
   const RotaryScan scan =
       rotary_scan(per_rank(inner, mimo_x), dt, rate, sigmoid(Operand(made[6], loc)), theta,
@@ -311,13 +318,13 @@ Tensor written(Tensor cache, Tensor fresh, Tensor position, Loc loc) {
   return where(for_all(inside), gather(fresh, 2, for_all(index), loc), cache);
 }
 
-// Rotary positions that each sequence counts from a place of its own.
-Tensor turned(Tensor x, Tensor position, double base, Loc loc) {
+// x [B, H, L, D] with rotary positions `at` [B, L].
+Tensor turned(Tensor x, Tensor at, double base, Loc loc) {
   const std::int64_t batch = x.size(0), length = x.size(2), pairs = x.size(3) / 2;
   const Shape shape = {batch, 1, length, pairs};
-  const Tensor at = iota(shape, 2, f32, loc) + reshape(position, {batch, 1, 1, 1}, loc);
   const Tensor angle =
-      at * exp2(iota(shape, 3, f32, loc) * (-std::log2(base) / static_cast<double>(pairs)));
+      reshape(at, {batch, 1, length, 1}, loc) *
+      exp2(iota(shape, 3, f32, loc) * (-std::log2(base) / static_cast<double>(pairs)));
   const Tensor a = narrow(x, -1, 0, pairs, loc), b = narrow(x, -1, pairs, pairs, loc);
   const Tensor c = cos(angle), s = sin(angle);
   return concat({a * c - b * s, b * c + a * s}, -1, loc);
@@ -325,7 +332,8 @@ Tensor turned(Tensor x, Tensor position, double base, Loc loc) {
 
 }  // namespace
 
-RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
+                                     std::optional<Tensor> documents, Loc loc) const {
   demand_width("CausalAttention", x, d_model, loc);
   const std::int64_t each = d_model / heads;
   const Tensor all = in_proj(x, loc);
@@ -337,13 +345,27 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
   Tensor v = of_heads(heads + kv_heads, kv_heads);
   AttentionOptions attending = {.causal = true, .enable_gqa = kv_heads != heads};
   std::vector<Tensor> behind;
+  if (documents && !state.empty()) {
+    throw UserError("CausalAttention: expected documents or a state, got both", loc);
+  }
+  std::optional<Tensor> at;  // the positions [B, L], where they are not those of rope()
+  if (documents) {
+    at = cast(document_positions(*documents, loc), f32);
+  } else if (!state.empty()) {
+    at = iota({x.size(0), x.size(1)}, 1, f32, loc) + unsqueeze(state.at(2), 1, loc);
+  }
   if (options.rope) {
     const auto rotated = [&](Tensor part) {
-      return state.empty() ? rope(part, {.base = options.rope_base}, loc)
-                           : turned(part, state.at(2), options.rope_base, loc);
+      return at ? turned(part, *at, options.rope_base, loc)
+                : rope(part, {.base = options.rope_base}, loc);
     };
     q = rotated(q);
     k = rotated(k);
+  }
+  if (documents) {
+    const Shape square = {x.size(0), 1, x.size(1), x.size(1)};
+    const Tensor back = iota(square, 2, f32, loc) - iota(square, 3, f32, loc);
+    attending.mask = back <= reshape(*at, {x.size(0), 1, x.size(1), 1}, loc);
   }
   if (!state.empty()) {
     const Tensor position = state.at(2);
@@ -481,19 +503,62 @@ std::vector<StateSpec> MixerBlock::state_specs(std::int64_t batch) const {
   return {};
 }
 
-RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
-  const Tensor h = norm(x, loc);
+namespace {
+
+// Numbers of packed documents that are not finite. Products of matrices multiply those of one
+// document by the zeros between it and others, and NaN times 0 is NaN: so they are taken out before
+// a mixer, and what comes after them in their document is NaN behind it.
+struct SpoiledSteps {
+  SpoiledSteps(Tensor& x, Tensor documents, Loc loc) : steps(take_out(x, documents, loc)) {}
+
+  // x [B, L, D], NaN from the first such step of a document on.
+  [[nodiscard]] Tensor put_back(Tensor x, Loc loc) const {
+    return where(unsqueeze(steps, -1, loc), kNan, x);
+  }
+  // A state [B, ..] after the last step.
+  [[nodiscard]] Tensor put_back_last(Tensor state, Loc loc) const {
+    Shape rows(state.shape(loc).size(), 1);
+    rows[0] = state.size(0, loc);
+    const Tensor last = narrow(steps, 1, steps.size(1, loc) - 1, 1, loc);
+    return where(reshape(last, rows, loc), kNan, state);
+  }
+
+ private:
+  static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+  static Tensor take_out(Tensor& x, Tensor documents, Loc loc) {
+    const Tensor finite = all(isfinite(Operand(x, loc)), -1, true, loc);  // [B, L, 1]
+    x = where(finite, x, 0.0);
+    const Tensor step = iota(documents.shape(loc), 1, i32, loc);
+    const Tensor last = cummax(where(squeeze(finite, -1, loc), -1, step), 1, loc).values;
+    return last >= step - document_positions(documents, loc);
+  }
+
+  Tensor steps;  // bool [B, L]
+};
+
+}  // namespace
+
+RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state,
+                                std::optional<Tensor> documents, Loc loc) const {
+  Tensor h = norm(x, loc);
+  std::optional<SpoiledSteps> spoiled;
+  if (documents && !mlp && !gelu_mlp) spoiled.emplace(h, *documents, loc);
   RecurrentResult made;
   if (mamba) {
-    made = mamba->run(h, state, loc);
+    made = mamba->run(h, state, documents, loc);
   } else if (mamba2) {
-    made = mamba2->run(h, state, loc);
+    made = mamba2->run(h, state, documents, loc);
   } else if (mamba3) {
-    made = mamba3->run(h, state, loc);
+    made = mamba3->run(h, state, documents, loc);
   } else if (attention) {
-    made = attention->run(h, state, loc);
+    made = attention->run(h, state, documents, loc);
   } else {
     made.y = mlp ? (*mlp)(h, loc) : (*gelu_mlp)(h, loc);
+  }
+  if (spoiled) {
+    made.y = spoiled->put_back(made.y, loc);
+    for (Tensor& part : made.state) part = spoiled->put_back_last(part, loc);
   }
   made.y = x + made.y;
   return made;
@@ -571,12 +636,22 @@ LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
 }
 
 Tensor LanguageModel::operator()(Tensor tokens, Loc loc) const {
-  return logits(hidden(tokens, loc), loc);
+  return logits(hidden(tokens, std::nullopt, loc), loc);
+}
+Tensor LanguageModel::operator()(Tensor tokens, Tensor documents, Loc loc) const {
+  return logits(hidden(tokens, documents, loc), loc);
 }
 
-Tensor LanguageModel::hidden(Tensor tokens, Loc loc) const {
+Tensor LanguageModel::hidden(Tensor tokens, std::optional<Tensor> documents, Loc loc) const {
   Tensor x = backbone.embedding(tokens, loc);
-  if (backbone.position_embedding) {
+  if (documents && documents->shape(loc) != tokens.shape(loc)) {
+    throw ShapeError("LanguageModel: expected documents " + to_string(tokens.shape(loc)) +
+                         ", got " + to_string(documents->shape(loc)),
+                     loc);
+  }
+  if (backbone.position_embedding && documents) {
+    x = x + embedded_positions(cast(document_positions(*documents, loc), f32), loc);
+  } else if (backbone.position_embedding) {
     const std::int64_t length = tokens.size(-1, loc);
     if (length > config.n_positions) {
       throw ShapeError(
@@ -586,16 +661,16 @@ Tensor LanguageModel::hidden(Tensor tokens, Loc loc) const {
     }
     x = x + narrow(backbone.position_embedding->weight.tensor(loc), 0, 0, length, loc);
   }
-  for (const MixerBlock& block : backbone.layers) x = block(x, loc);
+  for (const MixerBlock& block : backbone.layers) x = block.run(x, {}, documents, loc).y;
   return x;
 }
 
-Tensor LanguageModel::hidden_states(Tensor tokens, Loc loc) const {
-  return backbone.norm_f(hidden(tokens, loc), loc);
+Tensor LanguageModel::hidden_states(Tensor tokens, std::optional<Tensor> documents, Loc loc) const {
+  return backbone.norm_f(hidden(tokens, documents, loc), loc);
 }
 
 Tensor LanguageModel::embed(Tensor tokens, Tensor lengths, Pooling pooling, Loc loc) const {
-  const Tensor x = hidden_states(tokens, loc);
+  const Tensor x = hidden_states(tokens, std::nullopt, loc);
   const std::int64_t batch = x.size(0, loc), length = x.size(1, loc);
   if (lengths.dtype() != i32) {
     throw DtypeError("LanguageModel: expected i32 lengths, got " +
@@ -617,8 +692,8 @@ Tensor LanguageModel::embed(Tensor tokens, Tensor lengths, Pooling pooling, Loc 
 }
 
 Tensor LanguageModel::loss(Tensor tokens, Tensor next, const LinearCrossEntropyOptions& options,
-                           Loc loc) const {
-  const Tensor x = hidden(tokens, loc);
+                           std::optional<Tensor> documents, Loc loc) const {
+  const Tensor x = hidden(tokens, documents, loc);
   if (lm_head ? lm_head->quantized.has_value() : backbone.embedding.quantized.has_value()) {
     return cross_entropy(logits(x, loc), next,
                          {.ignore_index = options.ignore_index,
@@ -660,7 +735,7 @@ Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
       before.push_back(where(reshape(keep, rows, loc) != 0.0,
                              state(prefix + part.name, part.shape, 0, f32, loc), 0.0));
     }
-    const RecurrentResult made = block.run(x, before, loc);
+    const RecurrentResult made = block.run(x, before, std::nullopt, loc);
     for (std::size_t k = 0; k < parts.size(); ++k)
       set_state(prefix + parts[k].name, made.state.at(k), loc);
     x = made.y;
@@ -672,7 +747,10 @@ Tensor LanguageModel::resumed_positions(Tensor tokens, Tensor keep, Loc loc) con
   const std::int64_t batch = tokens.size(0, loc), length = tokens.size(1, loc);
   const Tensor begin = where(keep != 0.0, state("position", {batch}, 0, f32, loc), 0.0);
   set_state("position", begin + static_cast<double>(length), loc);
-  const Tensor at = iota({batch, length}, 1, f32, loc) + unsqueeze(begin, 1, loc);
+  return embedded_positions(iota({batch, length}, 1, f32, loc) + unsqueeze(begin, 1, loc), loc);
+}
+
+Tensor LanguageModel::embedded_positions(Tensor at, Loc loc) const {
   const auto last = static_cast<double>(config.n_positions - 1);
   const Tensor rows =
       (*backbone.position_embedding)(cast(minimum(at, last), i32), loc);  // [B, L, d_model]

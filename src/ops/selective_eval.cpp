@@ -67,7 +67,12 @@ class SelectiveLines {
     return at(SelectiveInput::kA, static_cast<std::size_t>(n * s.channels + d));
   }
   [[nodiscard]] double delta(std::int64_t b, std::int64_t t, std::int64_t d) const {
-    return at(SelectiveInput::kDelta, step(b, t, d));
+    const double given = at(SelectiveInput::kDelta, step(b, t, d));
+    return shape.resets ? std::abs(given) : given;
+  }
+  // Whether the state before the step counts as zero.
+  [[nodiscard]] bool starts(std::int64_t b, std::int64_t t, std::int64_t d) const {
+    return shape.resets && at(SelectiveInput::kDelta, step(b, t, d)) < 0;
   }
   [[nodiscard]] double a(std::int64_t b, std::int64_t t, std::int64_t n, std::int64_t d) const {
     return std::exp(delta(b, t, d) * decay_rate(n, d));
@@ -86,6 +91,7 @@ class SelectiveLines {
                                         double h) const {
     std::vector<double> states;
     for (std::int64_t t = 0; t < s.length; ++t) {
+      if (starts(b, t, d)) h = 0;
       h = a(b, t, n, d) * h +
           w(b, t, n, d) * bc(false, b, t, n) * at(SelectiveInput::kU, step(b, t, d));
       states.push_back(h);
@@ -155,6 +161,7 @@ void eval_adjoint(const EvalContext& ctx, RefTensor& out) {
     out.data[x.state(b, s.segments(), s.segments() - 1, n, d)] = e;
     for (std::int64_t t = s.length; t-- > 0;) {
       e = x.a(b, t, n, d) * (x.bc(true, b, t, n) * x.at(SelectiveInput::kDy, x.step(b, t, d)) + e);
+      if (x.starts(b, t, d)) e = 0;
       if (t == 0 || t % s.segment() != 0) continue;
       out.data[x.state(b, s.segments(), t / s.segment() - 1, n, d)] = e;
     }
@@ -185,7 +192,10 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
       const double in = x.bc(false, b, t, n), a = x.a(b, t, n, d), w = x.w(b, t, n, d);
       const double dy = x.dungated(at), g = x.bc(true, b, t, n) * dy + e;
       e = a * g;
-      const double before = e * (t == 0 ? first : h[static_cast<std::size_t>(t) - 1]);
+      if (x.starts(b, t, d)) e = 0;
+      // Where the state is reset, it may be no number.
+      const double before =
+          x.starts(b, t, d) ? 0 : e * (t == 0 ? first : h[static_cast<std::size_t>(t) - 1]);
       parts[0][at] += g * w * in;
       parts[1][at] += rate * before + g * in * u * (hold ? a : 1);
       double* dbc = parts[2] + ((b * s.blocks() + d / s.block()) * s.length + t) * 2 * s.states;

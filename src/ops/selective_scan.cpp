@@ -11,6 +11,8 @@
 //   dD = sum over t of do[t] u[t]
 //   ddelta[t] = A e[t] h[t-1] + g[t] B[t] u[t] (times a[t] for the zero-order hold)
 //   dA = sum over t of delta[t] e[t] h[t-1] (+ g[t] B[t] u[t] delta[t]^2 phi'(r))
+// With resets, delta stands for |delta| in all of these, ddelta is the gradient of |delta|, and
+// where delta is negative, h[t-1] is 0 and nothing flows back into it.
 #include "ops/selective_scan.h"
 
 #include <cmath>
@@ -25,7 +27,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// attrs: zoh, initial or ends (0 or 1 each); states (0, or not there); skip, gate (1, or not there)
+// attrs: zoh, initial or ends (0 or 1 each); states (0, or not there); skip, gate, resets (1, or
+// not there)
 SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
                                const Attrs& attrs)
     : part(&op == &ops::selective_scan           ? SelectivePart::kForward
@@ -35,6 +38,7 @@ SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape&
             delta[2],          a[0] - (attrs.has("skip") ? 1 : 0),
             attrs.has("skip"), attrs.has("gate") && part != SelectivePart::kAdjoint},
       zero_order_hold(attrs.integer("zoh") != 0),
+      resets(attrs.has("resets")),
       keeps_states(part == SelectivePart::kForward && !attrs.has("states")) {
   using enum SelectiveInput;
   for (int& number : numbers) number = -1;
@@ -210,11 +214,20 @@ struct SelectiveFormula {
         op::slice(get(SelectiveInput::kBC), {0, 0, from}, {s.batch, s.length, from + s.states});
     return op::broadcast(op::reshape(half, {s.batch, s.length, s.states, 1}), whole());
   }
-  [[nodiscard]] Ex exponent() const { return of_steps(SelectiveInput::kDelta) * rates(); }
-  [[nodiscard]] Ex w() const {
-    const Ex delta = of_steps(SelectiveInput::kDelta);
-    return shape.zero_order_hold ? delta * phi(exponent()) : delta;
+  [[nodiscard]] Ex delta() const {
+    const Ex given = get(SelectiveInput::kDelta);
+    return of_steps(shape.resets ? op::apply_pointwise(ops::abs, {given}) : given);
   }
+  [[nodiscard]] Ex exponent() const { return delta() * rates(); }
+  // What is left of the state before each step.
+  [[nodiscard]] Ex decay() const {
+    const Ex a = op::exp(exponent());
+    return shape.resets ? op::where(of_steps(starts()), 0, a) : a;
+  }
+  [[nodiscard]] Ex starts() const {
+    return op::apply_pointwise(ops::lt, {get(SelectiveInput::kDelta), 0});
+  }
+  [[nodiscard]] Ex w() const { return shape.zero_order_hold ? delta() * phi(exponent()) : delta(); }
   [[nodiscard]] Ex one_step(Ex x, std::int64_t t) const {  // [batch, 1, states, channels]
     return op::slice(x, {0, t, 0, 0}, {s.batch, t + 1, s.states, s.channels});
   }
@@ -233,7 +246,7 @@ struct SelectiveFormula {
 
   // The states after each step, from `before` (a step, or nothing).
   [[nodiscard]] Ex states_from(std::optional<Ex> before) const {
-    const Ex a = op::exp(exponent());
+    const Ex a = decay();
     Ex in = w() * bc(false) * of_steps(SelectiveInput::kU);
     if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
     return recurrence(a, in, false);
@@ -242,7 +255,7 @@ struct SelectiveFormula {
   // `ends` into the last of each segment before its own, into which nothing else flows then.
   [[nodiscard]] Ex flowing_back(Ex dungated, std::optional<Ex> end,
                                 std::optional<Ex> ends = {}) const {
-    const Ex a = op::exp(exponent());
+    const Ex a = decay();
     Ex in = bc(true) * of_steps(dungated);
     if (end) in = plus_at(in, *end, s.length - 1);
     if (s.length == 1) return in;
@@ -310,7 +323,7 @@ ValueId expand_adjoint(ExpandContext& ctx) {
   if (s.segments() == 1) return last.id;
   // e at the first step of each segment but the first one.
   const std::int64_t every = s.segment(), count = s.segments() - 1;
-  const Ex e = op::exp(f.exponent()) * f.flowing_back(f.get(SelectiveInput::kDy), end);
+  const Ex e = f.decay() * f.flowing_back(f.get(SelectiveInput::kDy), end);
   const Ex behind = op::slice(e, {0, every, 0, 0}, f.whole());
   const std::int64_t missing = count * every - (s.length - every);
   const Ex even = missing == 0 ? behind : op::pad(behind, {0, 0, 0, 0}, {0, missing, 0, 0});
@@ -331,17 +344,16 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
   }
   const Ex dy = f.get(SelectiveInput::kDy);
   const Ex dungated = s.gate ? dy * silu(f.get(SelectiveInput::kZ)) : dy;
-  const Ex h = f.states_from(before), g = f.flowing_back(dungated, end, ends),
-           a = op::exp(f.exponent());
-  const Ex u = f.of_steps(SelectiveInput::kU), delta = f.of_steps(SelectiveInput::kDelta);
+  const Ex h = f.states_from(before), g = f.flowing_back(dungated, end, ends);
+  const Ex u = f.of_steps(SelectiveInput::kU), delta = f.delta();
   const Ex held =
       s.length == 1
           ? before
           : op::concat(
                 {before, op::slice(h, {0, 0, 0, 0}, {s.batch, s.length - 1, s.states, s.channels})},
                 1);
-  const Ex gw = g * f.w(), gbu = g * f.bc(false) * u, e = a * g, through = e * held;
-  Ex ddelta = f.rates() * through + (f.shape.zero_order_hold ? gbu * a : gbu);
+  const Ex gw = g * f.w(), gbu = g * f.bc(false) * u, e = f.decay() * g, through = e * held;
+  Ex ddelta = f.rates() * through + (f.shape.zero_order_hold ? gbu * op::exp(f.exponent()) : gbu);
   Ex drates = delta * through;
   if (f.shape.zero_order_hold) drates = drates + gbu * delta * delta * phi_slope(f.exponent());
   const auto by_block = [&](Ex x) {  // [batch, blocks, length, states]
@@ -471,6 +483,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   }
   Attrs how = {{"zoh", std::int64_t{f.shape.zero_order_hold}}};
   if (s.skip) how.set("skip", std::int64_t{1});
+  if (f.shape.resets) how.set("resets", std::int64_t{1});
   std::vector<Ex> operands = {f.get(SelectiveInput::kU),
                               f.get(SelectiveInput::kDelta),
                               f.get(SelectiveInput::kA),
@@ -489,7 +502,9 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   const auto next = [&](const Shape& shape) {
     return part_from(all, std::exchange(at, at + numel(shape)), shape);
   };
-  const Ex du = next(shaped(SelectiveInput::kU)), ddelta = next(shaped(SelectiveInput::kDelta));
+  const Ex du = next(shaped(SelectiveInput::kU));
+  Ex ddelta = next(shaped(SelectiveInput::kDelta));
+  if (f.shape.resets) ddelta = op::where(f.starts(), -ddelta, ddelta);
   const Ex dbc = op::sum(next({s.batch, s.blocks(), s.length, 2 * s.states}), {1});
   const Ex drates = op::sum(next({s.batch, s.segments(), s.rates(), s.channels}), {0, 1});
   // The first of the states that are kept is the initial one.

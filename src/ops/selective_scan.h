@@ -11,13 +11,14 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // and, for `gate`, z; nothing kept in its result where attrs have `states` 0),
 // selective_scan_adjoint (delta, A, bc, dy, where attrs say so `initial`) or selective_scan_grad
 // (u, delta, A, bc, states, dy, where attrs say so `ends`, and for `gate` z and o), with the shapes
-// that kernel/selective.h gives. With `skip` the last row of A is D.
+// that kernel/selective.h gives. With `skip` the last row of A is D. With `resets`, |delta| is the
+// step, and the state before a step whose delta is negative counts as zero.
 struct SelectiveShape {
   SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a, const Attrs& attrs);
 
   SelectivePart part;
   SelectiveSizes sizes;
-  bool zero_order_hold;
+  bool zero_order_hold, resets;
   bool keeps_states;              // the forward pass
   int numbers[kSelectiveInputs];  // of the operands; -1: there is none
 

@@ -357,6 +357,7 @@ class GroupLowering {
     const SelectiveShape s(*node.op, shape(first), shape(first + 1), node.attrs);
     launch_.selective = s.part;
     launch_.zero_order_hold = s.zero_order_hold;
+    launch_.resets = s.resets;
     launch_.skip = s.sizes.skip;
     launch_.batch = s.sizes.batch;
     launch_.m = s.sizes.length;

@@ -80,6 +80,71 @@ Tensor gated_both_ways(T t) {
   return in_a_row(parts);
 }
 
+// ---- packed documents ----
+
+// Of 1, 3, 2, 16, 1, 29 ... steps; those of other rows begin elsewhere.
+Argument documents(std::int64_t batch, std::int64_t length) {
+  constexpr std::int64_t kSizes[] = {1, 3, 2, 16, 1, 29, 64, 300};
+  Argument argument = {{batch, length}, 0, 0, i32, {}};
+  for (std::int64_t b = 0; b < batch; ++b) {
+    std::int64_t number = b, left = kSizes[b % 8];
+    for (std::int64_t t = 0; t < length; ++t) {
+      if (left == 0) left = kSizes[++number % 8];
+      --left;
+      argument.values.push_back(static_cast<double>(number));
+    }
+  }
+  return argument;
+}
+
+// The documents are behind the others.
+std::vector<Argument> packed(std::vector<Argument> args, std::int64_t batch, std::int64_t length) {
+  args.push_back(documents(batch, length));
+  return args;
+}
+
+// y, the state and, if asked for, the gradients of all but the documents.
+Tensor packed_results(T t, std::vector<Tensor> parts, bool with_gradients) {
+  if (!with_gradients) return in_a_row(parts);
+  std::optional<Tensor> loss;
+  for (const Tensor& part : parts) loss = loss ? *loss + sum(square(part)) : sum(square(part));
+  for (const Tensor& d : grad(*loss, {t.begin(), t.end() - 1})) parts.push_back(d);
+  return in_a_row(parts);
+}
+
+std::function<Tensor(T)> packed_scan(bool with_gradients, Discretization discretization) {
+  return [=](T t) {
+    const SelectiveScan scan = selective_scan(
+        t[0], t[1], t[2], t[3], t[4],
+        {.initial_state = t[5], .discretization = discretization, .documents = t.back()});
+    return packed_results(t, {scan.y, scan.state}, with_gradients);
+  };
+}
+Tensor packed_gated_scan(T t) {
+  return packed_results(
+      t,
+      {selective_scan(t[0], t[1], t[2], t[3], t[4], {.D = t[5], .z = t[6], .documents = t.back()})
+           .y},
+      true);
+}
+
+std::vector<OpCase> packed_sizes() {
+  std::vector<OpCase> cases;
+  const auto add = [&](const std::string& name, const ScanSize& s, std::vector<Argument> args,
+                       std::function<Tensor(T)> apply) {
+    cases.push_back({name + "_" + s.name(), packed(std::move(args), s.batch, s.length),
+                     std::move(apply), false});
+  };
+  for (const ScanSize& s : {ScanSize{2, 63, 70, 16}, {2, 600, 3, 5}})
+    add("selective_scan_of_documents", s, s.args(), packed_scan(true, Discretization::kEuler));
+  for (const ScanSize& s : {ScanSize{3, 65, 33, 17}, {1, 30, 9, 64}})
+    add("selective_scan_gated_of_documents", s, gated_args(s), packed_gated_scan);
+  const ScanSize held{2, 63, 33, 5};
+  add("selective_scan_hold_of_documents", held, held.args(),
+      packed_scan(true, Discretization::kZeroOrderHold));
+  return cases;
+}
+
 std::vector<OpCase> scan_sizes() {
   std::vector<OpCase> cases;
   for (const ScanSize& s : {ScanSize{1, 1, 1, 1}, {2, 2, 3, 2}, {1, 33, 2, 6}, {1, 260, 1, 1}}) {
@@ -125,6 +190,18 @@ std::vector<OpCase> scan_forms() {
        scan_both_ways},
       {"selective_scan_of_two_segments", ScanSize{1, 257, 20, 4}.args(), scan_both_ways, false},
       {"selective_scan_of_many_states", ScanSize{1, 18, 5, 70}.args(), scan_both_ways, false},
+      {"selective_scan_of_documents", packed(small.args(), 2, 5),
+       packed_scan(false, Discretization::kEuler)},
+      {"selective_scan_of_documents_and_lanes", packed(ScanSize{1, 70, 1, 2}.args(), 1, 70),
+       packed_scan(false, Discretization::kEuler), false},
+      {"selective_scan_of_documents_of_many_states", packed(ScanSize{1, 18, 5, 70}.args(), 1, 18),
+       packed_scan(false, Discretization::kEuler), false},
+      {"selective_scan_of_documents_of_one_step", packed(ScanSize{2, 1, 3, 2}.args(), 2, 1),
+       packed_scan(false, Discretization::kEuler)},
+      {"selective_scan_hold_of_documents", packed(small.args(), 2, 5),
+       packed_scan(false, Discretization::kZeroOrderHold)},
+      {"selective_scan_of_documents_with_its_gradients", packed(ScanSize{1, 5, 2, 1}.args(), 1, 5),
+       packed_scan(true, Discretization::kEuler)},
       {"selective_scan_gated", gated_args(small), gated_scan},
       {"selective_scan_gated_and_carried", carried, gated_and_carried},
       {"selective_scan_gated_and_carried_in_one_segment", carried_in_one, gated_and_carried},
@@ -169,6 +246,7 @@ std::vector<OpCase> scan_forms() {
 
 std::vector<OpCase> convolutions() {
   return {
+      {"document_positions", packed({}, 3, 9), [](T t) { return document_positions(t[0]); }, false},
       {"causal_conv1d", {{{2, 6, 3}}, {{3, 4}}}, [](T t) { return causal_conv1d(t[0], t[1]).y; }},
       {"causal_conv1d_shorter_than_its_weight",
        {{{2, 2, 3}}, {{3, 1, 4}}, {{3}}},
@@ -186,6 +264,18 @@ std::vector<OpCase> convolutions() {
          return concat(
              {front.y, causal_conv1d(narrow(t[0], 1, 4, 3), t[1], std::nullopt, front.state).y}, 1);
        }},
+      {"causal_conv1d_of_documents", packed({{{2, 9, 3}}, {{3, 4}}, {{3}}, {{2, 3, 3}}}, 2, 9),
+       [](T t) {
+         const CausalConv conv = causal_conv1d(t[0], t[1], t[2], t[3], t[4]);
+         return packed_results(t, {conv.y, conv.state}, false);
+       }},
+      {"causal_conv1d_of_documents_and_its_gradients",
+       packed({{{2, 30, 5}}, {{5, 4}}, {{5}}, {{2, 3, 5}}}, 2, 30),
+       [](T t) {
+         const CausalConv conv = causal_conv1d(t[0], t[1], t[2], t[3], t[4]);
+         return packed_results(t, {conv.y, conv.state}, true);
+       },
+       false},
       {"causal_conv1d_64x70",
        {{{2, 64, 70}}, {{70, 4}}, {{70}}},
        [](T t) {
@@ -227,6 +317,12 @@ std::vector<OpCase> rotations() {
       {"rotary_scan_of_one_step", args(1, 1), plain},
       {"rotary_scan_of_one_step_of_ranks", args(1, 2), plain},
       {"rotary_scan_of_ranks", args(3, 2), plain},
+      {"rotary_scan_of_documents", packed(args(6, 2), 2, 6),
+       [](T t) {
+         const RotaryScan scan =
+             rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6], {.chunk = 3, .documents = t[7]});
+         return in_a_row({scan.y, scan.state.state, scan.state.phase});
+       }},
       {"rotary_scan_in_two_calls", args(3, 1), [=](T t) { return in_two(t, 1); }},
       {"rotary_scan_and_one_step", args(3, 1), [=](T t) { return in_two(t, 2); }},
   };
@@ -255,6 +351,12 @@ std::vector<OpCase> dualities() {
       {"ssd", args(4, 2, 1), [](T t) { return ssd(t[0], t[1], t[2], t[3], t[4]).y; }},
       {"ssd_of_one_step", args(1, 2, 2), with(64)},
       {"ssd_in_chunks", args(5, 4, 2), with(2)},
+      {"ssd_of_documents", packed(args(9, 4, 2), 2, 9),
+       [](T t) {
+         const Ssd made = ssd(t[0], t[1], t[2], t[3], t[4],
+                              {.chunk = 2, .initial_state = t[5], .documents = t[6]});
+         return in_a_row({made.y, made.state});
+       }},
       {"ssd_with_softplus", weighted,
        [](T t) {
          return ssd(t[0], t[1], t[2], t[3], t[4],
@@ -276,6 +378,7 @@ std::vector<OpCase> state_space_forms() {
 
 std::vector<OpCase> state_space_cases() {
   std::vector<OpCase> cases = scan_sizes(), forms = state_space_forms();
+  for (OpCase& each : packed_sizes()) cases.push_back(std::move(each));
   cases.insert(cases.end(), forms.begin(), forms.end());
   return cases;
 }

@@ -5,6 +5,11 @@
 // the dtype of the first one; states are f32. To process a sequence in chunks, pass the state that
 // one call returns to the next call. Gradients flow through states. A state that is not set counts
 // as zeros. Shapes that do not match throw ShapeError.
+//
+// `documents`, i32 [B, L], packs several documents into a row, as `seq_idx` of mamba-ssm: steps of
+// a document have the same number, and the next document has another one. States are zero before
+// the first step of each document. Only the first document of a row continues from a given state,
+// and the returned states are those of the last one. Throws DtypeError if `documents` is not i32.
 #pragma once
 
 #include <optional>
@@ -12,6 +17,13 @@
 #include "tensorgrad/tensor.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
+
+// ---- packed documents ---------------------------------------------------------------------------
+
+/// Returns the position of each step in its document, from 0: i32 [B, L] -> i32 [B, L]. A document
+/// starts where a number differs from the one before it. Throws DtypeError if `documents` is not
+/// i32, and ShapeError if it does not have two axes.
+Tensor document_positions(Tensor documents, Loc loc = Loc::current());
 
 // ---- causal convolution -------------------------------------------------------------------------
 
@@ -25,8 +37,10 @@ struct CausalConv {
 /// x[t - (K - 1) + k]. The last weight applies to the current step. Equals `torch.nn.Conv1d` with
 /// groups = D and padding = K - 1, without the last K - 1 outputs. Shapes: x [B, L, D], weight
 /// [D, K] or [D, 1, K] with K > 1, and bias [D]. `state` [B, K - 1, D] holds the inputs before `x`.
+/// With `documents`, i32 [B, L], inputs of other documents count as zeros.
 CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
-                         std::optional<Tensor> state = std::nullopt, Loc loc = Loc::current());
+                         std::optional<Tensor> state = std::nullopt,
+                         std::optional<Tensor> documents = std::nullopt, Loc loc = Loc::current());
 
 // ---- selective scan -----------------------------------------------------------------------------
 
@@ -44,6 +58,9 @@ struct SelectiveScanOptions {
   bool delta_softplus = false;                         ///< Uses softplus(delta + delta_bias).
   std::optional<Tensor> initial_state = std::nullopt;  ///< [B, D, N].
   Discretization discretization = Discretization::kEuler;
+
+  /// i32 [B, L]: the state is zero before each document. Negative deltas count as 0 then.
+  std::optional<Tensor> documents = std::nullopt;
 };
 
 /// Result of selective_scan().
@@ -75,6 +92,7 @@ struct SsdOptions {
   std::optional<Tensor> dt_bias = std::nullopt;        ///< [H]: added to `dt`.
   bool dt_softplus = false;                            ///< Uses softplus(dt + dt_bias).
   std::optional<Tensor> initial_state = std::nullopt;  ///< [B, H, P, N].
+  std::optional<Tensor> documents = std::nullopt;      ///< i32 [B, L]: packed documents.
 };
 
 /// Result of ssd().
@@ -109,6 +127,7 @@ struct RotaryState {
 struct RotaryScanOptions {
   std::int64_t chunk = 64;  ///< See SsdOptions::chunk.
   std::optional<RotaryState> initial_state = std::nullopt;
+  std::optional<Tensor> documents = std::nullopt;  ///< i32 [B, L]: packed documents.
 };
 
 /// Result of rotary_scan().

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tensorgrad/nn/linear.h"
@@ -34,14 +35,25 @@ struct CausalAttention {
   TG_MODULE(in_proj, out_proj)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
+    return run(x, {}, std::nullopt, loc).y;
+  }
+  /// As above, for packed documents; see run().
+  Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
+    return run(x, {}, documents, loc).y;
+  }
 
   /// Processes the next chunk of each sequence and returns the output with the new states. The
   /// states are a cache of the keys and one of the values
   /// [B, kv_heads, max_length, d_model / heads], and the number of steps so far [B]. Steps beyond
   /// `max_length` attend only to the first `max_length` steps. If `state` is empty, processes whole
   /// sequences and returns no states.
+  ///
+  /// With `documents`, i32 [B, L], each row packs several documents, as in causal_conv1d(). A step
+  /// attends only to steps of its document, and rotary positions start at 0 in each of them. Throws
+  /// UserError if both `documents` and `state` are given.
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
+                                    std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "k", "v" and "position".

@@ -106,10 +106,19 @@ struct MixerBlock {
   void visit_fields(ParameterVisitor& visitor) const;
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
+    return run(x, {}, std::nullopt, loc).y;
+  }
+  /// As above, for packed documents; see run().
+  Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
+    return run(x, {}, documents, loc).y;
+  }
 
   /// Processes the next chunk of each sequence, as the `run()` of the mixer. An MLP has no states.
+  /// If the mixer is given NaN or infinity at a step of a packed document, that document is NaN
+  /// from there on, and the other documents are not affected.
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
+                                    std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
   /// Returns the states of the mixer for a batch size.
@@ -117,6 +126,11 @@ struct MixerBlock {
 };
 
 /// Language model: an embedding, residual blocks, a final norm, and an output layer without bias.
+///
+/// `documents`, i32 [B, L], packs several documents into a row of tokens: tokens of a document have
+/// the same number, and the next document has another one. Results equal those of each document in
+/// a row of its own: states, convolutions, attention and positions start anew in each document.
+/// Throws DtypeError or ShapeError if `documents` has another dtype or shape.
 struct LanguageModel {
   /// The model without its output layer.
   struct Backbone {
@@ -137,12 +151,15 @@ struct LanguageModel {
   TG_MODULE(backbone, lm_head)
 
   /// Returns the logits of whole sequences: i32 [B, L] -> [B, L, vocab_size]. Throws ShapeError if
-  /// L is above LanguageModelConfig::n_positions, if that is set.
+  /// L is above LanguageModelConfig::n_positions, if that is set. With `documents`, L may be
+  /// larger, and logits of tokens beyond that position of a document are NaN.
   Tensor operator()(Tensor tokens, Loc loc = Loc::current()) const;
+  Tensor operator()(Tensor tokens, Tensor documents, Loc loc = Loc::current()) const;
 
   /// Returns the hidden states of whole sequences after the final norm, from which the output layer
   /// computes the logits: i32 [B, L] -> [B, L, d_model]. Throws as operator().
-  [[nodiscard]] Tensor hidden_states(Tensor tokens, Loc loc = Loc::current()) const;
+  [[nodiscard]] Tensor hidden_states(Tensor tokens, std::optional<Tensor> documents = std::nullopt,
+                                     Loc loc = Loc::current()) const;
 
   /// Returns an embedding of each sequence, pooled from its hidden_states(): i32 [B, L] ->
   /// [B, d_model]. `lengths`, i32 [B], is the number of tokens of each sequence, from 1 to L; what
@@ -155,6 +172,7 @@ struct LanguageModel {
   /// output layer is quantized. Leave `options.bias` unset.
   [[nodiscard]] Tensor loss(Tensor tokens, Tensor next,
                             const LinearCrossEntropyOptions& options = {},
+                            std::optional<Tensor> documents = std::nullopt,
                             Loc loc = Loc::current()) const;
 
   /// Returns the logits of the next L tokens of B sequences that are processed in chunks of any
@@ -176,7 +194,9 @@ struct LanguageModel {
   // The embeddings of the positions of the next chunk: [B, L, d_model]. Updates the state.
   [[nodiscard]] Tensor resumed_positions(Tensor tokens, Tensor keep, Loc loc) const;
   // The output of the blocks for whole sequences.
-  [[nodiscard]] Tensor hidden(Tensor tokens, Loc loc) const;
+  [[nodiscard]] Tensor hidden(Tensor tokens, std::optional<Tensor> documents, Loc loc) const;
+  // Row `at` (f32 [B, L]) of the position table for each token, NaN beyond the last one.
+  [[nodiscard]] Tensor embedded_positions(Tensor at, Loc loc) const;
   // The final norm and the output layer.
   [[nodiscard]] Tensor logits(Tensor x, Loc loc) const;
 };

@@ -60,11 +60,19 @@ struct Mamba {
   TG_MODULE(A_log, D, in_proj, conv1d, x_proj, dt_proj, out_proj)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
+    return run(x, {}, std::nullopt, loc).y;
+  }
+  /// As above, for packed documents; see run().
+  Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
+    return run(x, {}, documents, loc).y;
+  }
 
   /// Processes the next chunk of each sequence, starting from `state`, and returns the output with
-  /// the new states. An empty `state` starts new sequences.
+  /// the new states. An empty `state` starts new sequences. With `documents`, i32 [B, L], each row
+  /// packs several documents, as in selective_scan() and causal_conv1d().
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
+                                    std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "conv" and "ssm".
@@ -111,10 +119,17 @@ struct Mamba2 {
   TG_MODULE(in_proj, conv1d, dt_bias, A_log, D, norm, out_proj)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
+    return run(x, {}, std::nullopt, loc).y;
+  }
+  /// As above, for packed documents; see run().
+  Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
+    return run(x, {}, documents, loc).y;
+  }
 
   /// Processes the next chunk of each sequence; see Mamba::run().
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
+                                    std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "conv" and "ssm".
@@ -187,10 +202,17 @@ struct Mamba3 {
             norm, out_proj)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
+    return run(x, {}, std::nullopt, loc).y;
+  }
+  /// As above, for packed documents; see run().
+  Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
+    return run(x, {}, documents, loc).y;
+  }
 
   /// Processes the next chunk of each sequence; see Mamba::run().
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
+                                    std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "ssm", "b", "x" and "phase".

@@ -65,6 +65,13 @@ HWY_INLINE F weight(F delta, F rate) {
   return delta;
 }
 
+// The state before the step at `at`, or what flows back into it: zero where the tile has a reset.
+template <bool kResets>
+HWY_INLINE F unless_reset(const SelectiveTile& t, std::int64_t at, F state) {
+  if constexpr (kResets) return where(take(t.signs + at) < set(0.0F), set(0.0F), state);
+  return state;
+}
+
 // Of each of a tile's numbers: what `make(i)` stores.
 template <class Make>
 HWY_INLINE void each_number(const SelectiveTile& t, const Make& make) {
@@ -107,7 +114,7 @@ void finish_backward(const SelectiveTile& t, const float* dungated) {
   });
 }
 
-template <bool kHold>
+template <bool kHold, bool kResets>
 void forward_tile(const SelectiveTile& t) {
   const F log2e = set(kLog2e);
   for (std::int64_t v = 0; v < t.pitch; v += width()) {
@@ -120,7 +127,7 @@ void forward_tile(const SelectiveTile& t) {
         const F delta = take(t.delta + i * t.pitch + v), u = take(t.u + i * t.pitch + v);
         const float* bc = t.bc + i * 2 * t.states + n;
         const F in = weight<kHold>(delta, rate) * u * set(bc[0]);
-        h = mul_add(decay(delta * base), h, in);
+        h = mul_add(decay(delta * base), unless_reset<kResets>(t, i * t.pitch + v, h), in);
         give(mul_add(h, set(bc[t.states]), take(sums + i * 16)), sums + i * 16);
       }
       give(h, t.carry + n * t.pitch + v);
@@ -130,6 +137,7 @@ void forward_tile(const SelectiveTile& t) {
   finish_forward(t);
 }
 
+template <bool kResets>
 void adjoint_tile(const SelectiveTile& t) {
   const F log2e = set(kLog2e);
   for (std::int64_t v = 0; v < t.pitch; v += width()) {
@@ -139,6 +147,7 @@ void adjoint_tile(const SelectiveTile& t) {
       for (std::int64_t i = t.steps; i-- > 0;) {
         const F g = mul_add(set(t.bc[(i * 2 + 1) * t.states + n]), take(t.dy + i * t.pitch + v), e);
         e = decay(take(t.delta + i * t.pitch + v) * base) * g;
+        e = unless_reset<kResets>(t, i * t.pitch + v, e);
       }
       give(e, t.carry + n * t.pitch + v);
     }
@@ -146,7 +155,7 @@ void adjoint_tile(const SelectiveTile& t) {
 }
 
 // Of one state and a vector of channels: what is gone over forwards is kept for the way back.
-template <bool kHold>
+template <bool kHold, bool kResets>
 struct Backwards {
   const SelectiveTile& t;
   const float* dungated;
@@ -164,6 +173,7 @@ struct Backwards {
       const std::int64_t at = i * pitch + v;
       const F delta = take(t.delta + at), u = take(t.u + at);
       const F a = decay(delta * base);
+      h = unless_reset<kResets>(t, at, h);
       give(a, as + i * 16);
       give(h, held + i * 16);
       h = mul_add(a, h, weight<kHold>(delta, rate) * u * set(t.bc[i * 2 * t.states + n]));
@@ -178,6 +188,7 @@ struct Backwards {
       const F g = mul_add(set(bc[t.states]), take(dungated + at), e);
       e = a * g;
       const F through = e * take(held + i * 16);
+      e = unless_reset<kResets>(t, at, e);
       drate = mul_add(delta, through, drate);
       const F gw = g * weight<kHold>(delta, rate);
       give(mul_add(gw, u, take(db + i * 16)), db + i * 16);
@@ -195,7 +206,7 @@ struct Backwards {
   }
 };
 
-template <bool kHold>
+template <bool kHold, bool kResets>
 void backward_tile(const SelectiveTile& t) {
   const Channels d;
   float* db = t.scratch;
@@ -206,7 +217,7 @@ void backward_tile(const SelectiveTile& t) {
   }
   pass_gate(t);
   const float* dungated = t.z != nullptr ? t.dungated : t.dy;
-  const Backwards<kHold> backwards{t, dungated, t.du, t.ddelta, db, dc};
+  const Backwards<kHold, kResets> backwards{t, dungated, t.du, t.ddelta, db, dc};
   for (std::int64_t n = 0; n < t.states; ++n) {
     for (std::int64_t i = 0; i < t.steps; ++i) {
       give(set(0.0F), db + i * 16);
@@ -229,13 +240,20 @@ void backward_tile(const SelectiveTile& t) {
 }
 
 void forward_of(const SelectiveTile& t) {
-  t.zero_order_hold ? forward_tile<true>(t) : forward_tile<false>(t);
+  if (t.signs != nullptr)
+    return t.zero_order_hold ? forward_tile<true, true>(t) : forward_tile<false, true>(t);
+  t.zero_order_hold ? forward_tile<true, false>(t) : forward_tile<false, false>(t);
+}
+void adjoint_of(const SelectiveTile& t) {
+  t.signs != nullptr ? adjoint_tile<true>(t) : adjoint_tile<false>(t);
 }
 void backward_of(const SelectiveTile& t) {
-  t.zero_order_hold ? backward_tile<true>(t) : backward_tile<false>(t);
+  if (t.signs != nullptr)
+    return t.zero_order_hold ? backward_tile<true, true>(t) : backward_tile<false, true>(t);
+  t.zero_order_hold ? backward_tile<true, false>(t) : backward_tile<false, false>(t);
 }
 
-cpu::SelectiveKernels make_selective_kernels() { return {forward_of, adjoint_tile, backward_of}; }
+cpu::SelectiveKernels make_selective_kernels() { return {forward_of, adjoint_of, backward_of}; }
 
 }  // namespace
 }  // namespace tensorgrad::HWY_NAMESPACE

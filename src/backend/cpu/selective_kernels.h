@@ -15,6 +15,7 @@ struct SelectiveTile {
   const float* rates = nullptr;  // A [states, pitch], and behind it D, where there is a skip
   const float* u = nullptr;      // [steps, pitch] each
   const float* delta = nullptr;
+  const float* signs = nullptr;  // with resets: negative where the state before a step is zero
   const float* dy = nullptr;
   const float* skip = nullptr;     // there: D [pitch]
   const float* z = nullptr;        // of the gate, where there is one

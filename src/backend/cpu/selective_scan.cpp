@@ -4,6 +4,7 @@
 // behind the last channel, and the inner loops work on that in first-level cache. Everything is cut
 // by the shape alone, and added up in the same order always.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -81,6 +82,7 @@ class SelectiveScanStep final : public Step {
     kRates,
     kU,
     kDelta,
+    kSigns,
     kDy,
     kZ,
     kUngated,
@@ -111,6 +113,7 @@ class SelectiveScanStep final : public Step {
     const std::int64_t rates = sizes_.rates() * pitch_, of_steps = kChunk * pitch_;
     for (const Place place : {kRates, kCarry, kBefore, kDRates}) take(place, rates);
     for (const Place place : {kU, kDelta, kDy, kOut, kOut2}) take(place, of_steps);
+    take(kSigns, l_.resets ? of_steps : 0);
     for (const Place place : {kZ, kUngated, kOut3, kOut4}) take(place, sizes_.gate ? of_steps : 0);
     take(kBC, kChunk * 2 * sizes_.states);
     take(kSums, selective_scratch());
@@ -192,6 +195,16 @@ class SelectiveScanStep final : public Step {
     };
     tile.u = of_steps(SelectiveInput::kU, kU);
     tile.delta = of_steps(SelectiveInput::kDelta, kDelta);
+    if (l_.resets) {
+      float *delta = floats(scratch, kDelta), *signs = floats(scratch, kSigns);
+      bool any = false;
+      for (std::int64_t i = 0; i < steps * pitch_; ++i) {
+        any |= delta[i] < 0;
+        signs[i] = delta[i];
+        delta[i] = std::abs(delta[i]);
+      }
+      if (any) tile.signs = signs;
+    }
     tile.dy = of_steps(SelectiveInput::kDy, kDy);
     tile.z = of_steps(SelectiveInput::kZ, kZ);
     tile.ungated = of_steps(SelectiveInput::kUngated, kUngated);
