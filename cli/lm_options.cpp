@@ -109,6 +109,8 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
       command.add_option("--seed", t.seed, "Random seed for initial weights and data order")
           ->capture_default_str(),
       command.add_flag("--mixed-precision", t.mixed_precision, "Compute matrix products in f16"),
+      command.add_flag("--pack", s.pack,
+                       "Start each document without the one before it, in all layers"),
       command.add_flag("--train-only-bc", t.train_only_bc,
                        "Train only the projections to B and C, and attention layers"),
       command

@@ -53,6 +53,7 @@ LmJson settings_json(const LmSettings& s) {
           {"clip_grad_norm", t.clip_grad_norm},
           {"train_only_bc", t.train_only_bc},
           {"mixed_precision", t.mixed_precision},
+          {"pack", s.pack},
           {"seed", t.seed},
           {"holdout", s.holdout},
           {"eval_every", s.eval_every},
@@ -82,6 +83,7 @@ LmSettings read_lm_settings(const JsonObject& in) {
   t.clip_grad_norm = in.number("clip_grad_norm", 0, 1e30);
   t.train_only_bc = in.boolean("train_only_bc");
   t.mixed_precision = in.boolean("mixed_precision");
+  s.pack = in.boolean_or("pack", false);
   t.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
   s.holdout = in.number("holdout", 0, 1);
   s.eval_every = in.integer("eval_every", 1, kMostSteps);

@@ -298,6 +298,11 @@ std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText
                                                   const DeviceOptions& device) {
   lm::TrainingOptions options = run.settings.training;
   options.device = device;
+  if (run.settings.pack) {
+    options.document_start = text.tokenizer.eos_id();
+    if (!options.document_start)
+      throw UserError("--pack: the tokenizer has no end-of-text token to separate documents");
+  }
   if (from) {
     return std::make_unique<lm::LanguageTrainer>(*from, text.split.train, text.split.validation,
                                                  options);

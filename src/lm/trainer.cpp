@@ -11,19 +11,28 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
+// The documents of tokens, i32 [B, L]: as many as have started up to each token.
+std::optional<Tensor> documents_in(Tensor tokens, std::optional<std::int32_t> start, Loc loc) {
+  if (!start) return std::nullopt;
+  return cumsum(cast(eq(tokens, static_cast<double>(*start)), i32), 1, loc);
+}
+
 // Of tokens and next, i32 [B, L]. What is wrong with them is the caller's, so its line is theirs.
-auto language_loss(Loc loc) {
-  return [loc](const nn::LanguageModel& net, const Inputs& in) {
-    return net.loss(in["tokens"], in["next"], {}, loc);
+auto language_loss(std::optional<std::int32_t> document_start, Loc loc) {
+  return [document_start, loc](const nn::LanguageModel& net, const Inputs& in) {
+    const Tensor tokens = in["tokens"];
+    return net.loss(tokens, in["next"], {}, documents_in(tokens, document_start, loc), loc);
   };
 }
 
 // The nats of windows [B], of which some may count for nothing.
-auto window_nats(Loc loc) {
-  return [loc](const nn::LanguageModel& net, const Inputs& in) {
+auto window_nats(std::optional<std::int32_t> document_start, Loc loc) {
+  return [document_start, loc](const nn::LanguageModel& net, const Inputs& in) {
+    const Tensor tokens = in["tokens"];
     const LinearCrossEntropyOptions each{.ignore_index = kIgnoreIndex,
                                          .reduction = Reduction::kNone};
-    return sum(net.loss(in["tokens"], in["next"], each, loc), 1, false, loc);
+    const std::optional<Tensor> documents = documents_in(tokens, document_start, loc);
+    return sum(net.loss(tokens, in["next"], each, documents, loc), 1, false, loc);
   };
 }
 
@@ -46,6 +55,8 @@ void check_training(const TrainingOptions& o, Loc loc) {
   demand(o.warmup >= 0, "warmup", "0 or more", static_cast<double>(o.warmup));
   demand(o.weight_decay >= 0 && std::isfinite(o.weight_decay), "weight_decay", "0 or more",
          o.weight_decay);
+  demand(!o.document_start || *o.document_start >= 0, "document_start", "0 or more",
+         o.document_start.value_or(0));
   demand(o.clip_grad_norm >= 0, "clip_grad_norm", "0 or more", o.clip_grad_norm);
 }
 
@@ -191,7 +202,7 @@ LanguageTrainer::LanguageTrainer(const nn::LanguageModelConfig& config, TokenTex
       validation_(std::move(validation)),
       windows_(windows_of(std::move(train), options, loc)),
       loader_(loader_of(windows_, options, loc)),
-      trainer_(compile(nn::LanguageModel(config, loc), language_loss(loc),
+      trainer_(compile(nn::LanguageModel(config, loc), language_loss(options.document_start, loc),
                        compile_options(config_, options, loc), loc)) {
   trainer_.add_loader("text", loader_, loc);
 }
@@ -243,7 +254,7 @@ TextScore LanguageTrainer::validate(std::int64_t most, const std::function<void(
   }
   if (!validator_) {
     const Shape shape = {batch, length};
-    validator_ = trainer_.attach(window_nats(loc),
+    validator_ = trainer_.attach(window_nats(options_.document_start, loc),
                                  {.inputs = {{"tokens", shape, i32}, {"next", shape, i32}},
                                   .mixed_precision = options_.mixed_precision},
                                  loc);

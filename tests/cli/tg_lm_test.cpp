@@ -432,6 +432,22 @@ TEST(TgLm, trains_with_products_of_f16) {
             read_text(folder.path() / "mixed/model.safetensors"));
 }
 
+TEST(TgLm, TrainsOnPackedDocuments) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder.tg(train_lm("whole", {"--no-samples"})).code, 0);
+  const ToolResult result = folder.tg(train_lm("packed", {"--no-samples", "--pack"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(read_text(folder.path() / "packed/model.safetensors"),
+            read_text(folder.path() / "whole/model.safetensors"));
+  // A stopped run goes on so.
+  const std::vector<std::string> part = {"--no-samples", "--pack", "--stop-after", "10"};
+  ASSERT_EQ(folder.tg(train_lm("parts", part)).code, 130);
+  ASSERT_EQ(folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"}).code, 0);
+  EXPECT_EQ(read_text(folder.path() / "parts/model.safetensors"),
+            read_text(folder.path() / "packed/model.safetensors"));
+}
+
 TEST(TgLm, saves_when_it_is_interrupted) {
   const TestFolder folder;
   write_stories(folder);

@@ -43,6 +43,11 @@ struct TrainingOptions {
   bool mixed_precision = false;  ///< See CompileOptions::mixed_precision.
   std::uint32_t seed = 0;        ///< Seed of the initial weights and the order of the windows.
   DeviceOptions device = {};
+
+  /// Token with which each document starts, such as the eos token between documents. If set,
+  /// windows are packed documents of nn::LanguageModel: nothing is carried from one document to the
+  /// next, neither in training nor in validation. The token predicts the document's first one.
+  std::optional<std::int32_t> document_start = std::nullopt;
 };
 
 /// Trains a language model on a text. Each update uses `accumulate` batches of TextWindows, so that

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "support/small_mamba.h"
@@ -312,6 +313,25 @@ TEST(LanguageTrainer, goes_over_all_windows_in_an_order_that_the_seed_says) {
   EXPECT_NE(first, second);
   EXPECT_EQ(order_of_windows(4), order);
   EXPECT_NE(order_of_windows(5), order);
+}
+
+// The nats of a text of two documents are those of each by itself: the second starts with token 0.
+TEST(LanguageTrainer, NothingGoesFromOnePackedDocumentToTheNext) {
+  const Tokens first = {3, 1, 4, 1, 0}, second = {0, 5, 2, 6};
+  Tokens both = first;
+  both.insert(both.end(), second.begin() + 1, second.end());
+  const auto nats = [](const Tokens& text, std::optional<std::int32_t> start) {
+    TrainingOptions options = few_steps();
+    options.document_start = start;
+    const LanguageModelConfig config = mixed_mamba(kLetters, 16);
+    LanguageTrainer trainer(config, TokenText(letters(80, 2)), TokenText(text), options);
+    for (int i = 0; i < 5; ++i) trainer.step();
+    const lm::TextScore score = trainer.validate();
+    EXPECT_EQ(score.tokens, static_cast<std::int64_t>(text.size()) - 1);
+    return score.nats;
+  };
+  EXPECT_NEAR(nats(both, 0), nats(first, 0) + nats(second, 0), 1e-5);
+  EXPECT_GT(std::abs(nats(both, {}) - nats(first, {}) - nats(second, {})), 1e-3);
 }
 
 TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
