@@ -32,6 +32,20 @@ const CLI::Validator kFromZero(
     },
     "NUMBER >= 0");
 
+const CLI::Validator kArch(
+    [](std::string& text) {
+      const std::vector<std::string> names = lm_arches();
+      if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+      try {
+        (void)nn::mixer_schedule(text, 1);
+      } catch (const UserError&) {
+        return "expected one of " + CLI::detail::join(names) +
+               ", or a list of mamba1, mamba2, mamba3, attention, mlp and moe, got " + text;
+      }
+      return std::string();
+    },
+    "ARCH");
+
 // Adds the options of a new model and returns them, so that --from can exclude them.
 std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
   const auto counted = [&](const char* name, std::int64_t& value, const char* what) {
@@ -41,10 +55,12 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
   };
   return {
       command.add_option("--arch", s.shape.arch, "Architecture of the model")
-          ->check(CLI::IsMember(lm_arches()))
-          ->option_text("mamba1|mamba2|mamba3|gpt|gpt2|hybrid|jamba|zamba (hybrid)"),
+          ->check(kArch)
+          ->option_text(
+              "mamba1|mamba2|mamba3|gpt|gpt2|hybrid|jamba|zamba, or a list of layers such "
+              "as 'mamba2 mlp attention moe', which repeats (hybrid)"),
       counted("--layers", s.shape.layers,
-              "Number of layers; each includes an MLP, except in mamba1 to mamba3"),
+              "Number of layers; each includes an MLP, except in mamba1 to mamba3 and lists"),
       counted("--width", s.shape.width, "Width of the model"),
       command.add_option("--state", s.shape.state, "State size per channel (mamba1) or per head")
           ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
@@ -152,8 +168,16 @@ void add_lm_train(CLI::App& app, LmAction& action) {
   CLI::Option* const from =
       command.add_option("--from", args->settings.from,
                          "Start from the weights of this model, a run folder or model file");
+  CLI::Option* const config = command.add_option(
+      "--config", args->settings.config,
+      "JSON file with the configuration of the model, in place of --arch and its options");
   std::vector<CLI::Option*> fixed = add_shape(command, args->settings);
-  for (CLI::Option* const option : fixed) option->excludes(from);
+  for (CLI::Option* const option : fixed) {
+    option->excludes(from);
+    if (option->get_name() != "--tokenizer") option->excludes(config);
+  }
+  config->excludes(from);
+  fixed.push_back(config);
   CLI::Option* final_lr = nullptr;
   for (CLI::Option* const option : add_training(command, args->settings, final_lr))
     fixed.push_back(option);
@@ -171,6 +195,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
       "Examples:\n"
       "  tg lm train shakespeare/ --arch hybrid --steps 1000\n"
       "  tg lm train book.txt --arch mamba2 --layers 6 --width 256 --tokenizer bpe:4000\n"
+      "  tg lm train book.txt --arch 'mamba2 mlp attention mlp' --layers 12\n"
       "  tg lm train tokens.safetensors --tokenizer tokenizer.json\n"
       "  tg lm train mine.txt --from runs/shakespeare --train-only-bc --lr 1e-3 --steps 200\n"
       "  tg lm train --resume runs/shakespeare\n"
@@ -333,7 +358,8 @@ void add_lm_import(CLI::App& app, LmAction& action) {
   command
       .add_option("FROM", args->from,
                   "Folder with config.json and safetensors of transformers or mamba-ssm (Mamba, "
-                  "Falcon-Mamba, Mamba-2, Llama, GPT-2), FILE.gguf of llama.cpp, or MBJS file")
+                  "Falcon-Mamba, Mamba-2, Llama, GPT-2, Bamba, Jamba), FILE.gguf of llama.cpp, or "
+                  "MBJS file")
       ->required();
   command.add_option("-o,--out", args->out, "File to write")->required();
   command.add_flag_callback(

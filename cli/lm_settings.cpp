@@ -105,7 +105,9 @@ nn::LanguageModelConfig lm_config(const LmShape& shape) {
   if (shape.arch == "gpt2")
     return nn::gpt2_config(0, shape.width, shape.layers, shape.heads, shape.context);
   nn::LanguageModelConfig config{.d_model = shape.width};
-  const bool with_mlp = !shape.arch.starts_with("mamba");
+  const std::vector<std::string> names = lm_arches();
+  const bool with_mlp = !shape.arch.starts_with("mamba") &&
+                        std::find(names.begin(), names.end(), shape.arch) != names.end();
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     config.layers.push_back(mixer_at(shape.arch, i, shape.layers));
     if (with_mlp) config.layers.push_back(MixerKind::kMlp);

@@ -28,13 +28,15 @@ std::vector<std::string> lm_arches();
 // Returns the configuration of a model, without vocab_size. mamba1 to mamba3 consist of Mamba
 // layers only. In the others each layer is a mixer and a gated MLP. The mixers of gpt are
 // attention; those of hybrid are Mamba-1, with attention in the second of every three layers; those
-// of jamba and zamba come from nn::mixer_schedule(). gpt2 is nn::gpt2_config().
+// of jamba and zamba come from nn::mixer_schedule(). gpt2 is nn::gpt2_config(). Other names are
+// lists of kinds for nn::mixer_schedule().
 nn::LanguageModelConfig lm_config(const LmShape& shape);
 
 struct LmSettings {
   LmShape shape;
   std::string tokenizer = "characters";  // or bytes, bpe:N, a file
   std::string from;              // pretrained model; if set, `shape` and `tokenizer` are ignored
+  std::string config;            // file with the configuration; if set, `shape` is ignored
   lm::TrainingOptions training;  // the device is ignored
   double holdout = 0.1;
   std::int64_t eval_every = 0;      // steps between validations; 0: a tenth of all steps

@@ -39,7 +39,7 @@ double lm_now() {
 
 // Returns the kinds of the layers: "mamba1 mlp attention mlp mamba1 mlp".
 std::string layers_text(const nn::LanguageModelConfig& config) {
-  constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
+  constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
   std::string text;
   for (const nn::MixerKind kind : config.layers)
     text += (text.empty() ? "" : " ") + std::string(kNames[static_cast<std::size_t>(kind)]);
@@ -347,9 +347,16 @@ int lm_start(const LmTrainArguments& arguments) {
     if (!given) throw UserError(run.settings.from + ": the model has no tokenizer");
     run.settings.shape.arch = "loaded";
   }
+  nn::LanguageModelConfig config;
+  if (const std::string& path = run.settings.config; !path.empty()) {
+    config = lm::config_from_json(read_text_file(path), path, true);
+    run.settings.shape.arch = "configured";
+  } else if (!from) {
+    config = lm_config(run.settings.shape);
+  }
   const LmText text = read_lm_text(run.data, run.settings.tokenizer, given, run.settings.holdout);
   if (run.settings.samples) check_prompt(run.settings.prompt, text.tokenizer);
-  run.config = from ? from->config : lm_config(run.settings.shape);
+  run.config = from ? from->config : config;
   if (!from) run.config.vocab_size = text.tokenizer.vocab_size();
   run.train_tokens = text.split.train.size();
   run.validation_tokens = text.split.validation.size();

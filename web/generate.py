@@ -16,7 +16,7 @@ from pathlib import Path
 # Ops that take functions: web/bindings/callbacks.cpp and web/src/callbacks.ts.
 OPS_BY_HAND = {"associative_scan", "checkpoint", "custom_gradient"}
 # Headers of layers that only the full module has.
-LANGUAGE_HEADERS = ("nn/language_model.h", "nn/mamba.h", "nn/quantized.h")
+LANGUAGE_HEADERS = ("nn/language_model.h", "nn/mamba.h", "nn/mixture_of_experts.h", "nn/quantized.h")
 # Fields that are functions or objects, which web/src/ turns into data. Each has a type in
 # web/src/options.ts, for example CompileOptionsInitial, and a Type<> in web/bindings/convert.h.
 FIELDS_BY_HAND = {

@@ -10,6 +10,7 @@
 #include "tensorgrad/nn/language_model.h"
 #include "tensorgrad/nn/linear.h"
 #include "tensorgrad/nn/mamba.h"
+#include "tensorgrad/nn/mixture_of_experts.h"
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/nn/normalization.h"
 #include "tensorgrad/nn/quantized.h"

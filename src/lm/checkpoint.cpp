@@ -27,21 +27,28 @@ std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
 double least_elements(const nn::LanguageModelConfig& config) {
   const auto width = static_cast<double>(config.d_model);
   double sum = width * static_cast<double>(config.vocab_size + config.n_positions);
-  for (const nn::MixerKind kind : config.layers) {
+  nn::LanguageModelConfig options = config;
+  options.layers.clear();  // not copied for each layer
+  options.n_layer = static_cast<std::int64_t>(config.layers.size());
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    const nn::LanguageModelConfig layer = nn::layer_config(options, static_cast<std::int64_t>(i));
     double inner = 1, each = 0;
-    switch (kind) {
+    switch (config.layers[i]) {
       case nn::MixerKind::kMamba1:
-        inner = 2 * static_cast<double>(config.mamba.expand) * width;
-        each = inner / 2 * static_cast<double>(config.mamba.d_state);
+        inner = 2 * static_cast<double>(layer.mamba.expand) * width;
+        each = inner / 2 * static_cast<double>(layer.mamba.d_state);
         break;
       case nn::MixerKind::kMamba2:
-        inner = 2 * static_cast<double>(config.mamba2.expand) * width;
+        inner = 2 * static_cast<double>(layer.mamba2.expand) * width;
         break;
       case nn::MixerKind::kMamba3:
-        inner = 2 * static_cast<double>(config.mamba3.expand) * width;
+        inner = 2 * static_cast<double>(layer.mamba3.expand) * width;
         break;
       case nn::MixerKind::kAttention: inner = width; break;
-      case nn::MixerKind::kMlp: inner = static_cast<double>(config.mlp_width); break;
+      case nn::MixerKind::kMlp: inner = static_cast<double>(layer.mlp_width); break;
+      case nn::MixerKind::kMoe:
+        inner = static_cast<double>(layer.moe.experts) * (1 + static_cast<double>(layer.moe.width));
+        break;
     }
     sum += width + width * inner + each;
   }

@@ -20,10 +20,11 @@ using nn::MixerKind;
 constexpr const char* kFormat = "tensorgrad LanguageModel";
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // products of two are int64
-constexpr std::size_t kMostLayers = 65'536;
+constexpr std::int64_t kMostLayers = 65'536;
+constexpr std::int64_t kMostLayerOptions = std::int64_t{1} << 20;  // entries times layers
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
 // In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
-constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
+constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
 constexpr std::array kNorms = {"rms_norm", "layer_norm"};   // as nn::NormKind
 constexpr std::array kDecays = {"softplus", "heavy_tail"};  // as nn::DecayActivation
 constexpr std::array kMlps = {"swiglu", "gelu"};            // as nn::MlpKind
@@ -31,7 +32,8 @@ constexpr const char* kOutNorms[] = {"none", "before_gate", "after_gate"};  // a
 
 class ConfigWriter {
  public:
-  explicit ConfigWriter(ConfigJson& out) : out_(out) {}
+  // `all`: fields with their default values, too.
+  explicit ConfigWriter(ConfigJson& out, bool all = false) : out_(out), all_(all) {}
 
   void size(const char* key, const std::int64_t& value, std::int64_t) { out_[key] = value; }
   void number(const char* key, const double& value, double) { out_[key] = value; }
@@ -49,36 +51,40 @@ class ConfigWriter {
   void format(const char* key, const nn::WeightFormat& value) { out_[key] = nn::to_string(value); }
   // Fields that older versions do not know are written only if they differ from the default.
   void size_or(const char* key, const std::int64_t& value, std::int64_t usual) {
-    if (value != usual) out_[key] = value;
+    if (all_ || value != usual) out_[key] = value;
   }
   void number_or(const char* key, const double& value, double usual) {
-    if (value != usual) out_[key] = value;
+    if (all_ || value != usual) out_[key] = value;
   }
   void boolean_or(const char* key, const bool& value, bool usual) {
-    if (value != usual) out_[key] = value;
+    if (all_ || value != usual) out_[key] = value;
   }
   template <class Enum, std::size_t n>
   void choice(const char* key, const Enum& value, const std::array<const char*, n>& names) {
-    if (value != Enum{}) out_[key] = names.at(static_cast<std::size_t>(value));
+    if (all_ || value != Enum{}) out_[key] = names.at(static_cast<std::size_t>(value));
   }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
-    ConfigWriter inner(out_[key] = ConfigJson::object());
+    ConfigWriter inner(out_[key] = ConfigJson::object(), all_);
     fields(inner);
   }
+  void layer_options(const char* key, const nn::LanguageModelConfig& config);
 
  private:
   ConfigJson& out_;
+  bool all_;
 };
 
 class ConfigReader {
  public:
-  ConfigReader(const nlohmann::json& in, std::string_view file, std::string path)
-      : in_(in), file_(file), path_(std::move(path)) {
+  // `partial`: a field that is missing keeps its value.
+  ConfigReader(const nlohmann::json& in, std::string_view file, std::string path, bool partial)
+      : in_(in), file_(file), path_(std::move(path)), partial_(partial) {
     if (!in_.is_object()) fail(path_.empty() ? "the configuration" : path_, "expected an object");
   }
 
   void size(const char* key, std::int64_t& value, std::int64_t least) {
+    if (keeps(key)) return;
     const nlohmann::json& given = at(key);
     const bool whole = given.is_number_integer() &&
                        (!given.is_number_unsigned() || given.get<std::uint64_t>() <= INT64_MAX);
@@ -89,6 +95,7 @@ class ConfigReader {
   }
   // More than 0, or at least 0 where `least` is.
   void number(const char* key, double& value, double least) {
+    if (keeps(key)) return;
     const nlohmann::json& given = at(key);
     value = given.is_number() ? given.get<double>() : NAN;
     if (value >= least && value <= kLargest) return;
@@ -96,14 +103,31 @@ class ConfigReader {
                         ", got " + shown(given));
   }
   void boolean(const char* key, bool& value) {
+    if (keeps(key)) return;
     const nlohmann::json& given = at(key);
     if (!given.is_boolean()) fail(full(key), "expected true or false, got " + shown(given));
     value = given.get<bool>();
   }
+  // A list, or a schedule of `n_layer` layers.
   void kinds(const char* key, std::vector<MixerKind>& value) {
     const nlohmann::json& given = at(key);
-    if (!given.is_array() || given.empty() || given.size() > kMostLayers) {
-      fail(full(key), "expected a list of 1 to " + std::to_string(kMostLayers) + " layer kinds");
+    if (given.is_string()) {
+      const nlohmann::json& count = at("n_layer");
+      if (!count.is_number_integer() || count < 1 || count > kMostLayers) {
+        fail(full("n_layer"), "expected an integer from 1 to " + std::to_string(kMostLayers) +
+                                  ", got " + shown(count));
+      }
+      try {
+        value = nn::mixer_schedule(given.get<std::string>(), count.get<std::int64_t>());
+      } catch (const UserError& error) {
+        fail(full(key), error.message());
+      }
+      return;
+    }
+    if (!given.is_array() || given.empty() ||
+        given.size() > static_cast<std::size_t>(kMostLayers)) {
+      fail(full(key), "expected a list of 1 to " + std::to_string(kMostLayers) +
+                          " layer kinds, or the name of a schedule");
     }
     value.clear();
     for (const nlohmann::json& each : given) {
@@ -112,12 +136,13 @@ class ConfigReader {
                        [&](const char* name) { return each.is_string() && each == name; });
       if (found == std::end(kKinds)) {
         fail(full(key) + "[" + std::to_string(value.size()) + "]",
-             "expected mamba1, mamba2, mamba3, attention or mlp, got " + shown(each));
+             "expected mamba1, mamba2, mamba3, attention, mlp or moe, got " + shown(each));
       }
       value.push_back(static_cast<MixerKind>(found - std::begin(kKinds)));
     }
   }
   void rule(const char* key, Discretization& value) {
+    if (keeps(key)) return;
     const nlohmann::json& given = at(key);
     if (given != "euler" && given != "zero_order_hold") {
       fail(full(key), "expected euler or zero_order_hold, got " + shown(given));
@@ -134,6 +159,7 @@ class ConfigReader {
     value = static_cast<nn::OutNorm>(found - std::begin(kOutNorms));
   }
   void format(const char* key, nn::WeightFormat& value) {
+    if (keeps(key)) return;
     const ConfigJson& given = at(key);
     if (!given.is_string()) fail(full(key), "expected a weight format, got " + shown(given));
     try {
@@ -143,20 +169,20 @@ class ConfigReader {
     }
   }
   void size_or(const char* key, std::int64_t& value, std::int64_t usual) {
-    value = usual;
+    if (!partial_) value = usual;
     if (in_.contains(key)) size(key, value, 0);
   }
   void number_or(const char* key, double& value, double usual) {
-    value = usual;
+    if (!partial_) value = usual;
     if (in_.contains(key)) number(key, value, 0);
   }
   void boolean_or(const char* key, bool& value, bool usual) {
-    value = usual;
+    if (!partial_) value = usual;
     if (in_.contains(key)) boolean(key, value);
   }
   template <class Enum, std::size_t n>
   void choice(const char* key, Enum& value, const std::array<const char*, n>& names) {
-    value = Enum{};
+    if (!partial_) value = Enum{};
     if (!in_.contains(key)) return;
     const nlohmann::json& given = at(key);
     const auto found = std::find(names.begin(), names.end(), given);
@@ -169,12 +195,15 @@ class ConfigReader {
   }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
-    ConfigReader inner(at(key), file_, full(key));
+    if (keeps(key)) return;
+    ConfigReader inner(at(key), file_, full(key), partial_);
     fields(inner);
     inner.finish();
   }
+  void layer_options(const char* key, nn::LanguageModelConfig& config);
 
   void text(const char* key, std::string_view expected) {
+    if (keeps(key)) return;
     const nlohmann::json& given = at(key);
     if (given != expected)
       fail(full(key), "expected \"" + std::string(expected) + "\", got " + shown(given));
@@ -199,6 +228,7 @@ class ConfigReader {
     if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
     return text;
   }
+  [[nodiscard]] bool keeps(const char* key) const { return partial_ && !in_.contains(key); }
   const nlohmann::json& at(const char* key) {
     taken_.insert(key);
     const auto found = in_.find(key);
@@ -209,6 +239,7 @@ class ConfigReader {
   const nlohmann::json& in_;
   std::string_view file_;
   std::string path_;
+  bool partial_;
   std::set<std::string, std::less<>> taken_;
 };
 
@@ -231,19 +262,9 @@ void visit_steps(Visitor& v, Options& o) {
   v.number("dt_floor", o.dt_floor, 0);
 }
 
-template <class Visitor, class Config>
-void visit_config(Visitor& v, Config& c) {
-  v.size("vocab_size", c.vocab_size, 1);
-  v.size("d_model", c.d_model, 1);
-  v.kinds("layers", c.layers);
-  v.number("norm_epsilon", c.norm_epsilon, 0);
-  v.boolean("tie_embeddings", c.tie_embeddings);
-  v.format("weight_format", c.weight_format);
-  v.choice("norm", c.norm, kNorms);
-  v.size_or("n_positions", c.n_positions, 0);
-  const auto has = [&](MixerKind kind) {
-    return std::find(c.layers.begin(), c.layers.end(), kind) != c.layers.end();
-  };
+// The options of the kinds of layers for which `has` is true.
+template <class Visitor, class Config, class Has>
+void visit_options(Visitor& v, Config& c, const Has& has) {
   if (has(MixerKind::kMamba1)) {
     v.object("mamba1", [&](Visitor& in) {
       auto& o = c.mamba;
@@ -256,6 +277,7 @@ void visit_config(Visitor& v, Config& c) {
       in.boolean("x_bias", o.x_bias);
       in.rule("discretization", o.discretization);
       in.boolean_or("b_c_dt_norm", o.b_c_dt_norm, false);
+      in.boolean_or("b_c_dt_norm_weights", o.b_c_dt_norm_weights, false);
       in.number_or("norm_epsilon", o.norm_epsilon, nn::MambaOptions{}.norm_epsilon);
       visit_steps(in, o);
     });
@@ -290,14 +312,101 @@ void visit_config(Visitor& v, Config& c) {
       in.size("max_length", c.attention.max_length, 1);
       in.boolean_or("rope", c.attention.rope, true);
       in.boolean_or("bias", c.attention.bias, false);
+      in.size_or("rope_dims", c.attention.rope_dims, 0);
     });
   }
   if (has(MixerKind::kMlp)) {
     v.object("mlp", [&](Visitor& in) {
       in.size("width", c.mlp_width, 0);
       in.choice("kind", c.mlp, kMlps);
+      in.boolean_or("bias", c.mlp_bias, false);
     });
   }
+  if (has(MixerKind::kMoe)) {
+    v.object("moe", [&](Visitor& in) {
+      in.size("experts", c.moe.experts, 1);
+      in.size("top_k", c.moe.top_k, 1);
+      in.size("width", c.moe.width, 0);
+    });
+  }
+}
+
+// Which options an entry has.
+bool has_options(const nn::LayerOptions& entry, MixerKind kind) {
+  switch (kind) {
+    case MixerKind::kMamba1: return entry.mamba.has_value();
+    case MixerKind::kMamba2: return entry.mamba2.has_value();
+    case MixerKind::kMamba3: return entry.mamba3.has_value();
+    case MixerKind::kAttention: return entry.attention.has_value();
+    case MixerKind::kMlp: return entry.mlp.has_value();
+    case MixerKind::kMoe: return entry.moe.has_value();
+  }
+  return false;
+}
+
+void ConfigWriter::layer_options(const char* key, const nn::LanguageModelConfig& config) {
+  if (config.layer_options.empty()) return;
+  out_[key] = ConfigJson::array();
+  for (const nn::LayerOptions& entry : config.layer_options) {
+    ConfigJson& written = out_[key].emplace_back(ConfigJson::object());
+    written["first"] = entry.first;
+    written["period"] = entry.period;
+    nn::LanguageModelConfig whole;
+    whole.n_layer = 1;
+    whole.layer_options = {entry};
+    whole.layer_options[0].first = 0;
+    const nn::LanguageModelConfig options = nn::layer_config(whole, 0);
+    // Complete, so that they do not depend on those of the model.
+    ConfigWriter writer(written, true);
+    visit_options(writer, options, [&](MixerKind kind) { return has_options(entry, kind); });
+  }
+}
+
+void ConfigReader::layer_options(const char* key, nn::LanguageModelConfig& config) {
+  config.layer_options.clear();
+  if (!in_.contains(key)) return;
+  const nlohmann::json& given = at(key);
+  const auto layers = static_cast<std::int64_t>(config.layers.size());
+  const std::int64_t most = std::max<std::int64_t>(1, kMostLayerOptions / layers);
+  if (!given.is_array() || given.size() > static_cast<std::size_t>(most)) {
+    fail(full(key), "expected a list of at most " + std::to_string(most) + " objects for " +
+                        std::to_string(layers) + " layers");
+  }
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    ConfigReader in(given[i], file_, full(key) + "[" + std::to_string(i) + "]", true);
+    nn::LayerOptions entry;
+    in.size("first", entry.first, 0);
+    in.size("period", entry.period, 0);
+    nn::LanguageModelConfig of = config;  // what is missing is as in the model
+    const auto has = [&](MixerKind kind) {
+      return given[i].contains(kKinds[static_cast<std::size_t>(kind)]);
+    };
+    visit_options(in, of, has);
+    if (has(MixerKind::kMamba1)) entry.mamba = of.mamba;
+    if (has(MixerKind::kMamba2)) entry.mamba2 = of.mamba2;
+    if (has(MixerKind::kMamba3)) entry.mamba3 = of.mamba3;
+    if (has(MixerKind::kAttention)) entry.attention = nn::AttentionLayer{of.heads, of.attention};
+    if (has(MixerKind::kMlp)) entry.mlp = nn::MlpLayer{of.mlp, of.mlp_width, of.mlp_bias};
+    if (has(MixerKind::kMoe)) entry.moe = of.moe;
+    in.finish();
+    config.layer_options.push_back(entry);
+  }
+}
+
+template <class Visitor, class Config>
+void visit_config(Visitor& v, Config& c) {
+  v.size("vocab_size", c.vocab_size, 1);
+  v.size("d_model", c.d_model, 1);
+  v.kinds("layers", c.layers);
+  v.number("norm_epsilon", c.norm_epsilon, 0);
+  v.boolean("tie_embeddings", c.tie_embeddings);
+  v.format("weight_format", c.weight_format);
+  v.choice("norm", c.norm, kNorms);
+  v.size_or("n_positions", c.n_positions, 0);
+  visit_options(v, c, [&](MixerKind kind) {
+    return std::find(c.layers.begin(), c.layers.end(), kind) != c.layers.end();
+  });
+  v.layer_options("layer_options", c);
 }
 
 }  // namespace
@@ -318,13 +427,14 @@ std::string to_json(const nn::LanguageModelConfig& given, Loc loc) {
   return (*out).dump();
 }
 
-nn::LanguageModelConfig config_from_json(std::string_view json, std::string_view name) {
+nn::LanguageModelConfig config_from_json(std::string_view json, std::string_view name,
+                                         bool partial) {
   const OwnedJson tree(read_json(json, std::string(name) + ": the configuration"));
   const nlohmann::json& root = *tree;
   nn::LanguageModelConfig config;
-  ConfigReader reader(root, name, "");
+  ConfigReader reader(root, name, "", partial);
   reader.text("format", kFormat);
-  std::int64_t version = 0;
+  std::int64_t version = kVersion;
   reader.size("version", version, 1);
   if (version != kVersion) {
     throw IoError(std::string(name) + ": version: expected " + std::to_string(kVersion) + ", got " +

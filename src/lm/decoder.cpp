@@ -50,11 +50,14 @@ std::int64_t piece_of(std::int64_t most) {
 }  // namespace
 
 std::int64_t max_context(const nn::LanguageModelConfig& config) {
-  const auto& layers = config.layers;
-  const bool attends =
-      std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
-  if (config.n_positions == 0) return attends ? config.attention.max_length : 0;
-  return attends ? std::min(config.attention.max_length, config.n_positions) : config.n_positions;
+  std::int64_t most = config.n_positions;
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    if (config.layers[i] != nn::MixerKind::kAttention) continue;
+    const std::int64_t room =
+        nn::layer_config(config, static_cast<std::int64_t>(i)).attention.max_length;
+    most = most == 0 ? room : std::min(most, room);
+  }
+  return most;
 }
 
 std::vector<InputSpec> Decoder::inputs(std::int64_t batch) {

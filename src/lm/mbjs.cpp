@@ -213,10 +213,10 @@ void save_mbjs(const FileSink& sink, const SavedModel& given, int version) {
   const bool plain = std::all_of(config.layers.begin(), config.layers.end(),
                                  [](nn::MixerKind k) { return k == nn::MixerKind::kMamba1; });
   if (!plain || !config.tie_embeddings || config.norm != nn::NormKind::kRmsNorm ||
-      config.n_positions > 0 || config.mamba.b_c_dt_norm) {
+      config.n_positions > 0 || config.mamba.b_c_dt_norm || !config.layer_options.empty()) {
     throw UserError(path +
-                    ": MBJS supports only models with mamba1 layers, RMS norms before them "
-                    "and a tied head");
+                    ": MBJS supports only models with mamba1 layers, RMS norms before them, "
+                    "a tied head, and the same options in all layers");
   }
   check_weights(config, given.weights, path);
   const SavedModel model = quantize(given, nn::WeightFormat::kF32);

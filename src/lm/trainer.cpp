@@ -132,6 +132,7 @@ RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::LanguageModelConfig& conf
 }
 
 struct MixerName {
+  std::int64_t layer;
   nn::MixerKind kind;
   std::string name;  // of the parameter within its mixer
 };
@@ -141,7 +142,8 @@ std::optional<MixerName> mixer_parameter(const nn::LanguageModelConfig& config,
   if (!met) return std::nullopt;
   const auto layer = static_cast<std::size_t>(std::stoll(met->at(0)));
   const bool plain = config.layers.empty();
-  return MixerName{plain ? nn::MixerKind::kMamba1 : config.layers.at(layer), met->at(1)};
+  return MixerName{static_cast<std::int64_t>(layer),
+                   plain ? nn::MixerKind::kMamba1 : config.layers.at(layer), met->at(1)};
 }
 
 nn::LanguageModelConfig trained_config(const nn::LanguageModelConfig& config, Loc loc) {
@@ -169,7 +171,8 @@ std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, boo
   std::vector<ParamGroup> groups;
   const auto rows = [config](const std::string& name, const Shape& shape) {
     const auto of = mixer_parameter(config, name);
-    return of ? rows_of_b_and_c(of->kind, config, of->name, shape) : RowRange{};
+    if (!of) return RowRange{};
+    return rows_of_b_and_c(of->kind, nn::layer_config(config, of->layer), of->name, shape);
   };
   if (states) {
     ParamGroup group;

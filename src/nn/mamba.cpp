@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
+#include <utility>
 
+#include "nn/layer_options.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
@@ -71,6 +74,12 @@ Mamba::Mamba(std::int64_t width, const MambaOptions& given, Loc loc)
       dt_proj(dt_projection(dt_rank, d_inner, given, loc)),
       out_proj(scaled_linear(d_inner, width, given.residuals, loc, given.bias)) {
   demand_taps("Mamba", given.d_conv, loc);
+  if (!given.b_c_dt_norm_weights) return;
+  if (!given.b_c_dt_norm)
+    throw UserError("Mamba: b_c_dt_norm_weights is set, but b_c_dt_norm is not", loc);
+  dt_norm.emplace(dt_rank, given.norm_epsilon, loc);
+  b_norm.emplace(given.d_state, given.norm_epsilon, loc);
+  c_norm.emplace(given.d_state, given.norm_epsilon, loc);
 }
 
 std::vector<StateSpec> Mamba::state_specs(std::int64_t batch) const {
@@ -95,21 +104,23 @@ RecurrentResult Mamba::run(Tensor x, const std::vector<Tensor>& state,
   const Tensor u = silu(conv.y, loc);
   const Tensor made = x_proj(u, loc);
   const std::int64_t n = options.d_state;
-  const auto part = [&](std::int64_t first, std::int64_t count) {
+  const auto part = [&](std::int64_t first, std::int64_t count, const auto& weighed) {
     const Tensor values = narrow(made, -1, first, count, loc);
+    if (weighed) return (*weighed)(values, loc);
     return options.b_c_dt_norm ? rms_norm(values, std::nullopt, options.norm_epsilon, loc) : values;
   };
-  const Tensor delta = linear(part(0, dt_rank), dt_proj.weight.tensor(loc), std::nullopt, loc);
-  const SelectiveScan scan =
-      selective_scan(u, delta, -exp(Operand(A_log, loc)), part(dt_rank, n), part(dt_rank + n, n),
-                     {.D = D.tensor(loc),
-                      .z = gate,
-                      .delta_bias = dt_proj.bias->tensor(loc),
-                      .delta_softplus = true,
-                      .initial_state = carried,
-                      .discretization = options.discretization,
-                      .documents = documents},
-                     loc);
+  const Tensor delta =
+      linear(part(0, dt_rank, dt_norm), dt_proj.weight.tensor(loc), std::nullopt, loc);
+  const SelectiveScan scan = selective_scan(u, delta, -exp(Operand(A_log, loc)),
+                                            part(dt_rank, n, b_norm), part(dt_rank + n, n, c_norm),
+                                            {.D = D.tensor(loc),
+                                             .z = gate,
+                                             .delta_bias = dt_proj.bias->tensor(loc),
+                                             .delta_softplus = true,
+                                             .initial_state = carried,
+                                             .discretization = options.discretization,
+                                             .documents = documents},
+                                            loc);
   return {out_proj(scan.y, loc), {conv.state, scan.state}};
 }
 
@@ -294,6 +305,14 @@ CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const O
             std::to_string(kv_heads),
         loc);
   }
+  const std::int64_t each = d_model / heads;
+  if (given.rope_dims < 0 || given.rope_dims > each || given.rope_dims % 2 != 0) {
+    throw ShapeError(
+        "CausalAttention: rope_dims: expected an even number from 0 to d_model / "
+        "heads = " +
+            std::to_string(each) + ", got " + std::to_string(given.rope_dims),
+        loc);
+  }
   in_proj = Linear(d_model, d_model / heads * (heads + 2 * kv_heads), given.bias, loc);
 }
 
@@ -355,9 +374,13 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
     at = iota({x.size(0), x.size(1)}, 1, f32, loc) + unsqueeze(state.at(2), 1, loc);
   }
   if (options.rope) {
-    const auto rotated = [&](Tensor part) {
-      return at ? turned(part, *at, options.rope_base, loc)
-                : rope(part, {.base = options.rope_base}, loc);
+    const std::int64_t dims = options.rope_dims > 0 ? options.rope_dims : each;
+    const auto rotated = [&](Tensor all_dims) {
+      const Tensor part = dims < each ? narrow(all_dims, -1, 0, dims, loc) : all_dims;
+      const Tensor made = at ? turned(part, *at, options.rope_base, loc)
+                             : rope(part, {.base = options.rope_base}, loc);
+      if (dims == each) return made;
+      return concat({made, narrow(all_dims, -1, dims, each - dims, loc)}, -1, loc);
     };
     q = rotated(q);
     k = rotated(k);
@@ -382,10 +405,11 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
   return {out_proj(reshape(transpose(y, 1, 2, loc), x.shape(loc), loc), loc), behind};
 }
 
-GatedMlp::GatedMlp(std::int64_t d_model, std::int64_t inner, std::int64_t residuals, Loc loc)
+GatedMlp::GatedMlp(std::int64_t d_model, std::int64_t inner, std::int64_t residuals, bool bias,
+                   Loc loc)
     : width(inner),
-      fc1(d_model, 2 * inner, false, loc),
-      fc2(scaled_linear(inner, d_model, residuals, loc)) {}
+      fc1(d_model, 2 * inner, bias, loc),
+      fc2(scaled_linear(inner, d_model, residuals, loc, bias)) {}
 
 Tensor GatedMlp::operator()(Tensor x, Loc loc) const {
   const Tensor both = fc1(x, loc);
@@ -434,26 +458,29 @@ LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, s
 }
 
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer, Loc loc) {
-  std::vector<MixerKind> layers;
-  for (std::int64_t i = 0; i < n_layer; ++i) {
-    if (name == "mamba1") {
-      layers.push_back(MixerKind::kMamba1);
-    } else if (name == "mamba2") {
-      layers.push_back(MixerKind::kMamba2);
-    } else if (name == "mamba3") {
-      layers.push_back(MixerKind::kMamba3);
-    } else if (name == "attention") {
-      layers.push_back(MixerKind::kAttention);
-    } else if (name == "mlp") {
-      layers.push_back(MixerKind::kMlp);
-    } else if (name == "jamba") {
-      layers.push_back(i % 4 == 3 ? MixerKind::kAttention : MixerKind::kMamba2);
-    } else if (name == "zamba") {
-      layers.push_back(i % 6 == 5 ? MixerKind::kAttention : MixerKind::kMamba3);
-    } else {
-      throw UserError("mixer_schedule: unknown schedule '" + name + "'", loc);
+  static constexpr std::pair<const char*, MixerKind> kKinds[] = {
+      {"mamba1", MixerKind::kMamba1}, {"mamba2", MixerKind::kMamba2},
+      {"mamba3", MixerKind::kMamba3}, {"attention", MixerKind::kAttention},
+      {"mlp", MixerKind::kMlp},       {"moe", MixerKind::kMoe}};
+  std::string pattern = name;
+  if (name == "jamba") pattern = "mamba2 mamba2 mamba2 attention";
+  if (name == "zamba") pattern = "mamba3 mamba3 mamba3 mamba3 mamba3 attention";
+  std::istringstream words(pattern);
+  std::vector<MixerKind> period, layers;
+  for (std::string word; words >> word;) {
+    const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                           [&](const auto& each) { return word == each.first; });
+    if (found == std::end(kKinds)) {
+      throw UserError("mixer_schedule: unknown schedule '" + name +
+                          "'; expected jamba, zamba, or a list of mamba1, mamba2, mamba3, "
+                          "attention, mlp and moe",
+                      loc);
     }
+    period.push_back(found->second);
   }
+  if (period.empty()) throw UserError("mixer_schedule: expected the name of a schedule", loc);
+  for (std::int64_t i = 0; i < n_layer; ++i)
+    layers.push_back(period[static_cast<std::size_t>(i) % period.size()]);
   return layers;
 }
 
@@ -479,9 +506,10 @@ MixerBlock::MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc lo
       }
       const std::int64_t usual = (config.d_model * 8 / 3 + 7) / 8 * 8;
       mlp.emplace(config.d_model, config.mlp_width > 0 ? config.mlp_width : usual, config.n_layer,
-                  loc);
+                  config.mlp_bias, loc);
       break;
     }
+    case MixerKind::kMoe: moe.emplace(config.d_model, of_many(config.moe), loc); break;
   }
 }
 
@@ -493,6 +521,7 @@ void MixerBlock::visit_fields(ParameterVisitor& visitor) const {
   detail::visit_field(visitor, "mixer", attention);
   detail::visit_field(visitor, "mixer", mlp);
   detail::visit_field(visitor, "mixer", gelu_mlp);
+  detail::visit_field(visitor, "mixer", moe);
 }
 
 std::vector<StateSpec> MixerBlock::state_specs(std::int64_t batch) const {
@@ -543,7 +572,7 @@ RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state,
                                 std::optional<Tensor> documents, Loc loc) const {
   Tensor h = norm(x, loc);
   std::optional<SpoiledSteps> spoiled;
-  if (documents && !mlp && !gelu_mlp) spoiled.emplace(h, *documents, loc);
+  if (documents && !mlp && !gelu_mlp && !moe) spoiled.emplace(h, *documents, loc);
   RecurrentResult made;
   if (mamba) {
     made = mamba->run(h, state, documents, loc);
@@ -554,7 +583,7 @@ RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state,
   } else if (attention) {
     made = attention->run(h, state, documents, loc);
   } else {
-    made.y = mlp ? (*mlp)(h, loc) : (*gelu_mlp)(h, loc);
+    made.y = mlp ? (*mlp)(h, loc) : gelu_mlp ? (*gelu_mlp)(h, loc) : (*moe)(h, loc);
   }
   if (spoiled) {
     made.y = spoiled->put_back(made.y, loc);
@@ -583,16 +612,27 @@ LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
         "LanguageModel: n_positions: expected 0 or more, got " + std::to_string(config.n_positions),
         loc);
   }
+  check_layer_options(config, loc);
   if (config.n_positions == 0) return config;
-  const bool attends = std::find(config.layers.begin(), config.layers.end(),
-                                 MixerKind::kAttention) != config.layers.end();
-  if (attends && config.attention.rope) {
+  LanguageModelConfig options = config;
+  options.layers.clear();  // not copied for each layer
+  for (std::int64_t i = 0; i < config.n_layer; ++i) {
+    if (config.layers[static_cast<std::size_t>(i)] != MixerKind::kAttention ||
+        !layer_config(options, i, loc).attention.rope) {
+      continue;
+    }
     throw UserError(
         "LanguageModel: n_positions: learned positions cannot be combined with "
         "attention.rope; expected attention.rope = false",
         loc);
   }
-  config.attention.max_length = std::min(config.attention.max_length, config.n_positions);
+  const auto limit = [&](CausalAttention::Options& attention) {
+    attention.max_length = std::min(attention.max_length, config.n_positions);
+  };
+  limit(config.attention);
+  for (LayerOptions& entry : config.layer_options) {
+    if (entry.attention) limit(entry.attention->options);
+  }
   return config;
 }
 
@@ -607,6 +647,7 @@ std::vector<Linear*> matrices_of(MixerBlock& block) {
   if (block.mamba3) return {&block.mamba3->in_proj, &block.mamba3->out_proj};
   if (block.attention) return {&block.attention->in_proj, &block.attention->out_proj};
   if (block.gelu_mlp) return {&block.gelu_mlp->fc1, &block.gelu_mlp->fc2};
+  if (block.moe) return {&block.moe->fc1, &block.moe->fc2};
   return {&block.mlp->fc1, &block.mlp->fc2};
 }
 
@@ -625,7 +666,10 @@ LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
     backbone.position_embedding->weight =
         Parameter({config.n_positions, config.d_model}, init::normal(0, 0.02), loc);
   }
-  for (const MixerKind kind : config.layers) backbone.layers.emplace_back(kind, config, loc);
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    backbone.layers.emplace_back(config.layers[i],
+                                 layer_config(config, static_cast<std::int64_t>(i), loc), loc);
+  }
   if (!config.tie_embeddings) lm_head.emplace(config.d_model, config.vocab_size, false, loc);
   if (config.weight_format == WeightFormat::kF32) return;
   backbone.embedding.quantize(config.weight_format, loc);

@@ -179,6 +179,48 @@ TEST(TgLm, trains_each_architecture) {
   }
 }
 
+TEST(TgLm, TrainsTheLayersOfAListAndOfAConfigurationFile) {
+  const TestFolder folder;
+  write_stories(folder);
+  std::vector<std::string> words = train_lm("list", {"--no-samples"});
+  for (const auto& [option, value] : std::vector<std::pair<const char*, std::string>>{
+           {"--arch", "mamba2 mlp attention moe"}, {"--layers", "6"}, {"--steps", "2"}}) {
+    set_word(words, option, value);
+  }
+  ToolResult result = folder.tg(words);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find(": mamba2 mlp attention moe mamba2 mlp; "), std::string::npos)
+      << result.out;
+
+  write_text(folder / "model.json",
+             R"({"d_model": 16, "layers": "mamba1 attention", "n_layer": 4,
+                 "attention": {"heads": 2, "max_length": 32},
+                 "layer_options": [{"first": 3, "attention": {"heads": 4, "rope": false}}]})");
+  const std::vector<std::string> configured = {
+      "lm",  "train",    "stories",    "--out",    "configured", "--device",
+      "cpu", "--config", "model.json", "--steps",  "2",          "--batch",
+      "4",   "--length", "16",         "--prompt", "the"};
+  result = folder.tg(configured);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("model   configured: mamba1 attention mamba1 attention; "),
+            std::string::npos)
+      << result.out;
+  const lm::SavedModel model = lm::load_model(folder / "configured/model.safetensors");
+  EXPECT_EQ(nn::layer_config(model.config, 1).heads, 2);
+  EXPECT_EQ(nn::layer_config(model.config, 3).heads, 4);
+  EXPECT_FALSE(nn::layer_config(model.config, 3).attention.rope);
+  EXPECT_EQ(model.config.vocab_size, model.tokenizer->vocab_size());
+
+  std::vector<std::string> both = configured;
+  both.insert(both.end(), {"--layers", "2"});
+  EXPECT_EQ(folder.tg(both).code, 2);
+  write_text(folder / "model.json", R"({"d_model": 16, "layers": ["lstm"]})");
+  result = folder.tg(configured);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("model.json: layers[0]: expected mamba1, mamba2"), std::string::npos)
+      << result.err;
+}
+
 TEST(TgLm, gives_mamba_3_the_norm_that_is_asked_for) {
   const TestFolder folder;
   write_stories(folder);
@@ -627,7 +669,8 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "embed", "x"}, 2, "--text or --lines");
   says({"lm", "embed", "x", "--text", "a", "-o", "a.csv"}, 2, "expected a .npy file, got a.csv");
   says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
-  says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");
+  says({"lm", "train", "stories", "--arch", "lstm"}, 2,
+       "--arch: expected one of mamba1,mamba2,mamba3,gpt,gpt2,hybrid,jamba,zamba, or a list of");
   says({"lm", "train", "stories", "--arch", "gpt2", "--length", "32", "--context", "31"}, 2,
        "--context: expected at least --length 32 for gpt2, which has an embedding for each "
        "position");

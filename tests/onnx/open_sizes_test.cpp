@@ -68,6 +68,10 @@ TEST(OnnxOpenSizes, LanguageModelsWithStatesOverOpenLengths) {
                                                               {"attention", Kind::kAttention}}) {
     models[name] = small_mamba(11, {kind, Kind::kMlp}, 48);
   }
+  nn::LanguageModelConfig& jamba = models["jamba"] =
+      small_mamba(11, nn::mixer_schedule("mamba1 moe attention", 3), 48);
+  jamba.mamba.b_c_dt_norm = jamba.mamba.b_c_dt_norm_weights = true;
+  jamba.attention.rope_dims = 2;
   for (const auto& [name, config] : models) {
     SCOPED_TRACE(name);
     auto function =

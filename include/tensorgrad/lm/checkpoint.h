@@ -31,9 +31,11 @@ std::string to_json(const nn::LanguageModelConfig& config, Loc loc = Loc::curren
 
 /// Returns the configuration of a text made by to_json(). `name` stands for the file in errors.
 /// Throws IoError naming the field if the text is not JSON, or if a field is missing, unknown, out
-/// of range or of the wrong type.
+/// of range or of the wrong type. `layers` may also be a schedule (see nn::mixer_schedule()), if
+/// there is an `n_layer`. If `partial` is set, fields that are missing have their defaults.
 nn::LanguageModelConfig config_from_json(std::string_view json,
-                                         std::string_view name = "config.json");
+                                         std::string_view name = "config.json",
+                                         bool partial = false);
 
 /// Language model on the host: configuration, weights and tokenizer.
 struct SavedModel {

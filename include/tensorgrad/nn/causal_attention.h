@@ -22,10 +22,14 @@ struct CausalAttention {
     std::int64_t residuals = 1;      ///< See MambaOptions::residuals.
     bool rope = true;                ///< Encodes positions by rotary embeddings.
     bool bias = false;               ///< Adds biases to both projections.
+
+    /// Number of components of each head that rotary embeddings rotate, the first ones. Even; 0:
+    /// all.
+    std::int64_t rope_dims = 0;
   };
 
-  /// Creates the parameters. Throws ShapeError if `heads` does not divide `d_model`, or `kv_heads`
-  /// does not divide `heads`.
+  /// Creates the parameters. Throws ShapeError if `heads` does not divide `d_model`, `kv_heads`
+  /// does not divide `heads`, or `rope_dims` is odd or above d_model / heads.
   CausalAttention(std::int64_t d_model, std::int64_t heads, const Options& options,
                   Loc loc = Loc::current());
 

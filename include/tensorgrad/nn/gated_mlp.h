@@ -8,12 +8,12 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-/// Gated MLP without biases (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)). `fc1` computes
-/// gate(x) and up(x) in one product; `fc2` is the down projection.
+/// Gated MLP (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)). `fc1` computes gate(x) and up(x)
+/// in one product; `fc2` is the down projection.
 struct GatedMlp {
   /// Creates the parameters. `width` is the size of gate(x) and of up(x). For `residuals`, see
-  /// MambaOptions::residuals.
-  GatedMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals = 1,
+  /// MambaOptions::residuals. `bias` adds biases to all projections.
+  GatedMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals = 1, bool bias = false,
            Loc loc = Loc::current());
 
   std::int64_t width;

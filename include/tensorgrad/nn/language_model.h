@@ -11,19 +11,47 @@
 #include "tensorgrad/nn/causal_attention.h"
 #include "tensorgrad/nn/gated_mlp.h"
 #include "tensorgrad/nn/mamba.h"
+#include "tensorgrad/nn/mixture_of_experts.h"
 #include "tensorgrad/nn/normalization.h"
 #include "tensorgrad/optim/param_groups.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-/// Kind of the mixer of a MixerBlock.
-enum class MixerKind : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention, kMlp };
+/// Kind of the mixer of a MixerBlock. kMoe is MixtureOfExperts.
+enum class MixerKind : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention, kMlp, kMoe };
 
 /// Kind of the norms of a LanguageModel. kLayerNorm has a bias.
 enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
 
 /// Kind of its MLPs: GatedMlp or GeluMlp.
 enum class MlpKind : std::uint8_t { kSwiGlu, kGelu };
+
+/// Options of attention layers in LayerOptions; see LanguageModelConfig.
+struct AttentionLayer {
+  std::int64_t heads = 4;
+  CausalAttention::Options options = {};
+};
+
+/// Options of MLPs in LayerOptions; see LanguageModelConfig.
+struct MlpLayer {
+  MlpKind kind = MlpKind::kSwiGlu;
+  std::int64_t width = 0;
+  bool bias = false;
+};
+
+/// Options of some layers of a LanguageModel. Each that is set replaces that of the model.
+struct LayerOptions {
+  /// The layers from `first` on, every `period`-th; with a period of 0, only `first`. Layers are
+  /// counted from 0.
+  std::int64_t first = 0, period = 0;
+
+  std::optional<MambaOptions> mamba = std::nullopt;
+  std::optional<Mamba2Options> mamba2 = std::nullopt;
+  std::optional<Mamba3Options> mamba3 = std::nullopt;
+  std::optional<AttentionLayer> attention = std::nullopt;
+  std::optional<MlpLayer> mlp = std::nullopt;
+  std::optional<MixtureOfExperts::Options> moe = std::nullopt;
+};
 
 /// Configuration of a LanguageModel.
 struct LanguageModelConfig {
@@ -54,17 +82,29 @@ struct LanguageModelConfig {
   /// have at most this many tokens. It also limits CausalAttention::Options::max_length. Cannot be
   /// combined with CausalAttention::Options::rope.
   std::int64_t n_positions = 0;
+
+  bool mlp_bias = false;  ///< Adds biases to MLPs of kSwiGlu; those of kGelu have them.
+  MixtureOfExperts::Options moe = {};  ///< Options of mixtures of experts.
+
+  /// Options of some layers. If several entries are for a layer, later ones replace earlier ones.
+  std::vector<LayerOptions> layer_options = {};
 };
+
+/// Returns a configuration in which the options of `layer` stand in place of those of the model.
+/// Its `layer_options` are empty. Throws UserError if there is no such layer.
+LanguageModelConfig layer_config(const LanguageModelConfig& config, std::int64_t layer,
+                                 Loc loc = Loc::current());
 
 /// Returns the configuration of GPT-2 (Radford et al. 2019) with `blocks` blocks. A block is two
 /// layers, attention and an MLP.
 LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, std::int64_t blocks,
                                 std::int64_t heads, std::int64_t n_positions);
 
-/// Returns the mixers of `n_layer` layers by the name of a schedule. "mamba1", "mamba2", "mamba3",
-/// "attention" and "mlp" use one kind for all layers. "jamba" uses attention for every fourth
-/// layer, else mamba2. "zamba" uses attention for every sixth layer, else mamba3. Throws UserError
-/// if the name is unknown.
+/// Returns the mixers of `n_layer` layers by the name of a schedule. "jamba" uses attention for
+/// every fourth layer, else mamba2. "zamba" uses attention for every sixth layer, else mamba3. Any
+/// other name is a list of "mamba1", "mamba2", "mamba3", "attention", "mlp" and "moe", separated by
+/// spaces, which repeats until there are `n_layer` layers: "mamba2 mlp mamba2 moe". Throws
+/// UserError if a kind is unknown.
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
                                       Loc loc = Loc::current());
 
@@ -91,7 +131,7 @@ struct BlockNorm {
 
 /// Residual block of a language model: x + mixer(norm(x)). Exactly one of the mixers is set.
 struct MixerBlock {
-  /// Creates a block with a mixer of this kind.
+  /// Creates a block with a mixer of this kind, by the options of the model (see layer_config()).
   MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc = Loc::current());
 
   BlockNorm norm;
@@ -101,6 +141,7 @@ struct MixerBlock {
   std::optional<CausalAttention> attention;
   std::optional<GatedMlp> mlp;
   std::optional<GeluMlp> gelu_mlp;
+  std::optional<MixtureOfExperts> moe;
 
   /// Visits the norm, and the mixer under the name "mixer".
   void visit_fields(ParameterVisitor& visitor) const;
@@ -142,7 +183,8 @@ struct LanguageModel {
   };
 
   /// Creates the parameters. Throws UserError if a size is missing, `layers` does not have
-  /// `n_layer` elements, or learned positions are combined with rotary ones.
+  /// `n_layer` elements, learned positions are combined with rotary ones, or `layer_options` names
+  /// a layer that does not exist or has options of which none of its layers is.
   explicit LanguageModel(const LanguageModelConfig& config, Loc loc = Loc::current());
 
   LanguageModelConfig config;

@@ -38,13 +38,17 @@ struct MambaOptions {
   /// weights, as in Falcon-Mamba.
   bool b_c_dt_norm = false;
   double norm_epsilon = 1e-6;  ///< Epsilon of these norms.
+
+  /// These norms have weights, as in Jamba. Only with `b_c_dt_norm`.
+  bool b_c_dt_norm_weights = false;
 };
 
 /// Mamba block (Gu and Dao 2023). `in_proj` computes x and a gate z. A causal convolution and
 /// silu() are applied to x. From the result, `x_proj` and `dt_proj` compute delta, B and C.
 /// selective_scan() follows, with z as its gate, and then `out_proj`.
 struct Mamba {
-  /// Creates the parameters. Throws ShapeError if `d_conv` is less than 2.
+  /// Creates the parameters. Throws ShapeError if `d_conv` is less than 2, and UserError if
+  /// `b_c_dt_norm_weights` is set without `b_c_dt_norm`.
   explicit Mamba(std::int64_t d_model, const MambaOptions& options = {}, Loc loc = Loc::current());
 
   MambaOptions options;
@@ -57,7 +61,10 @@ struct Mamba {
   Linear in_proj;
   Conv1d conv1d;
   Linear x_proj, dt_proj, out_proj;
-  TG_MODULE(A_log, D, in_proj, conv1d, x_proj, dt_proj, out_proj)
+
+  /// Set with MambaOptions::b_c_dt_norm_weights; their weights are [dt_rank], [d_state], [d_state].
+  std::optional<RMSNorm> dt_norm, b_norm, c_norm;
+  TG_MODULE(A_log, D, in_proj, conv1d, x_proj, dt_proj, out_proj, dt_norm, b_norm, c_norm)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const {

@@ -2,6 +2,8 @@
 // The rows of Mamba-3 that lm::train_only_bc() picks; trainer_test.cpp has those of the others.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -45,6 +47,19 @@ TEST(BAndCAlone, picks_the_rows_of_mamba3_that_write_and_read_the_states) {
     EXPECT_NE(run(begin + 1, end, false), run(begin + 1, end, true)) << "its first row counts";
     EXPECT_NE(run(begin, end - 1, false), run(begin, end - 1, true)) << "its last row counts";
   }
+}
+
+TEST(BAndCAlone, PicksTheRowsOfALayerByItsOwnOptions) {
+  nn::LanguageModelConfig config =
+      small_mamba(7, {nn::MixerKind::kMamba1, nn::MixerKind::kMamba2, nn::MixerKind::kMamba1}, 16);
+  config.layer_options = {{.first = 2, .mamba = nn::MambaOptions{.d_state = 9, .dt_rank = 2}}};
+  const auto rows = [&](const std::string& layer, const Shape& shape) {
+    const RowRange range = lm::train_only_bc(config).at(0).rows(
+        "backbone.layers." + layer + ".mixer.x_proj.weight", shape)[0];
+    return std::pair(range.begin, range.end);
+  };
+  EXPECT_EQ(rows("0", {1 + 2 * 5, 24}), std::pair(std::int64_t{1}, std::int64_t{11}));
+  EXPECT_EQ(rows("2", {2 + 2 * 9, 24}), std::pair(std::int64_t{2}, std::int64_t{20}));
 }
 
 }  // namespace

@@ -177,6 +177,70 @@ TEST(LmConfig, OptionsOfGpt2AreWrittenOnlyIfTheyAreUsed) {
             "c: n_positions: expected an integer from 0 to 1073741824, got -1");
 }
 
+TEST(LmConfig, OptionsOfSingleLayersAreReadAsTheyWereWritten) {
+  LanguageModelConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 8};
+  config.layers = nn::mixer_schedule("mamba1 moe attention mlp", 8);
+  config.mamba.b_c_dt_norm = config.mamba.b_c_dt_norm_weights = true;
+  config.attention.rope = false;
+  config.attention.rope_dims = 2;
+  config.mlp_bias = true;
+  config.moe = {.experts = 5, .top_k = 3, .width = 17};
+  config.layer_options = {
+      {.first = 0, .period = 4, .mamba = nn::MambaOptions{.d_state = 3}},
+      {.first = 2, .attention = nn::AttentionLayer{.heads = 6, .options = {.kv_heads = 3}}},
+      {.first = 3,
+       .mlp = nn::MlpLayer{.kind = nn::MlpKind::kGelu, .width = 5},
+       .moe = std::nullopt},
+      {.first = 1, .period = 4, .moe = nn::MixtureOfExperts::Options{.experts = 2, .top_k = 1}}};
+  const std::string json = lm::to_json(config);
+  const LanguageModelConfig read = lm::config_from_json(json);
+  EXPECT_EQ(lm::to_json(read), json);
+  EXPECT_TRUE(read.mamba.b_c_dt_norm_weights);
+  EXPECT_EQ(read.attention.rope_dims, 2);
+  EXPECT_TRUE(read.mlp_bias);
+  EXPECT_EQ(read.moe.width, 17);
+  ASSERT_EQ(read.layer_options.size(), 4U);
+  EXPECT_EQ(read.layer_options[0].period, 4);
+  // What differs from the model, although it is the default.
+  EXPECT_FALSE(read.layer_options[0].mamba->b_c_dt_norm_weights);
+  EXPECT_TRUE(read.layer_options[1].attention->options.rope);
+  EXPECT_EQ(read.layer_options[1].attention->heads, 6);
+  EXPECT_FALSE(read.layer_options[2].mlp->bias);
+  EXPECT_FALSE(read.layer_options[2].moe.has_value());
+  EXPECT_EQ(read.layer_options[3].moe->experts, 2);
+}
+
+TEST(LmConfig, OptionsOfSingleLayersThatAreMissingAreThoseOfTheModel) {
+  const LanguageModelConfig config = lm::config_from_json(
+      R"({"d_model": 24, "layers": "mamba2 attention", "n_layer": 4,
+          "attention": {"heads": 3, "rope": false},
+          "layer_options": [{"first": 3, "attention": {"heads": 6}}]})",
+      "a.json", true);
+  EXPECT_EQ(config.vocab_size, 0);
+  EXPECT_EQ(config.n_layer, 4);
+  EXPECT_EQ(config.layers[3], MixerKind::kAttention);
+  EXPECT_EQ(config.mamba2.d_state, 128);
+  EXPECT_EQ(nn::layer_config(config, 1).heads, 3);
+  EXPECT_EQ(nn::layer_config(config, 3).heads, 6);
+  EXPECT_FALSE(nn::layer_config(config, 3).attention.rope);
+  const auto failure = [](const std::string& json) {
+    return message_of([&] { (void)lm::config_from_json(json, "a.json", true); });
+  };
+  EXPECT_EQ(failure(R"({"layers": ["mlp"], "layer_options": [{"mlp": {"width": -1}}]})"),
+            "a.json: layer_options[0].mlp.width: expected an integer from 0 to 1073741824, got -1");
+  EXPECT_EQ(failure(R"({"layers": ["mlp"], "layer_options": [{"last": 1}]})"),
+            "a.json: layer_options[0].last: unknown field");
+  EXPECT_EQ(failure(R"({"layers": ["mlp"], "layer_options": {}})"),
+            "a.json: layer_options: expected a list of at most 1048576 objects for 1 layers");
+  EXPECT_EQ(failure(R"({"layers": "mlp"})"), "a.json: n_layer: is missing");
+  EXPECT_EQ(failure(R"({"layers": "mlp", "n_layer": 0})"),
+            "a.json: n_layer: expected an integer from 1 to 65536, got 0");
+  EXPECT_EQ(failure(R"({"layers": "rnn", "n_layer": 1})"),
+            "a.json: layers: mixer_schedule: unknown schedule 'rnn'; expected jamba, zamba, or a "
+            "list of mamba1, mamba2, mamba3, attention, mlp and moe");
+  EXPECT_EQ(failure(R"({"layers": ["mlp"], "n_layer": 1})"), "a.json: n_layer: unknown field");
+}
+
 TEST(LmConfig, names_the_field_that_is_wrong) {
   const std::string json = lm::to_json(unusual());
   const auto read_with = [&](const std::string& old, const std::string& put) {
@@ -203,7 +267,7 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":\"big\""),
             "a.json: attention.rope_base: expected a number above 0, got \"big\"");
   EXPECT_EQ(read_with("\"mamba1\",\"mlp\"", "\"mamba1\",\"lstm\""),
-            "a.json: layers[2]: expected mamba1, mamba2, mamba3, attention or mlp, got "
+            "a.json: layers[2]: expected mamba1, mamba2, mamba3, attention, mlp or moe, got "
             "\"lstm\"");
   EXPECT_EQ(read_with("zero_order_hold", "bilinear"),
             "a.json: mamba1.discretization: expected euler or zero_order_hold, got \"bilinear\"");

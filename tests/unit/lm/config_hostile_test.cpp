@@ -39,6 +39,13 @@ std::vector<std::string> own_configurations() {
     all.push_back(lm::to_json(config));
   }
   all.push_back(lm::to_json(nn::gpt2_config(9, 12, 2, 3, 16)));
+  nn::LanguageModelConfig hybrid{.vocab_size = 9, .d_model = 12, .n_layer = 6};
+  hybrid.layers = nn::mixer_schedule("mamba1 moe attention mlp", hybrid.n_layer);
+  hybrid.layer_options = {{.first = 0, .period = 4, .mamba = nn::MambaOptions{.d_state = 3}},
+                          {.first = 1, .moe = nn::MixtureOfExperts::Options{.experts = 3}},
+                          {.first = 2, .attention = nn::AttentionLayer{.heads = 3}},
+                          {.first = 3, .mlp = nn::MlpLayer{.width = 5, .bias = true}}};
+  all.push_back(lm::to_json(hybrid));
   return all;
 }
 

@@ -115,6 +115,26 @@ TEST(LmHybridPrompts, of_mamba2_attention_and_mamba3_are_the_whole_on_cpu) {
                                     kWidth, 112),
                       {1, 99, 64}, 12, "cpu");
 }
+// Two kinds of attention, by options of single layers, and a mixture of experts.
+nn::LanguageModelConfig jamba_prompts(std::int64_t width, std::int64_t most) {
+  nn::LanguageModelConfig config =
+      hybrid_config(nn::mixer_schedule("mamba1 moe attention mlp attention", 5), width, most);
+  config.mamba.b_c_dt_norm = config.mamba.b_c_dt_norm_weights = true;
+  config.attention.rope = false;
+  config.moe = {.experts = 3, .top_k = 2, .width = 20};
+  config.layer_options = {
+      {.first = 4,
+       .attention = nn::AttentionLayer{
+           .heads = 2,
+           .options = {.kv_heads = 1, .max_length = most, .bias = true, .rope_dims = 4}}}};
+  return config;
+}
+TEST(LmHybridPrompts, OfJambaAreTheWholeOnCpu) {
+  texts_are_the_whole(jamba_prompts(kWidth, 112), {68, 100, 4}, 12, "cpu");
+}
+TEST(LmHybridPrompts, OfJambaAreTheWholeOnWebGpu) {
+  texts_are_the_whole(jamba_prompts(16, 23), {9, 20, 4}, 3, "webgpu");
+}
 nn::LanguageModelConfig gpt2_prompts(std::int64_t width, std::int64_t positions) {
   return nn::gpt2_config(kSyllables, width, 2, 4, positions);
 }

@@ -64,7 +64,7 @@ double furthest(const std::vector<float>& a, const std::vector<float>& b) {
 
 const std::vector<MixerKind> kEveryLayer = {MixerKind::kMamba1, MixerKind::kMamba2,
                                             MixerKind::kMamba3, MixerKind::kAttention,
-                                            MixerKind::kMlp};
+                                            MixerKind::kMlp,    MixerKind::kMoe};
 
 void computes_what_its_weights_say(const SavedModel& model) {
   const std::vector<float> whole = logits(model);

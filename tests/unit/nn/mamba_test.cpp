@@ -380,6 +380,17 @@ TEST(MixerBlock, OfGpt2HasTheGradientOfDifferences) {
   for (const MixerKind kind : {MixerKind::kAttention, MixerKind::kMlp})
     has_the_gradient_of_differences(kind, nn::gpt2_config(kSymbols, 12, 1, 2, 24));
 }
+TEST(MixerBlock, OfJambaAndBambaHasTheGradientOfDifferences) {
+  LanguageModelConfig config = small({MixerKind::kMoe});
+  config.moe = {.experts = 3, .top_k = 2, .width = 7};
+  has_the_gradient_of_differences(MixerKind::kMoe, config);
+  config.mamba.b_c_dt_norm = config.mamba.b_c_dt_norm_weights = true;
+  has_the_gradient_of_differences(MixerKind::kMamba1, config);
+  config.attention.rope_dims = 2;
+  has_the_gradient_of_differences(MixerKind::kAttention, config);
+  config.mlp_bias = true;
+  has_the_gradient_of_differences(MixerKind::kMlp, config);
+}
 TEST(MixerBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
   for (const std::int64_t ranks : {1, 2}) {
     for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kAfterGate}) {

@@ -129,6 +129,17 @@ TEST(LanguageModel, gradients_with_norms_behind_mamba3_are_those_of_differences)
   }
 }
 
+// Weights of the norms of B, C and dt, attention that rotates a part, biases of the MLP.
+TEST(LanguageModel, GradientsOfJambaAndBambaAreThoseOfDifferences) {
+  LanguageModelConfig config =
+      of_kinds({MixerKind::kMamba1, MixerKind::kMoe, MixerKind::kAttention, MixerKind::kMlp});
+  config.mamba.b_c_dt_norm = config.mamba.b_c_dt_norm_weights = true;
+  config.attention.rope_dims = 2;
+  config.moe = {.experts = 3, .top_k = 2, .width = 7};
+  config.mlp_bias = true;
+  check_gradients(config);
+}
+
 TEST(LanguageModel, GradientsOfGpt2AreThoseOfDifferences) {
   check_gradients(nn::gpt2_config(kLetters, 12, 2, 2, 14));
 }
