@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 #include "lm/read_json.h"
 #include "tensorgrad/error.h"
@@ -15,6 +16,7 @@ using nn::MixerKind;
 
 constexpr std::int64_t kLargestForeignSize = std::int64_t{1} << 30;
 constexpr std::int64_t kMostForeignLayers = 65'536;
+constexpr std::int64_t kMostForeignExperts = 65'536;
 constexpr double kLargestForeign = 1e30;
 
 // An object of the file, with the values that its fields have where they are not there.
@@ -79,6 +81,21 @@ class ForeignConfig {
     }
     least = given[0].get<double>();
     most = is_infinite(given[1]) ? 0 : given[1].get<double>();
+  }
+  // Different layers by number; none where it is null or not there.
+  [[nodiscard]] std::vector<std::int64_t> indices(const char* key, std::int64_t layers) const {
+    std::vector<std::int64_t> all;
+    if (!has(key) || at(key).is_null()) return all;
+    const ForeignJson& given = at(key);
+    const auto fits = [&](const ForeignJson& each) {
+      return each.is_number_integer() && each >= 0 && each < layers;
+    };
+    if (!given.is_array() || !std::all_of(given.begin(), given.end(), fits)) {
+      fail(key, "expected a list of integers from 0 to " + std::to_string(layers - 1) + ", got " +
+                    shown(given));
+    }
+    for (const ForeignJson& each : given) all.push_back(each.get<std::int64_t>());
+    return all;
   }
   // Fields that only have one value that is understood.
   void only(const char* key, const ForeignJson& value) const {
@@ -154,17 +171,14 @@ nn::LanguageModelConfig transformers_config(const ForeignConfig& in, bool second
   return config;
 }
 
-// Of Llama, or of Mistral without a window: attention and an MLP in turn.
-nn::LanguageModelConfig llama_config(const ForeignConfig& in, const std::string& file) {
+// Sizes, the norm and attention, which Llama, Bamba and Jamba name the same.
+nn::LanguageModelConfig pair_config(const ForeignConfig& in, double usual_epsilon) {
   nn::LanguageModelConfig config;
   config.vocab_size = in.size("vocab_size");
   config.d_model = in.size("hidden_size");
-  config.norm_epsilon = in.number_or("rms_norm_eps", 1e-6);
+  config.norm_epsilon = in.number_or("rms_norm_eps", usual_epsilon);
   config.tie_embeddings = in.boolean_or("tie_word_embeddings", false);
   in.only("hidden_act", "silu");
-  in.only("attention_bias", false);
-  in.only("mlp_bias", false);
-  in.only("pretraining_tp", 1);
   in.only("sliding_window", nullptr);
   config.heads = in.size("num_attention_heads");
   config.mlp_width = in.size("intermediate_size");
@@ -174,24 +188,121 @@ nn::LanguageModelConfig llama_config(const ForeignConfig& in, const std::string&
       in.size("head_dim") != config.d_model / config.heads) {
     in.fail("head_dim", "expected hidden_size / num_attention_heads");
   }
-  auto& attention = config.attention;
-  attention.kv_heads = in.size_or("num_key_value_heads", config.heads);
-  attention.max_length = in.size_or("max_position_embeddings", 2048);
+  config.attention.kv_heads =
+      in.has("num_key_value_heads") && in.at("num_key_value_heads").is_null()
+          ? config.heads
+          : in.size_or("num_key_value_heads", config.heads);
+  config.attention.max_length = in.size_or("max_position_embeddings", 2048);
+  return config;
+}
+
+// The base of rotary embeddings; `rotated` is the fraction of each head that they rotate.
+double rope_base(const ForeignConfig& in, const std::string& file, double rotated) {
   in.only("rope_scaling", nullptr);
   const ForeignJson none = ForeignJson::object();
   const ForeignConfig rope(in.has("rope_parameters") ? in.at("rope_parameters") : none, file,
                            "rope_parameters");
-  rope.known({"rope_theta", "rope_type"});
+  rope.known({"rope_theta", "rope_type", "partial_rotary_factor"});
   rope.only("rope_type", "default");
-  attention.rope_base = rope.number_or("rope_theta", in.number_or("rope_theta", 10000));
-  if (!(attention.rope_base > 0)) {
-    const ForeignConfig& with_base = rope.has("rope_theta") ? rope : in;
-    with_base.fail("rope_theta", "expected a number above 0");
-  }
+  for (const ForeignConfig* each : {&rope, &in}) each->only("partial_rotary_factor", rotated);
+  const double base = rope.number_or("rope_theta", in.number_or("rope_theta", 10000));
+  if (base > 0) return base;
+  const ForeignConfig& with_base = rope.has("rope_theta") ? rope : in;
+  with_base.fail("rope_theta", "expected a number above 0");
+}
+
+// Of Llama, or of Mistral without a window: attention and an MLP in turn.
+nn::LanguageModelConfig llama_config(const ForeignConfig& in, const std::string& file) {
+  nn::LanguageModelConfig config = pair_config(in, 1e-6);
+  in.only("pretraining_tp", 1);
+  config.attention.bias = in.boolean_or("attention_bias", false);
+  config.mlp_bias = in.boolean_or("mlp_bias", false);
+  config.attention.rope_base = rope_base(in, file, 1);
   const std::int64_t layers = in.size("num_hidden_layers", kMostForeignLayers / 2);
   config.n_layer = 2 * layers;
   for (std::int64_t i = 0; i < layers; ++i)
     config.layers.insert(config.layers.end(), {MixerKind::kAttention, MixerKind::kMlp});
+  return config;
+}
+
+nn::LanguageModelConfig bamba_config(const ForeignConfig& in, const std::string& file) {
+  nn::LanguageModelConfig config = pair_config(in, 1e-5);
+  config.attention.bias = in.boolean_or("attention_bias", false);
+  config.mlp_bias = in.boolean_or("mlp_bias", false);
+  config.attention.rope_base = rope_base(in, file, 0.5);
+  const std::int64_t head_dim = config.d_model / config.heads;
+  if (head_dim % 4 != 0) {
+    in.fail("num_attention_heads",
+            "expected hidden_size / num_attention_heads to be a multiple of 4, because half of a "
+            "head is rotated, got " +
+                std::to_string(head_dim));
+  }
+  config.attention.rope_dims = head_dim / 2;
+  nn::Mamba2Options& o = config.mamba2;
+  o.d_state = in.size_or("mamba_d_state", 256);
+  o.d_conv = in.taps_or("mamba_d_conv", 4);
+  o.expand = in.size_or("mamba_expand", 2);
+  o.groups = in.size_or("mamba_n_groups", 1);
+  o.bias = in.boolean_or("mamba_proj_bias", false);
+  o.conv_bias = in.boolean_or("mamba_conv_bias", true);
+  o.norm_epsilon = config.norm_epsilon;
+  if (in.has("time_step_limit") && !in.at("time_step_limit").is_null())
+    in.limits("time_step_limit", o.dt_limit_min, o.dt_limit_max);
+  const std::int64_t heads = in.size_or("mamba_n_heads", 128), inner = o.expand * config.d_model;
+  o.head_dim = in.rank("mamba_d_head");
+  if (o.head_dim == 0) o.head_dim = std::max<std::int64_t>(1, inner / heads);
+  if (heads * o.head_dim != inner) {
+    in.fail("mamba_n_heads",
+            "expected mamba_expand * hidden_size / mamba_d_head, got " + std::to_string(heads));
+  }
+  const std::int64_t layers = in.size("num_hidden_layers", kMostForeignLayers / 2);
+  finish(config, 2 * layers, MixerKind::kMlp);
+  for (std::int64_t i = 0; i < layers; ++i)
+    config.layers[static_cast<std::size_t>(2 * i)] = MixerKind::kMamba2;
+  for (const std::int64_t layer : in.indices("attn_layer_indices", layers))
+    config.layers[static_cast<std::size_t>(2 * layer)] = MixerKind::kAttention;
+  return config;
+}
+
+nn::LanguageModelConfig jamba_config(const ForeignConfig& in) {
+  nn::LanguageModelConfig config = pair_config(in, 1e-6);
+  config.attention.rope = false;
+  in.only("mamba_inner_layernorms", true);
+  nn::MambaOptions& o = config.mamba;
+  o.d_state = in.size_or("mamba_d_state", 16);
+  o.d_conv = in.taps_or("mamba_d_conv", 4);
+  o.expand = in.size_or("mamba_expand", 2);
+  o.dt_rank = in.rank("mamba_dt_rank");
+  o.bias = in.boolean_or("mamba_proj_bias", false);
+  o.conv_bias = in.boolean_or("mamba_conv_bias", true);
+  o.b_c_dt_norm = o.b_c_dt_norm_weights = true;
+  o.norm_epsilon = config.norm_epsilon;
+  config.moe = {.experts = in.has("num_experts") ? in.size("num_experts", kMostForeignExperts) : 16,
+                .top_k = in.size_or("num_experts_per_tok", 2),
+                .width = config.mlp_width};
+  const std::int64_t layers = in.size("num_hidden_layers", kMostForeignLayers / 2);
+  const auto every = [&](const std::string& what, std::int64_t period, std::int64_t offset) {
+    const std::string period_key = what + "_layer_period", offset_key = what + "_layer_offset";
+    if (in.has(period_key.c_str())) period = in.size(period_key.c_str());
+    if (in.has(offset_key.c_str())) offset = in.size(offset_key.c_str(), kLargestForeignSize, 0);
+    if (offset >= period) {
+      in.fail(offset_key, "expected a number below " + period_key + " " + std::to_string(period) +
+                              ", got " + std::to_string(offset));
+    }
+    return [=](std::int64_t layer) { return layer % period == offset; };
+  };
+  const auto attends = every("attn", 8, 4), mixes = every("expert", 2, 1);
+  const bool mixture = config.moe.experts > 1;
+  if (mixture && config.moe.top_k > config.moe.experts) {
+    in.fail("num_experts_per_tok", "expected at most num_experts " +
+                                       std::to_string(config.moe.experts) + ", got " +
+                                       std::to_string(config.moe.top_k));
+  }
+  config.n_layer = 2 * layers;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    config.layers.push_back(attends(i) ? MixerKind::kAttention : MixerKind::kMamba1);
+    config.layers.push_back(mixture && mixes(i) ? MixerKind::kMoe : MixerKind::kMlp);
+  }
   return config;
 }
 
@@ -300,8 +411,11 @@ nn::LanguageModelConfig pretrained_config(const nlohmann::json& root, const std:
       return transformers_config(in, type == "mamba2");
     if (type == "llama" || type == "mistral") return llama_config(in, file);
     if (type == "gpt2") return gpt2_config(in);
+    if (type == "bamba") return bamba_config(in, file);
+    if (type == "jamba") return jamba_config(in);
     in.fail("model_type",
-            "expected mamba, falcon_mamba, mamba2, llama, mistral or gpt2, got " + type.dump());
+            "expected mamba, falcon_mamba, mamba2, llama, mistral, gpt2, bamba or jamba, got " +
+                type.dump());
   }
   if (in.has("ssm_cfg") || in.has("n_layer")) return state_spaces_config(in, file);
   in.fail("model_type",

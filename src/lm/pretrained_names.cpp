@@ -16,49 +16,187 @@ using nn::MixerKind;
 constexpr std::string_view kBackbone = "backbone.";
 constexpr const char* kHead = "lm_head.weight";
 
-// A tensor of a layer of Llama, which is a block of attention and one of an MLP here.
-struct LlamaTensor {
-  const char* there;
+// A tensor of a layer of transformers that is two layers here: a mixer and an MLP.
+struct PairTensor {
+  std::string there;
   int block;  // of the two
-  const char* here;
-  bool matrix;
+  std::string here;
+  // Parts of one matrix are joined along an axis, in the order of the table.
+  int axis = -1;
+  std::int64_t size = 0;  // of a part, along the axis
 };
-// Parts of one matrix stand in its order of rows.
-constexpr std::array<LlamaTensor, 9> kLlamaTensors = {{
-    {"input_layernorm.weight", 0, "norm.weight", false},
-    {"self_attn.q_proj.weight", 0, "mixer.in_proj.weight", true},
-    {"self_attn.k_proj.weight", 0, "mixer.in_proj.weight", true},
-    {"self_attn.v_proj.weight", 0, "mixer.in_proj.weight", true},
-    {"self_attn.o_proj.weight", 0, "mixer.out_proj.weight", true},
-    {"post_attention_layernorm.weight", 1, "norm.weight", false},
-    {"mlp.gate_proj.weight", 1, "mixer.fc1.weight", true},
-    {"mlp.up_proj.weight", 1, "mixer.fc1.weight", true},
-    {"mlp.down_proj.weight", 1, "mixer.fc2.weight", true},
-}};
 
-// Rows of a part of a joined matrix.
-std::int64_t rows_of(const LlamaTensor& tensor, const nn::LanguageModelConfig& config) {
-  const std::string_view name = tensor.there;
+// What the tensors of a layer and the final norm are called there.
+struct PairNames {
+  const char* mlp_norm;
+  const char* mlp;
+  const char* final_norm;
+};
+
+PairNames pair_names(const nn::LanguageModelConfig& config) {
+  if (architecture_of(config) == Architecture::kLlama)
+    return {"post_attention_layernorm", "mlp.", "model.norm.weight"};
+  return {"pre_ff_layernorm", "feed_forward.", "model.final_layernorm.weight"};
+}
+
+// The weights of a mixer that has the same ones there.
+std::vector<PairTensor> mamba_tensors(const nn::LanguageModelConfig& config, bool second) {
+  const bool bias = second ? config.mamba2.bias : config.mamba.bias;
+  std::vector<std::pair<const char*, const char*>> names = {{"A_log", "A_log"},
+                                                            {"D", "D"},
+                                                            {"in_proj.weight", "in_proj.weight"},
+                                                            {"conv1d.weight", "conv1d.weight"},
+                                                            {"out_proj.weight", "out_proj.weight"}};
+  if (bias) {
+    names.emplace_back("in_proj.bias", "in_proj.bias");
+    names.emplace_back("out_proj.bias", "out_proj.bias");
+  }
+  if (second ? config.mamba2.conv_bias : config.mamba.conv_bias)
+    names.emplace_back("conv1d.bias", "conv1d.bias");
+  if (second) {
+    names.insert(names.end(), {{"dt_bias", "dt_bias"}, {"norm.weight", "norm.weight"}});
+  } else {
+    names.insert(names.end(), {{"x_proj.weight", "x_proj.weight"},
+                               {"dt_proj.weight", "dt_proj.weight"},
+                               {"dt_proj.bias", "dt_proj.bias"},
+                               {"dt_layernorm.weight", "dt_norm.weight"},
+                               {"b_layernorm.weight", "b_norm.weight"},
+                               {"c_layernorm.weight", "c_norm.weight"}});
+  }
+  std::vector<PairTensor> tensors;
+  for (const auto& [there, here] : names)
+    tensors.push_back({std::string("mamba.") + there, 0, std::string("mixer.") + here});
+  return tensors;
+}
+
+std::vector<PairTensor> attention_tensors(const nn::LanguageModelConfig& config) {
   const std::int64_t kv = config.attention.kv_heads == 0 ? config.heads : config.attention.kv_heads;
-  if (name.starts_with("self_attn.k") || name.starts_with("self_attn.v"))
-    return config.d_model / config.heads * kv;
-  if (name.starts_with("mlp.gate") || name.starts_with("mlp.up")) return config.mlp_width;
-  return config.d_model;
+  const std::int64_t kv_rows = config.d_model / config.heads * kv;
+  std::vector<PairTensor> tensors;
+  for (const char* kind : {"weight", "bias"}) {
+    if (kind[0] == 'b' && !config.attention.bias) break;
+    const std::string last = kind, joined = "mixer.in_proj." + last;
+    tensors.insert(tensors.end(), {{"self_attn.q_proj." + last, 0, joined, 0, config.d_model},
+                                   {"self_attn.k_proj." + last, 0, joined, 0, kv_rows},
+                                   {"self_attn.v_proj." + last, 0, joined, 0, kv_rows},
+                                   {"self_attn.o_proj." + last, 0, "mixer.out_proj." + last}});
+  }
+  return tensors;
 }
 
-std::string here_of(const LlamaTensor& tensor, std::int64_t layer) {
-  return "backbone.layers." + std::to_string(2 * layer + tensor.block) + "." + tensor.here;
-}
-std::string there_of(const LlamaTensor& tensor, std::int64_t layer) {
-  return "model.layers." + std::to_string(layer) + "." + tensor.there;
+std::vector<PairTensor> mlp_tensors(const nn::LanguageModelConfig& config, const std::string& mlp,
+                                    bool mixture) {
+  const std::string fc1 = "mixer.fc1.", fc2 = "mixer.fc2.";
+  std::vector<PairTensor> tensors;
+  if (!mixture) {
+    for (const char* kind : {"weight", "bias"}) {
+      if (kind[0] == 'b' && !config.mlp_bias) break;
+      const std::string last = kind;
+      tensors.insert(tensors.end(),
+                     {{mlp + "gate_proj." + last, 1, fc1 + last, 0, config.mlp_width},
+                      {mlp + "up_proj." + last, 1, fc1 + last, 0, config.mlp_width},
+                      {mlp + "down_proj." + last, 1, fc2 + last}});
+    }
+    return tensors;
+  }
+  tensors.push_back({mlp + "router.weight", 1, "mixer.router.weight"});
+  for (const char* kind : {"gate", "up", "down"}) {
+    const bool down = kind[0] == 'd';
+    for (std::int64_t expert = 0; expert < config.moe.experts; ++expert) {
+      tensors.push_back({mlp + "experts." + std::to_string(expert) + "." + kind + "_proj.weight", 1,
+                         (down ? fc2 : fc1) + "weight", down ? 1 : 0, config.moe.width});
+    }
+  }
+  return tensors;
 }
 
-constexpr std::pair<const char*, const char*> kLlamaEnds[] = {
-    {"model.embed_tokens.weight", "backbone.embedding.weight"},
-    {"model.norm.weight", "backbone.norm_f.weight"},
-    {kHead, kHead}};
+// By full names.
+std::vector<PairTensor> pair_tensors(const nn::LanguageModelConfig& config, const PairNames& names,
+                                     std::int64_t pair) {
+  const auto first = static_cast<std::size_t>(2 * pair);
+  const MixerKind mixer = config.layers[first];
+  std::vector<PairTensor> tensors = {{"input_layernorm.weight", 0, "norm.weight"},
+                                     {names.mlp_norm + std::string(".weight"), 1, "norm.weight"}};
+  for (auto& each : mixer == MixerKind::kAttention
+                        ? attention_tensors(config)
+                        : mamba_tensors(config, mixer == MixerKind::kMamba2)) {
+    tensors.push_back(std::move(each));
+  }
+  for (auto& each : mlp_tensors(config, names.mlp, config.layers[first + 1] == MixerKind::kMoe)) {
+    tensors.push_back(std::move(each));
+  }
+  for (PairTensor& each : tensors) {
+    each.there = "model.layers." + std::to_string(pair) + "." + each.there;
+    each.here = "backbone.layers." + std::to_string(2 * pair + each.block) + "." + each.here;
+  }
+  return tensors;
+}
 
-Weights llama_here(Weights weights, const nn::LanguageModelConfig& config,
+std::vector<std::pair<std::string, std::string>> pair_ends(const nn::LanguageModelConfig& config) {
+  return {{"model.embed_tokens.weight", "backbone.embedding.weight"},
+          {pair_names(config).final_norm, "backbone.norm_f.weight"},
+          {kHead, kHead}};
+}
+
+// Bytes in one step along an axis of a matrix, or of a vector.
+std::size_t bytes_behind(const Shape& shape, int axis) {
+  std::size_t bytes = sizeof(float);
+  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < shape.size(); ++i)
+    bytes *= static_cast<std::size_t>(shape[i]);
+  return bytes;
+}
+
+HostTensor joined_parts(const std::vector<HostTensor>& parts, int axis) {
+  HostTensor whole{f32, parts.front().shape, {}};
+  std::int64_t& size = whole.shape.at(static_cast<std::size_t>(axis));
+  size = 0;
+  for (const HostTensor& part : parts) size += part.shape.at(static_cast<std::size_t>(axis));
+  const std::int64_t rows = axis == 0 ? 1 : whole.shape[0];
+  whole.bytes.reserve(static_cast<std::size_t>(numel(whole.shape)) * sizeof(float));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (const HostTensor& part : parts) {
+      const std::size_t run = part.bytes.size() / static_cast<std::size_t>(rows);
+      const auto from = part.bytes.begin() + row * static_cast<std::ptrdiff_t>(run);
+      whole.bytes.insert(whole.bytes.end(), from, from + static_cast<std::ptrdiff_t>(run));
+    }
+  }
+  return whole;
+}
+
+// The part of `size` steps from `begin` on along an axis.
+HostTensor part_of(const HostTensor& whole, int axis, std::int64_t begin, std::int64_t size) {
+  HostTensor part{whole.dtype, whole.shape, {}};
+  part.shape.at(static_cast<std::size_t>(axis)) = size;
+  const std::size_t step = bytes_behind(whole.shape, axis);
+  const std::size_t row =
+      step * static_cast<std::size_t>(whole.shape[static_cast<std::size_t>(axis)]);
+  const std::size_t rows = whole.bytes.size() / row;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const auto from = whole.bytes.begin() +
+                      static_cast<std::ptrdiff_t>(i * row + static_cast<std::size_t>(begin) * step);
+    part.bytes.insert(part.bytes.end(), from,
+                      from + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(size) * step));
+  }
+  return part;
+}
+
+// A part must fit the configuration and those before it.
+void check_part(const PairTensor& tensor, const HostTensor& part,
+                const std::vector<HostTensor>& before, const std::string& where) {
+  const auto axis = static_cast<std::size_t>(tensor.axis);
+  const std::size_t rank = tensor.here.ends_with("bias") ? 1 : 2;
+  Shape expected = part.shape.size() == rank ? part.shape : Shape(rank, tensor.size);
+  expected[axis] = tensor.size;
+  if (part.dtype != f32 || part.shape != expected) {
+    throw IoError(where + ": " + tensor.there + ": expected f32" + tensorgrad::to_string(expected) +
+                  ", got " + std::string(tensorgrad::to_string(part.dtype)) +
+                  tensorgrad::to_string(part.shape));
+  }
+  if (!before.empty() && rank == 2 && before.front().shape[1 - axis] != part.shape[1 - axis])
+    throw IoError(where + ": " + tensor.there + " has another width than others");
+}
+
+Weights pairs_here(Weights weights, const nn::LanguageModelConfig& config,
                    const std::string& where) {
   const bool base = std::none_of(weights.begin(), weights.end(), [](const auto& each) {
     return each.first.starts_with("model.") || each.first == kHead;
@@ -67,29 +205,24 @@ Weights llama_here(Weights weights, const nn::LanguageModelConfig& config,
   const auto take = [&](const std::string& name) {
     return weights.extract(base ? name.substr(name.find('.') + 1) : name);
   };
-  for (std::int64_t layer = 0; layer < config.n_layer / 2; ++layer) {
-    for (const LlamaTensor& tensor : kLlamaTensors) {
-      auto found = take(there_of(tensor, layer));
-      if (found.empty())
-        throw IoError(where + ": the tensor " + there_of(tensor, layer) + " is missing");
-      HostTensor& part = found.mapped();
-      const Shape expected =
-          tensor.matrix ? Shape{rows_of(tensor, config), part.shape.back()} : Shape{config.d_model};
-      if (part.dtype != f32 || part.shape != expected) {
-        throw IoError(where + ": " + there_of(tensor, layer) + ": expected f32" +
-                      tensorgrad::to_string(expected) + ", got " +
-                      std::string(tensorgrad::to_string(part.dtype)) +
-                      tensorgrad::to_string(part.shape));
+  const PairNames names = pair_names(config);
+  for (std::int64_t pair = 0; pair < config.n_layer / 2; ++pair) {
+    std::map<std::string, std::pair<int, std::vector<HostTensor>>> joined;
+    for (const PairTensor& tensor : pair_tensors(config, names, pair)) {
+      auto found = take(tensor.there);
+      if (found.empty()) throw IoError(where + ": the tensor " + tensor.there + " is missing");
+      if (tensor.axis < 0) {
+        result[tensor.here] = std::move(found.mapped());
+        continue;
       }
-      auto [joined, fresh] = result.try_emplace(here_of(tensor, layer), part);
-      if (fresh) continue;
-      if (joined->second.shape[1] != part.shape[1])
-        throw IoError(where + ": " + there_of(tensor, layer) + " has another width than others");
-      joined->second.shape[0] += part.shape[0];
-      joined->second.bytes.insert(joined->second.bytes.end(), part.bytes.begin(), part.bytes.end());
+      auto& [axis, parts] = joined[tensor.here];
+      axis = tensor.axis;
+      check_part(tensor, found.mapped(), parts, where);
+      parts.push_back(std::move(found.mapped()));
     }
+    for (const auto& [name, each] : joined) result[name] = joined_parts(each.second, each.first);
   }
-  for (const auto& [there, here] : kLlamaEnds) {
+  for (const auto& [there, here] : pair_ends(config)) {
     if (auto found = take(there); !found.empty()) result[here] = std::move(found.mapped());
   }
   // Older files have what is computed.
@@ -99,23 +232,23 @@ Weights llama_here(Weights weights, const nn::LanguageModelConfig& config,
   return result;
 }
 
-Weights llama_there(const Weights& weights, const nn::LanguageModelConfig& config) {
+Weights pairs_there(const Weights& weights, const nn::LanguageModelConfig& config) {
   Weights result;
-  for (std::int64_t layer = 0; layer < config.n_layer / 2; ++layer) {
-    std::map<std::string, std::size_t> begins;  // of the next part, in bytes
-    for (const LlamaTensor& tensor : kLlamaTensors) {
-      const HostTensor& whole = weights.at(here_of(tensor, layer));
-      HostTensor part{whole.dtype, whole.shape, {}};
-      if (tensor.matrix) part.shape[0] = rows_of(tensor, config);
-      std::size_t& begin = begins[here_of(tensor, layer)];
-      const auto size = static_cast<std::size_t>(numel(part.shape)) * sizeof(float);
-      const auto first = whole.bytes.begin() + static_cast<std::ptrdiff_t>(begin);
-      part.bytes.assign(first, first + static_cast<std::ptrdiff_t>(size));
-      begin += size;
-      result[there_of(tensor, layer)] = std::move(part);
+  const PairNames names = pair_names(config);
+  for (std::int64_t pair = 0; pair < config.n_layer / 2; ++pair) {
+    std::map<std::string, std::int64_t> begins;  // of the next part
+    for (const PairTensor& tensor : pair_tensors(config, names, pair)) {
+      const HostTensor& whole = weights.at(tensor.here);
+      if (tensor.axis < 0) {
+        result[tensor.there] = whole;
+        continue;
+      }
+      std::int64_t& begin = begins[tensor.here];
+      result[tensor.there] = part_of(whole, tensor.axis, begin, tensor.size);
+      begin += tensor.size;
     }
   }
-  for (const auto& [there, here] : kLlamaEnds) {
+  for (const auto& [there, here] : pair_ends(config)) {
     if (const auto found = weights.find(here); found != weights.end())
       result[there] = found->second;
   }
@@ -221,15 +354,53 @@ Weights gpt2_there(const Weights& weights, const nn::LanguageModelConfig& config
 bool is_rms(const nn::LanguageModelConfig& config) {
   return config.norm == nn::NormKind::kRmsNorm && config.n_positions == 0;
 }
+bool has_layer(const nn::LanguageModelConfig& config, MixerKind kind) {
+  return std::find(config.layers.begin(), config.layers.end(), kind) != config.layers.end();
+}
+// Each layer of transformers is a mixer and an MLP here.
+bool is_pairs(const nn::LanguageModelConfig& config) {
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    const MixerKind kind = config.layers[i];
+    const bool is_mlp = kind == MixerKind::kMlp || kind == MixerKind::kMoe;
+    if (is_mlp != (i % 2 == 1)) return false;
+  }
+  return config.layers.size() % 2 == 0 && is_rms(config) && config.mlp == nn::MlpKind::kSwiGlu;
+}
+bool has_only_mamba(const nn::LanguageModelConfig& config, MixerKind kind) {
+  for (const MixerKind other : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3})
+    if (other != kind && has_layer(config, other)) return false;
+  return true;
+}
 bool is_llama(const nn::LanguageModelConfig& config) {
-  return is_rms(config) && config.mlp == nn::MlpKind::kSwiGlu && config.attention.rope &&
-         !config.attention.bias;
+  return is_pairs(config) && has_only_mamba(config, MixerKind::kAttention) &&
+         !has_layer(config, MixerKind::kMoe) && config.attention.rope &&
+         config.attention.rope_dims == 0;
+}
+// Of Mamba-2 and attention of which half is rotated.
+bool is_bamba(const nn::LanguageModelConfig& config) {
+  const bool half =
+      config.attention.rope && 2 * config.attention.rope_dims * config.heads == config.d_model;
+  return is_pairs(config) && has_only_mamba(config, MixerKind::kMamba2) &&
+         !has_layer(config, MixerKind::kMoe) && (half || !has_layer(config, MixerKind::kAttention));
+}
+// Of Mamba with norms of B, C and dt, attention without positions, MLPs and mixtures of experts.
+bool is_jamba(const nn::LanguageModelConfig& config) {
+  const bool plain = !config.attention.rope && !config.attention.bias;
+  const bool norms = config.mamba.b_c_dt_norm_weights;
+  return is_pairs(config) && has_only_mamba(config, MixerKind::kMamba1) && !config.mlp_bias &&
+         (plain || !has_layer(config, MixerKind::kAttention)) &&
+         (norms || !has_layer(config, MixerKind::kMamba1));
 }
 bool is_gpt2(const nn::LanguageModelConfig& config) {
   const nn::CausalAttention::Options& o = config.attention;
   return config.norm == nn::NormKind::kLayerNorm && config.n_positions > 0 &&
          config.mlp == nn::MlpKind::kGelu && !o.rope && o.bias &&
          (o.kv_heads == 0 || o.kv_heads == config.heads);
+}
+
+bool has_pairs(const std::optional<Architecture>& kind) {
+  return kind == Architecture::kLlama || kind == Architecture::kBamba ||
+         kind == Architecture::kJamba;
 }
 
 }  // namespace
@@ -239,22 +410,25 @@ std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& confi
   const auto all = [&](MixerKind kind) {
     return std::all_of(layers.begin(), layers.end(), [&](MixerKind each) { return each == kind; });
   };
-  if (all(MixerKind::kMamba1) && is_rms(config)) return Architecture::kMamba;
+  if (!config.layer_options.empty()) return std::nullopt;
+  if (all(MixerKind::kMamba1) && is_rms(config) && !config.mamba.b_c_dt_norm_weights)
+    return Architecture::kMamba;
   if (all(MixerKind::kMamba2) && is_rms(config)) return Architecture::kMamba2;
+  if (is_llama(config)) return Architecture::kLlama;
+  if (is_bamba(config)) return Architecture::kBamba;
+  if (is_jamba(config)) return Architecture::kJamba;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i] != (i % 2 == 0 ? MixerKind::kAttention : MixerKind::kMlp)) return std::nullopt;
   }
-  if (layers.size() % 2 != 0) return std::nullopt;
-  if (is_llama(config)) return Architecture::kLlama;
-  return is_gpt2(config) ? std::optional(Architecture::kGpt2) : std::nullopt;
+  return layers.size() % 2 == 0 && is_gpt2(config) ? std::optional(Architecture::kGpt2)
+                                                   : std::nullopt;
 }
 
 Weights weights_here(Weights weights, const nn::LanguageModelConfig& config,
                      const std::string& where) {
-  if (architecture_of(config) == Architecture::kLlama)
-    return llama_here(std::move(weights), config, where);
-  if (architecture_of(config) == Architecture::kGpt2)
-    return gpt2_here(std::move(weights), config, where);
+  const std::optional<Architecture> kind = architecture_of(config);
+  if (has_pairs(kind)) return pairs_here(std::move(weights), config, where);
+  if (kind == Architecture::kGpt2) return gpt2_here(std::move(weights), config, where);
   const bool base = std::none_of(weights.begin(), weights.end(), [](const auto& each) {
     return each.first.starts_with(kBackbone) || each.first == kHead;
   });
@@ -269,8 +443,9 @@ Weights weights_here(Weights weights, const nn::LanguageModelConfig& config,
 }
 
 Weights weights_there(const Weights& weights, const nn::LanguageModelConfig& config) {
-  if (architecture_of(config) == Architecture::kLlama) return llama_there(weights, config);
-  if (architecture_of(config) == Architecture::kGpt2) return gpt2_there(weights, config);
+  const std::optional<Architecture> kind = architecture_of(config);
+  if (has_pairs(kind)) return pairs_there(weights, config);
+  if (kind == Architecture::kGpt2) return gpt2_there(weights, config);
   Weights result = weights;
   auto table = result.extract("backbone.embedding.weight");
   table.key() = "backbone.embeddings.weight";

@@ -15,7 +15,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 using Weights = std::map<std::string, HostTensor>;
 
 // The architectures of transformers that nn::LanguageModel can be.
-enum class Architecture : std::uint8_t { kMamba, kMamba2, kLlama, kGpt2 };
+enum class Architecture : std::uint8_t { kMamba, kMamba2, kLlama, kGpt2, kBamba, kJamba };
 
 // Returns the architecture of a model, if transformers has one for it.
 std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& config);

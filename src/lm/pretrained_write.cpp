@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Folders of transformers.
+#include <algorithm>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -46,6 +47,13 @@ void mamba_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   out["time_step_rank"] = o.dt_rank > 0 ? FolderJson(o.dt_rank) : FolderJson("auto");
 }
 
+// The bounds of dt, if there are any.
+void limit_fields(const nn::Mamba2Options& o, FolderJson& out) {
+  constexpr double kNoLimit = 1e30;  // JSON has no infinity
+  if (o.dt_limit_min > 0 || o.dt_limit_max > 0)
+    out["time_step_limit"] = {o.dt_limit_min, o.dt_limit_max > 0 ? o.dt_limit_max : kNoLimit};
+}
+
 void mamba2_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   const nn::Mamba2Options& o = config.mamba2;
   if (o.norm_epsilon != config.norm_epsilon)
@@ -55,26 +63,129 @@ void mamba2_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   out["num_heads"] = o.expand * config.d_model / o.head_dim;
   out["n_groups"] = o.groups;
   out["chunk_size"] = o.chunk;
-  constexpr double kNoLimit = 1e30;  // JSON has no infinity
-  if (o.dt_limit_min > 0 || o.dt_limit_max > 0)
-    out["time_step_limit"] = {o.dt_limit_min, o.dt_limit_max > 0 ? o.dt_limit_max : kNoLimit};
+  limit_fields(o, out);
 }
 
-void llama_fields(const nn::LanguageModelConfig& config, std::int64_t mlp_width, FolderJson& out) {
-  out["architectures"] = {"LlamaForCausalLM"};
-  out["model_type"] = "llama";
+bool has_kind(const nn::LanguageModelConfig& config, nn::MixerKind kind) {
+  return std::find(config.layers.begin(), config.layers.end(), kind) != config.layers.end();
+}
+
+// What the configurations of Llama, Bamba and Jamba have in common.
+void pair_fields(const nn::LanguageModelConfig& config, const char* architecture, const char* type,
+                 FolderJson& out) {
+  if (!has_kind(config, nn::MixerKind::kAttention))
+    refuse_export("transformers has no Bamba and Jamba models without attention layers");
+  out["architectures"] = {architecture};
+  out["model_type"] = type;
   out["num_hidden_layers"] = config.n_layer / 2;
   out["rms_norm_eps"] = config.norm_epsilon;
-  out["intermediate_size"] = mlp_width;
+  out["intermediate_size"] = config.mlp_width;
   out["num_attention_heads"] = config.heads;
   out["num_key_value_heads"] =
       config.attention.kv_heads > 0 ? config.attention.kv_heads : config.heads;
-  out["head_dim"] = config.d_model / config.heads;
   out["max_position_embeddings"] = config.attention.max_length;
+}
+
+// Of Llama and Bamba.
+void rope_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   out["rope_theta"] = config.attention.rope_base;
   out["rope_parameters"] = {{"rope_theta", config.attention.rope_base}, {"rope_type", "default"}};
-  out["attention_bias"] = false;
-  out["mlp_bias"] = false;
+  out["attention_bias"] = config.attention.bias;
+  out["mlp_bias"] = config.mlp_bias;
+}
+
+void llama_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
+  pair_fields(config, "LlamaForCausalLM", "llama", out);
+  out["head_dim"] = config.d_model / config.heads;
+  rope_fields(config, out);
+}
+
+void bamba_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
+  const nn::Mamba2Options& o = config.mamba2;
+  const bool scans = has_kind(config, nn::MixerKind::kMamba2);
+  if (scans && o.norm_epsilon != config.norm_epsilon)
+    refuse_export("transformers has one epsilon for all norms of Bamba");
+  pair_fields(config, "BambaForCausalLM", "bamba", out);
+  rope_fields(config, out);
+  out["rope_parameters"]["partial_rotary_factor"] = 0.5;
+  std::vector<std::int64_t> attention;
+  for (std::int64_t i = 0; i < config.n_layer / 2; ++i) {
+    if (config.layers[static_cast<std::size_t>(2 * i)] == nn::MixerKind::kAttention)
+      attention.push_back(i);
+  }
+  out["attn_layer_indices"] = attention;
+  out["mamba_n_heads"] = scans ? o.expand * config.d_model / o.head_dim : 1;
+  out["mamba_d_head"] = scans ? FolderJson(o.head_dim) : FolderJson("auto");
+  out["mamba_n_groups"] = o.groups;
+  out["mamba_d_state"] = o.d_state;
+  out["mamba_d_conv"] = o.d_conv;
+  out["mamba_expand"] = o.expand;
+  out["mamba_chunk_size"] = o.chunk;
+  out["mamba_conv_bias"] = o.conv_bias;
+  out["mamba_proj_bias"] = o.bias;
+  limit_fields(o, out);
+}
+
+// Writes the period and the offset of the layers for which `is` is true.
+template <class Is>
+void every_fields(const char* what, std::int64_t layers, const Is& is, FolderJson& out) {
+  std::int64_t first = 0;
+  while (first < layers && !is(first)) ++first;
+  std::int64_t second = first + 1;
+  while (second < layers && !is(second)) ++second;
+  const std::int64_t period = second < layers ? second - first : std::max(first + 1, layers);
+  bool fits = first < period;
+  for (std::int64_t i = 0; i < layers; ++i) fits = fits && is(i) == (i % period == first);
+  out[std::string(what) + "_layer_period"] = period;
+  out[std::string(what) + "_layer_offset"] = first;
+  if (fits) return;
+  refuse_export(
+      "transformers has Jamba models only with a period of attention layers and one of "
+      "mixtures of experts");
+}
+
+void jamba_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
+  const nn::MambaOptions& o = config.mamba;
+  const bool mixes = has_kind(config, nn::MixerKind::kMoe);
+  if (has_kind(config, nn::MixerKind::kMamba1)) {
+    if (o.norm_epsilon != config.norm_epsilon)
+      refuse_export("transformers has one epsilon for all norms of Jamba");
+    if (o.discretization != Discretization::kEuler)
+      refuse_export("transformers has no Mamba layers with zero-order hold");
+    if (o.x_bias) refuse_export("transformers has no bias of x_proj in Mamba layers");
+  }
+  if (mixes && config.moe.experts == 1) refuse_export("transformers has no mixture of one expert");
+  pair_fields(config, "JambaForCausalLM", "jamba", out);
+  const auto is = [&](int block, nn::MixerKind kind) {
+    return [&config, block, kind](std::int64_t layer) {
+      return config.layers[static_cast<std::size_t>(2 * layer + block)] == kind;
+    };
+  };
+  const std::int64_t layers = config.n_layer / 2;
+  every_fields("attn", layers, is(0, nn::MixerKind::kAttention), out);
+  every_fields("expert", layers, is(1, nn::MixerKind::kMoe), out);
+  out["num_experts"] = mixes ? config.moe.experts : 1;
+  out["num_experts_per_tok"] = mixes ? config.moe.top_k : 1;
+  out["mamba_d_state"] = o.d_state;
+  out["mamba_d_conv"] = o.d_conv;
+  out["mamba_expand"] = o.expand;
+  out["mamba_dt_rank"] = o.dt_rank > 0 ? FolderJson(o.dt_rank) : FolderJson("auto");
+  out["mamba_conv_bias"] = o.conv_bias;
+  out["mamba_proj_bias"] = o.bias;
+}
+
+// The width of all MLPs and experts.
+std::int64_t pair_width(const SavedModel& model) {
+  std::int64_t width = 0;
+  for (std::size_t i = 1; i < model.config.layers.size(); i += 2) {
+    const std::string name = "backbone.layers." + std::to_string(i) + ".mixer.fc2.weight";
+    std::int64_t own = model.weights.at(name).shape.back();
+    if (model.config.layers[i] == nn::MixerKind::kMoe) own /= model.config.moe.experts;
+    if (width != 0 && own != width)
+      refuse_export("transformers has one width for all MLPs and experts");
+    width = own;
+  }
+  return width;
 }
 
 void gpt2_fields(const nn::LanguageModelConfig& config, std::int64_t mlp_width, FolderJson& out) {
@@ -130,20 +241,19 @@ std::map<std::string, std::vector<std::byte>> pretrained_files(const SavedModel&
   if (!kind) {
     refuse_export(
         "transformers has no model with these layers and options; expected only Mamba, only "
-        "Mamba-2, or attention and MLPs in turn as in Llama or GPT-2");
+        "Mamba-2, or mixers and MLPs in turn as in Llama, GPT-2, Bamba or Jamba, with the same "
+        "options in all layers");
   }
   FolderJson out;
-  const auto mlp_width = [&] {
-    return model.weights.at("backbone.layers.1.mixer.fc2.weight").shape.back();
-  };
+  if (kind != Architecture::kMamba && kind != Architecture::kMamba2)
+    config.mlp_width = config.moe.width = pair_width(model);
   switch (*kind) {
     case Architecture::kMamba: mamba_fields(config, out); break;
     case Architecture::kMamba2: mamba2_fields(config, out); break;
-    case Architecture::kLlama:
-      config.mlp_width = mlp_width();
-      llama_fields(config, config.mlp_width, out);
-      break;
-    case Architecture::kGpt2: gpt2_fields(config, mlp_width(), out); break;
+    case Architecture::kLlama: llama_fields(config, out); break;
+    case Architecture::kBamba: bamba_fields(config, out); break;
+    case Architecture::kJamba: jamba_fields(config, out); break;
+    case Architecture::kGpt2: gpt2_fields(config, config.mlp_width, out); break;
   }
   out["vocab_size"] = config.vocab_size;
   if (kind != Architecture::kGpt2) {

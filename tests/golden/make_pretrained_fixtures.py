@@ -16,8 +16,9 @@ import shutil
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from transformers import (FalconMambaConfig, FalconMambaForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig,
-                          LlamaForCausalLM, Mamba2Config, Mamba2ForCausalLM, MambaConfig, MambaForCausalLM)
+from transformers import (BambaConfig, BambaForCausalLM, FalconMambaConfig, FalconMambaForCausalLM, GPT2Config,
+                          GPT2LMHeadModel, JambaConfig, JambaForCausalLM, LlamaConfig, LlamaForCausalLM, Mamba2Config,
+                          Mamba2ForCausalLM, MambaConfig, MambaForCausalLM)
 
 from make_fixtures import draw, write_safetensors
 
@@ -53,7 +54,10 @@ def expected(model, folder, vocab, generator):
         first = model(tokens[:, :9], use_cache=True)
         cache = "cache_params" if "cache_params" in first else "past_key_values"
         for i in range(9, LENGTH):
-            first = model(tokens[:, i:i + 1], use_cache=True, **{cache: first[cache]})
+            more = {cache: first[cache]}
+            if model.config.model_type == "bamba":  # it counts from 0 in each call
+                more["position_ids"] = torch.tensor([[i]])
+            first = model(tokens[:, i:i + 1], use_cache=True, **more)
         limits = getattr(model.config, "time_step_limit", (0.0, math.inf))
         if tuple(limits) == (0.0, math.inf):  # its step forgets the limits
             assert (first.logits[:, -1] - logits[:, -1]).abs().max() < 1e-4
@@ -139,6 +143,38 @@ def falcon_mambas(generator):
         tie_word_embeddings=False), torch.float32, generator)
 
 
+def biased_llamas(generator):
+    transformers_fixture("llama_bias", LlamaForCausalLM, LlamaConfig(
+        vocab_size=19, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=32, attention_bias=True, mlp_bias=True), torch.float32, generator)
+
+
+def bambas(generator):
+    transformers_fixture("bamba", BambaForCausalLM, BambaConfig(
+        vocab_size=23, hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=1, max_position_embeddings=32, attn_layer_indices=[1], mamba_n_heads=4, mamba_n_groups=2,
+        mamba_d_state=6, mamba_chunk_size=4, rms_norm_eps=1e-3), torch.float32, generator)
+    transformers_fixture("bamba_odd", BambaForCausalLM, BambaConfig(
+        vocab_size=19, hidden_size=24, intermediate_size=20, num_hidden_layers=4, num_attention_heads=3,
+        num_key_value_heads=3, max_position_embeddings=32, attn_layer_indices=[0, 3], mamba_n_heads=6, mamba_d_head=12,
+        mamba_d_state=5, mamba_d_conv=3, mamba_expand=3, mamba_chunk_size=8, mamba_conv_bias=False,
+        mamba_proj_bias=True, attention_bias=True, mlp_bias=True, time_step_limit=(0.05, 0.4), rope_theta=500.0,
+        tie_word_embeddings=True), torch.bfloat16, generator, shard="9KB")
+
+
+def jambas(generator):
+    transformers_fixture("jamba", JambaForCausalLM, JambaConfig(
+        vocab_size=23, hidden_size=16, intermediate_size=12, num_hidden_layers=4, num_attention_heads=2,
+        num_key_value_heads=1, max_position_embeddings=32, num_experts=4, num_experts_per_tok=2, attn_layer_period=3,
+        attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1, mamba_d_state=4, rms_norm_eps=1e-3),
+        torch.float32, generator)
+    transformers_fixture("jamba_odd", JambaForCausalLM, JambaConfig(
+        vocab_size=19, hidden_size=20, intermediate_size=24, num_hidden_layers=3, num_attention_heads=5,
+        num_key_value_heads=5, max_position_embeddings=32, num_experts=1, num_experts_per_tok=1, attn_layer_period=2,
+        attn_layer_offset=1, mamba_d_state=5, mamba_d_conv=3, mamba_expand=3, mamba_dt_rank=3, mamba_conv_bias=False,
+        mamba_proj_bias=True, tie_word_embeddings=True), torch.float16, generator, shard="9KB")
+
+
 def selective_scan(u, delta, a, b, c, d, z, delta_bias):
     """u, delta and z [B, D, L], a [D, N], b and c [B, N, L], as mamba-ssm's selective_scan_fn takes them."""
     delta = F.softplus(delta + delta_bias[:, None])
@@ -199,6 +235,9 @@ def main():
     llamas(torch.Generator().manual_seed(45))
     gpt2s(torch.Generator().manual_seed(46))
     falcon_mambas(torch.Generator().manual_seed(47))
+    biased_llamas(torch.Generator().manual_seed(48))
+    bambas(torch.Generator().manual_seed(49))
+    jambas(torch.Generator().manual_seed(50))
     write_safetensors("mamba_functions.safetensors", functions(generator))
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checkpoints of Mamba, Mamba-2, Llama and GPT-2 in the folders of Hugging Face's transformers, and
-// those of mamba-ssm of state-spaces.
+// Checkpoints of Mamba, Mamba-2, Llama, GPT-2, Bamba and Jamba in the folders of Hugging Face's
+// transformers, and those of mamba-ssm of state-spaces.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct PretrainedOptions {
 };
 
 /// Reads a model from a folder with these files:
-/// - config.json, with `model_type` "mamba", "falcon_mamba", "mamba2", "llama", "mistral" or "gpt2"
-///   of transformers, or with `ssm_cfg` of mamba-ssm,
+/// - config.json, with `model_type` "mamba", "falcon_mamba", "mamba2", "llama", "mistral", "gpt2",
+///   "bamba" or "jamba" of transformers, or with `ssm_cfg` of mamba-ssm,
 /// - model.safetensors, or the shards named in model.safetensors.index.json,
 /// - optionally tokenizer.json, or vocab.json and merges.txt,
 /// - optionally generation_config.json, whose `eos_token_id` goes before that of config.json.
@@ -49,9 +49,14 @@ SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& 
 /// MambaOptions::b_c_dt_norm, FalconMambaForCausalLM, layers of Mamba-2
 /// Mamba2ForCausalLM, and attention and MLPs in turn LlamaForCausalLM or, with the options of
 /// nn::gpt2_config(), GPT2LMHeadModel.
+/// If Mamba-2 or attention that rotates half of each head is in front of each MLP, the model
+/// becomes BambaForCausalLM. Mamba with MambaOptions::b_c_dt_norm_weights, attention without
+/// positions, MLPs and mixtures of experts become JambaForCausalLM.
 ///
 /// Throws UserError if the model has other layers, or options that those models lack: zero-order
-/// hold, a bias of `x_proj`, or another epsilon in the norm of Mamba-2. Throws as check_weights().
+/// hold, a bias of `x_proj`, another epsilon in the norms of a mixer, other options in some layers,
+/// or experts of another width than the MLPs. Also throws UserError if Bamba or Jamba would have no
+/// attention layer, or the layers of Jamba have no period. Throws as check_weights().
 std::map<std::string, std::vector<std::byte>> pretrained_files(const SavedModel& model);
 
 /// Writes pretrained_files() into a folder, which is created if it does not exist. Each file is
