@@ -108,7 +108,9 @@ std::span<const GgufTensor> block_of(Architecture kind) {
     case Architecture::kLlama: return kLlamaBlock;
     case Architecture::kGpt2: return kGpt2Block;
     case Architecture::kMamba: return kMambaBlock;
-    case Architecture::kMamba2: break;
+    case Architecture::kMamba2:
+    case Architecture::kBamba:
+    case Architecture::kJamba: break;
   }
   return kMamba2Block;
 }
@@ -120,7 +122,9 @@ const char* name_of(Architecture kind) {
     case Architecture::kLlama: return "llama";
     case Architecture::kGpt2: return "gpt2";
     case Architecture::kMamba: return "mamba";
-    case Architecture::kMamba2: break;
+    case Architecture::kMamba2:
+    case Architecture::kBamba:
+    case Architecture::kJamba: break;
   }
   return "mamba2";
 }
@@ -522,6 +526,8 @@ class GgufModel {
       case Architecture::kGpt2: read_gpt2(in, blocks, config); break;
       case Architecture::kMamba: read_mamba(in, config); break;
       case Architecture::kMamba2: read_mamba2(in, config); break;
+      case Architecture::kBamba:
+      case Architecture::kJamba: break;  // GGUF files with these names are refused before
     }
     config.n_layer = blocks * layers_of_block(kind_);
     if (!config.layers.empty()) return;
@@ -665,11 +671,13 @@ GgufFile gguf_file(const SavedModel& model) {
   nn::LanguageModelConfig config = model.config;
   if (config.layers.empty()) config.layers.assign(static_cast<std::size_t>(config.n_layer), {});
   const std::optional<Architecture> kind = architecture_of(config);
-  if (!kind) {
+  if (!kind || kind == Architecture::kBamba || kind == Architecture::kJamba) {
     refuse_gguf(
         "llama.cpp has no model with these layers and options; expected only Mamba, only Mamba-2, "
         "or attention and MLPs in turn as in Llama or GPT-2");
   }
+  if (kind == Architecture::kLlama && (config.attention.bias || config.mlp_bias))
+    refuse_gguf("models of Llama with biases of attention or MLPs are not supported");
   if (kind == Architecture::kMamba) check_mamba_out(config);
   if (kind == Architecture::kMamba2) check_mamba2_out(config);
   if (layers_of_block(*kind) == 2) {

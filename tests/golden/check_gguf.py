@@ -25,7 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parent
 TOLERANCE = 1e-4
 # llama.cpp takes gelu() from a table in f16, and rounds what is multiplied with weights of 16, 8 and 4 bits.
 LOOSE = {"gpt2": 1e-2, "gpt2_odd": 1e-2, "f16": 1e-2, "bf16": 5e-2, "int8": 0.1, "int8_per_tensor": 0.1, "int4": 0.1}
-REFUSED = {"mamba_odd": "no biases", "mamba2_odd": "no biases", "falcon_mamba": "one epsilon"}
+REFUSED = {"mamba_odd": "no biases", "mamba2_odd": "no biases", "falcon_mamba": "one epsilon", "llama_bias": "with biases",
+           "bamba": "no model", "bamba_odd": "no model", "jamba": "no model", "jamba_odd": "no model"}
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
           r"|\s+(?!\S)|\s+")
 RULES = {"gpt2": None, "cl100k": CL100K, "cl100k_ignore_merges": CL100K, "qwen2": CL100K.replace("{1,3}", "")}

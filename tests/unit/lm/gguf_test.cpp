@@ -138,6 +138,10 @@ TEST(LmGguf, refuses_models_that_llama_cpp_does_not_have) {
   };
   nn::LanguageModelConfig config = gpt_config();
   EXPECT_EQ(error_of(config), "no error");
+  config.mlp_bias = true;
+  EXPECT_EQ(error_of(config),
+            "gguf_file: models of Llama with biases of attention or MLPs are not supported");
+  config = gpt_config();
   config.layers = {MixerKind::kMamba2, MixerKind::kMlp};
   EXPECT_EQ(error_of(config),
             "gguf_file: llama.cpp has no model with these layers and options; expected only Mamba, "
