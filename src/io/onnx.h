@@ -5,14 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "base/variant.h"
 #include "tensorgrad/data/file_source.h"
 #include "tensorgrad/types.h"
 
@@ -48,8 +48,8 @@ struct OnnxTensor {
 };
 
 struct OnnxGraph;
-using OnnxAttribute = std::variant<std::int64_t, std::vector<std::int64_t>, std::string,
-                                   std::shared_ptr<const OnnxGraph>>;
+using OnnxAttribute =
+    Variant<std::int64_t, std::vector<std::int64_t>, std::string, std::shared_ptr<const OnnxGraph>>;
 using OnnxAttributes = std::vector<std::pair<std::string, OnnxAttribute>>;
 
 struct OnnxNode {
@@ -71,7 +71,8 @@ struct OnnxModel {
   std::int64_t ir_version = 0, opset = 0;
   std::vector<std::pair<std::string, std::string>> metadata;  // metadata_props
   OnnxGraph graph;
-  std::deque<std::vector<std::byte>> kept;  // data of initializers owned by the model
+  // Data of initializers owned by the model. A list, because moving a deque allocates.
+  std::list<std::vector<std::byte>> kept;
 };
 
 // Writes the model atomically, without a copy of the initializers' data. Throws IoError if a name

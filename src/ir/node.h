@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "base/variant.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
@@ -37,7 +37,7 @@ struct Type {
 // "f32[64,32]"
 std::string to_string(const Type& type);
 
-using AttrValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
+using AttrValue = Variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
 
 // The fixed settings of a node, sorted by key. Reading one that is not there, or under another
 // type, is an internal error.

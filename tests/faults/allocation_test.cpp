@@ -18,6 +18,7 @@
 
 #include "base/env.h"
 #include "failing_malloc.h"
+#include "ir/node.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -151,6 +152,63 @@ TEST(AllocationFaults, checkpoints) {
   EXPECT_EQ(text_of(trainer.save_bytes()), text_of(read_file(path)));
 }
 
+TEST(AllocationFaults, copies_of_attributes) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  const std::string longer(40, 'x');
+  const std::vector<std::int64_t> sizes(9, 3);
+  const Attrs attrs = {{"a", longer}, {"b", sizes}, {"c", std::int64_t{1}}, {"d", 0.5}};
+  expect_recovery("attributes", [&] {
+    Attrs copy = attrs;
+    copy.set("a", sizes);  // another alternative
+    copy.set("b", longer);
+    copy.set("d", longer);
+    Attrs other = {{"e", longer}};
+    other = copy;
+    return other.text("b") + to_string(other.list("a")) + other.text("d");
+  });
+}
+
+// Windows, a scan, indices, and what is sorted: the ops with the most attributes.
+Tensor faulty_function(const Inputs& in) {
+  const Tensor image = reshape(in["x"], {1, 1, 4, 4});
+  const Tensor pooled = max_pool2d(conv2d(image, ones({2, 1, 3, 3}), {}, {.padding = 1}), 2);
+  const Tensor rows = reshape(pad(pooled, {1, 0}, PadMode::kCircular), {4, 3});
+  const Tensor sorted = topk(cumsum(rows, 1), 2, 1).values;
+  return softmax(gather(sorted, 1, in["index"]), 1);
+}
+
+TEST(AllocationFaults, functions_and_their_export) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  const std::vector<float> x(16, 0.25F);
+  const std::vector<std::int32_t> index = {0, 1, 1, 0};
+  const auto make = [] {
+    return compile_function(faulty_function, {.inputs = {{"x", {4, 4}}, {"index", {4, 1}, i32}},
+                                              .device = {.kind = "cpu", .threads = 1}});
+  };
+  expect_recovery("compile_function", [&] {
+    auto function = make();
+    const HostTensor result = function({{"x", x}, {"index", index}});
+    return text_of(result.bytes);
+  });
+  const auto function = make();
+  expect_recovery("explain", [&] { return function.explain(); });
+  expect_recovery("export_onnx", [&] {
+    std::vector<std::byte> file;
+    function.export_onnx(file);
+    return text_of(file);
+  });
+}
+
+TEST(AllocationFaults, texts_of_graphs) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  const std::string text =
+      "%0 = input() {dtype=0, name=\"x\", shape=[2,3]} : f32[2,3]\n"
+      "%1 = permute(%0) {axes=[1,0]} : f32[3,2]\n"
+      "%2 = tanh(%1) : f32[3,2]\n"
+      "output y = %2\n";
+  expect_recovery("optimize", [&] { return ir::optimize(text, "graph", {"fuse", "cse"}); });
+}
+
 TEST(AllocationFaults, tokenizers) {
   TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
   const std::string text = "the cat sat on the mat; a dog ran to the cat";
@@ -181,6 +239,22 @@ TEST(AllocationFaults, readers) {
   });
   const std::vector<std::byte> idx = bytes_of(std::string("\0\0\x08\x01\0\0\0\x02", 8) + "ab");
   expect_recovery("IDX", [&] { return text_of(read_idx({idx, "labels"}).bytes); });
+  HostTensor tensor{f32, {2, 2}, std::vector<std::byte>(16)};
+  std::vector<std::byte> arrays;
+  write_npz(arrays, {{"first", tensor}, {"second", tensor}});
+  expect_recovery("NumPy archive", [&] {
+    std::string all;
+    for (const auto& [name, array] : read_npz({arrays, "arrays"}))
+      all += name + text_of(array.bytes);
+    return all;
+  });
+  StoredFile stored;
+  stored.tensors["weight"] = {"F32", {2, 2}, std::vector<std::byte>(16)};
+  stored.metadata["some"] = "text that is too long for a small string";
+  std::vector<std::byte> file;
+  write_safetensors(file, stored);
+  expect_recovery("safetensors",
+                  [&] { return read_safetensors({file, "weights"}).metadata.at("some"); });
 }
 
 }  // namespace
