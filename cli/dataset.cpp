@@ -124,6 +124,7 @@ TrainingData read_images(const std::string& path, const TrainSettings& settings)
 CsvOptions table_options(const TrainSettings& settings) {
   CsvOptions options;
   options.exact = true;
+  options.max_expansion = settings.max_expansion;
   options.header = settings.header == "yes"  ? CsvOptions::Header::kYes
                    : settings.header == "no" ? CsvOptions::Header::kNo
                                              : CsvOptions::Header::kAuto;
@@ -176,20 +177,21 @@ void check_columns(const Task& task, const CsvData& csv, const std::string& path
 }
 
 // Returns the rows of a CSV file. All columns are features, except `label` if it is set.
-CsvData read_features(const Task& task, const std::string& path, const std::string& label) {
+CsvData read_features(const Run& run, const std::string& path, const std::string& label) {
   CsvOptions options;
   options.exact = true;
+  options.max_expansion = run.settings.max_expansion;
   options.unlabeled = label.empty();
   options.label = label;
   CsvData csv = read_csv(path, options);
-  check_columns(task, csv, path);
+  check_columns(run.task, csv, path);
   return csv;
 }
 
 // Returns true if the file matches the model without its column `label`.
-bool fits_without(const Task& task, const std::string& path, const std::string& label) {
+bool fits_without(const Run& run, const std::string& path, const std::string& label) {
   try {
-    read_features(task, path, label);
+    read_features(run, path, label);
     return true;
   } catch (const IoError&) {
     return false;
@@ -208,10 +210,10 @@ std::string label_of(const Run& run) {
 
 CsvData read_rows(const Run& run, const std::string& path, const std::string& label) {
   try {
-    return read_features(run.task, path, label);
+    return read_features(run, path, label);
   } catch (const IoError& error) {
     const std::string known = label_of(run).empty() ? "-1" : label_of(run);
-    if (!label.empty() || !fits_without(run.task, path, known)) throw;
+    if (!label.empty() || !fits_without(run, path, known)) throw;
     throw IoError(error.message() + "; --label " + shell_word(known) + " ignores the label column");
   }
 }
@@ -271,6 +273,7 @@ Samples read_test_data(const Run& run, const std::string& path) {
   if (run.task.kind == Task::Kind::kImages) return read_test_folder(run, path);
   CsvOptions options;
   options.exact = true;
+  options.max_expansion = run.settings.max_expansion;
   options.label = label_of(run);
   options.class_names = run.task.class_names;
   CsvData csv = read_csv(path, options);

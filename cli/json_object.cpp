@@ -125,6 +125,10 @@ std::map<std::string, std::string> JsonObject::texts_by_name(const char* key) co
   return values;
 }
 
+double JsonObject::number_or(const char* key, double low, double high, double otherwise) const {
+  return object_.contains(key) ? number(key, low, high) : otherwise;
+}
+
 std::string JsonObject::text_or(const char* key, const std::string& otherwise) const {
   return object_.contains(key) ? text(key) : otherwise;
 }

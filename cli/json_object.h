@@ -51,6 +51,7 @@ class JsonObject {
   [[nodiscard]] bool boolean(const char* key) const;
   // Returns `otherwise` if the member is missing.
   [[nodiscard]] bool boolean_or(const char* key, bool otherwise) const;
+  [[nodiscard]] double number_or(const char* key, double low, double high, double otherwise) const;
   [[nodiscard]] std::string text_or(const char* key, const std::string& otherwise) const;
   // Throws IoError if the object differs from its checksum, which with_checksum() wrote. A file of
   // an older version has none; users who edit a file set it to "none".

@@ -134,6 +134,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
                       "Fraction at the end of each text held out for validation")
           ->check(CLI::Range(0.0, 0.9))
           ->capture_default_str(),
+      add_max_expansion(command, s.max_expansion, "Gzipped texts"),
       command.add_option("--eval-every", s.eval_every, "Steps between validations")
           ->check(CLI::Range(std::int64_t{1}, kMostOfLm))
           ->option_text("INT (a tenth of --steps)"),

@@ -56,6 +56,7 @@ LmJson settings_json(const LmSettings& s) {
           {"pack", s.pack},
           {"seed", t.seed},
           {"holdout", s.holdout},
+          {"max_expansion", s.max_expansion},
           {"eval_every", s.eval_every},
           {"eval_windows", s.eval_windows},
           {"patience", s.patience},
@@ -86,6 +87,7 @@ LmSettings read_lm_settings(const JsonObject& in) {
   s.pack = in.boolean_or("pack", false);
   t.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
   s.holdout = in.number("holdout", 0, 1);
+  s.max_expansion = in.number_or("max_expansion", 0, 1e30, kMaxExpansion);
   s.eval_every = in.integer("eval_every", 1, kMostSteps);
   s.eval_windows = in.integer("eval_windows", 0, kMostElements);
   s.patience = static_cast<int>(in.integer("patience", 0, 1'000'000));

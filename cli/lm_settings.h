@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/lm.h"
 
 namespace tensorgrad::cli {
@@ -39,11 +40,12 @@ struct LmSettings {
   std::string config;            // file with the configuration; if set, `shape` is ignored
   lm::TrainingOptions training;  // the device is ignored
   double holdout = 0.1;
-  std::int64_t eval_every = 0;      // steps between validations; 0: a tenth of all steps
-  std::int64_t eval_windows = 128;  // maximum number of validation windows; 0: all
-  int patience = 0;                 // validations without improvement; 0: no early stopping
-  bool samples = true;              // generate a sample after each validation
-  bool pack = false;                // documents start without the one before them
+  double max_expansion = kMaxExpansion;  // limit on the expansion of compressed texts
+  std::int64_t eval_every = 0;           // steps between validations; 0: a tenth of all steps
+  std::int64_t eval_windows = 128;       // maximum number of validation windows; 0: all
+  int patience = 0;                      // validations without improvement; 0: no early stopping
+  bool samples = true;                   // generate a sample after each validation
+  bool pack = false;                      // reset the model at the start of each document
   std::string prompt;
   std::int64_t sample_tokens = 120;
 };

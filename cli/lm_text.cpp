@@ -109,7 +109,8 @@ std::vector<std::string> text_files(const std::vector<std::string>& paths) {
   return files;
 }
 
-std::vector<std::string> read_documents(const std::vector<std::string>& files) {
+std::vector<std::string> read_documents(const std::vector<std::string>& files,
+                                        double max_expansion) {
   std::vector<std::string> documents;
   for (const std::string& file : files) {
     if (holds_tokens(file)) {
@@ -117,15 +118,19 @@ std::vector<std::string> read_documents(const std::vector<std::string>& files) {
                       ": not a text file; a token file must be the only input, and a model is "
                       "passed with --from");
     }
-    documents.push_back(read_text_file(file, kMostTextBytes));
+    documents.push_back(read_text_file(file, kMostTextBytes, max_expansion));
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (documents.back().starts_with(kByteOrderMark)) documents.back().erase(0, 3);
   }
   return documents;
 }
 
+LmTextOptions text_options(const LmSettings& settings) {
+  return {.holdout = settings.holdout, .max_expansion = settings.max_expansion};
+}
+
 LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wanted,
-                    const std::optional<Tokenizer>& given, double holdout, LmTextUse use) {
+                    const std::optional<Tokenizer>& given, const LmTextOptions& options) {
   Fingerprint print;
   const auto finished = [&](LmText text) {
     add_tokens(print, text.split.train);
@@ -146,19 +151,20 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
       throw UserError(fmt::format("{}: encoded with a tokenizer of {} tokens; this one has {}",
                                   paths[0], file.vocab_size(), text.tokenizer.vocab_size()));
     }
-    std::tie(text.split.train, text.split.validation) = lm::TokenText(file).split(holdout);
+    std::tie(text.split.train, text.split.validation) = lm::TokenText(file).split(options.holdout);
     return finished(std::move(text));
   }
   const std::vector<std::string> files = text_files(paths);
-  const std::vector<std::string> documents = read_documents(files);
+  const std::vector<std::string> documents = read_documents(files, options.max_expansion);
   LmText text{given ? *given : make_tokenizer(wanted, documents, files),
               {},
               "",
               static_cast<std::int64_t>(documents.size())};
-  text.split = lm::pack_documents(documents, text.tokenizer,
-                                  {.holdout = holdout,
-                                   .encode = {.add_special_tokens = use == LmTextUse::kScore},
-                                   .add_eos = use == LmTextUse::kTrain});
+  text.split =
+      lm::pack_documents(documents, text.tokenizer,
+                         {.holdout = options.holdout,
+                          .encode = {.add_special_tokens = options.use == LmTextUse::kScore},
+                          .add_eos = options.use == LmTextUse::kTrain});
   return finished(std::move(text));
 }
 

@@ -354,7 +354,8 @@ int lm_start(const LmTrainArguments& arguments) {
   } else if (!from) {
     config = lm_config(run.settings.shape);
   }
-  const LmText text = read_lm_text(run.data, run.settings.tokenizer, given, run.settings.holdout);
+  const LmText text =
+      read_lm_text(run.data, run.settings.tokenizer, given, text_options(run.settings));
   if (run.settings.samples) check_prompt(run.settings.prompt, text.tokenizer);
   run.config = from ? from->config : config;
   if (!from) run.config.vocab_size = text.tokenizer.vocab_size();
@@ -407,7 +408,7 @@ int lm_resume(const LmTrainArguments& arguments) {
   }
   const Tokenizer tokenizer = Tokenizer::from_file(folder);
   const LmText text =
-      read_lm_text(run.data, run.settings.tokenizer, tokenizer, run.settings.holdout);
+      read_lm_text(run.data, run.settings.tokenizer, tokenizer, text_options(run.settings));
   if (text.fingerprint != run.fingerprint) {
     throw IoError(run.data.front() + ": the text differs from that of the run; cannot resume");
   }

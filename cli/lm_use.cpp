@@ -63,14 +63,14 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
   if (!tokenizer) throw UserError(arguments.model + ": the model has no tokenizer");
   if (!arguments.data.empty()) {
     const LmTextUse use = arguments.eos ? LmTextUse::kTrain : LmTextUse::kScore;
-    return read_lm_text(arguments.data, "", tokenizer, 0, use).split.train.read_all();
+    return read_lm_text(arguments.data, "", tokenizer, {.use = use}).split.train.read_all();
   }
   std::error_code ignored;
   if (!fs::is_directory(arguments.model, ignored)) {
     throw UserError("lm eval: --data is required if the model is a file");
   }
   const LmRun run = read_lm_run(arguments.model);
-  const LmText text = read_lm_text(run.data, "", tokenizer, run.settings.holdout);
+  const LmText text = read_lm_text(run.data, "", tokenizer, text_options(run.settings));
   if (text.fingerprint != run.fingerprint) {
     throw IoError(run.data.front() + ": the text has changed since the run began");
   }

@@ -132,6 +132,7 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
                       "testing")
           ->check(kShare)
           ->capture_default_str(),
+      add_max_expansion(command, s.max_expansion, "CSV, gzipped"),
       command
           .add_option_function<std::string>(
               "--size", [&s](const std::string& text) { take_size(text, s); },

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "fingerprint.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::cli {
@@ -27,12 +28,64 @@ std::int64_t step_of(const Json& line) {
   return found != line.end() && found->is_number_unsigned() ? found->get<std::int64_t>() : -1;
 }
 
+// The last member of a line is the checksum of all that precedes it: KEY, 16 digits, END.
+constexpr std::string_view kChecksumKey = R"(,"checksum":")";
+constexpr std::string_view kChecksumEnd = "\"}";
+constexpr std::size_t kChecksumDigits = 16;
+
+std::string checksum_of(std::string_view text) {
+  Fingerprint print;
+  print.add(text.data(), text.size());
+  return print.text();
+}
+
+// Returns the checksum of a line, or "" if it ends without one.
+std::string_view checksum_in(std::string_view line) {
+  constexpr std::size_t kLength = kChecksumKey.size() + kChecksumDigits + kChecksumEnd.size();
+  if (line.size() <= kLength) return {};
+  const std::string_view end = line.substr(line.size() - kLength);
+  if (!end.starts_with(kChecksumKey) || !end.ends_with(kChecksumEnd)) return {};
+  return end.substr(kChecksumKey.size(), kChecksumDigits);
+}
+
+// Verifies the checksums of lines in their order. Older versions of tg wrote lines without one, so
+// a file may begin with such lines.
+class ChecksumReader {
+ public:
+  explicit ChecksumReader(const std::string& path) : path_(path) {}
+
+  void check(std::string_view line, std::int64_t number) {
+    const std::string_view expected = checksum_in(line);
+    if (expected.empty()) {
+      if (seen_) fail(number, "has no checksum");
+      return;
+    }
+    seen_ = true;
+    const std::size_t length =
+        line.size() - kChecksumKey.size() - kChecksumDigits - kChecksumEnd.size();
+    const std::string got = checksum_of(line.substr(0, length));
+    if (got != expected)
+      fail(number, fmt::format("differs from its checksum: expected {}, got {}", expected, got));
+  }
+
+ private:
+  [[noreturn]] void fail(std::int64_t number, std::string_view what) const {
+    throw IoError(
+        fmt::format("{}: line {}: {}; the line is damaged (remove it to continue without it)",
+                    path_, number, what));
+  }
+
+  const std::string& path_;
+  bool seen_ = false;
+};
+
 // Calls `take` with each complete line and its parsed value. Returns false if the last line is
 // incomplete.
 bool each_line(const std::string& path,
                const std::function<void(std::string_view, const Json&)>& take) {
   const std::vector<std::byte> bytes = read_file(path, std::uint64_t{4} << 30);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  ChecksumReader checksums(path);
   for (std::int64_t number = 1;; ++number) {
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) return rest.empty();
@@ -44,6 +97,7 @@ bool each_line(const std::string& path,
       throw IoError(
           fmt::format("{}: line {}: expected an object with kind and step", path, number));
     }
+    checksums.check(text, number);
     take(text, line);
   }
 }
@@ -73,7 +127,13 @@ void take_line(const Json& line, History& history) {
 // Rounds to milliseconds.
 double rounded(double seconds) { return std::round(seconds * 1e3) / 1e3; }
 
-std::string line_of(const Json& line) { return line.dump(); }
+std::string line_of(const Json& line) {
+  // A generated text may end within a character.
+  std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.pop_back();
+  const std::string checksum = checksum_of(text);
+  return text.append(kChecksumKey).append(checksum).append(kChecksumEnd);
+}
 
 }  // namespace
 
@@ -115,9 +175,8 @@ void Metrics::write(const ValidationLine& line) {
 }
 
 void Metrics::write(const SampleLine& line) {
-  log_.write(
-      Json{{"kind", "sample"}, {"step", line.step}, {"prompt", line.prompt}, {"text", line.text}}
-          .dump(-1, ' ', false, Json::error_handler_t::replace));
+  log_.write(line_of(
+      {{"kind", "sample"}, {"step", line.step}, {"prompt", line.prompt}, {"text", line.text}}));
 }
 
 History read_history(const std::string& path) {

@@ -76,12 +76,12 @@ struct History {
 };
 
 // Returns the metrics in a file. An incomplete last line is ignored. Throws IoError if the file
-// cannot be read or a line is invalid.
+// cannot be read, or if a line is invalid or differs from its checksum.
 History read_history(const std::string& path);
 
 // Removes the lines after `step` from the file and returns the rest. Also removes pauses: all if
 // `complete`, else those before `step`, because a run may be resumed from one more than once.
-// Throws IoError if the file cannot be read or written, or if a line is invalid.
+// Throws IoError as read_history(), or if the file cannot be written.
 History rewind_metrics(const std::string& path, std::int64_t step, bool complete = false);
 
 // Prints what rewind_metrics() removed, if anything.

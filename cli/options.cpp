@@ -50,6 +50,14 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
   add_adapter_options(command, device);
 }
 
+CLI::Option* add_max_expansion(CLI::App& command, double& limit, const std::string& what) {
+  return command
+      .add_option("--max-expansion", limit,
+                  what + ": largest factor of decompression; up to 64 MiB are always read")
+      ->check(kPositive)
+      ->capture_default_str();
+}
+
 namespace {
 
 // Returns the seconds of "30s", "5m" or "2h"; infinity for "never".

@@ -19,6 +19,8 @@ void add_adapter_options(CLI::App& command, DeviceOptions& device);
 // Adds --device and the adapter options. `more` are kinds of devices besides auto, cpu and webgpu.
 void add_device_options(CLI::App& command, DeviceOptions& device,
                         const std::vector<std::string>& more = {});
+// Adds --max-expansion, the limit on the expansion of `what`, and returns it.
+CLI::Option* add_max_expansion(CLI::App& command, double& limit, const std::string& what);
 // Adds --checkpoint-every, a time such as 30s, 5m or 2h, or "never".
 void add_checkpoint_every(CLI::App& command, double& seconds);
 // Checks the parsed commands and their subcommands. Throws CLI::ValidationError if --adapter is

@@ -44,6 +44,7 @@ TrainSettings read_settings(const JsonObject& in) {
   if (s.header != "auto" && s.header != "yes" && s.header != "no")
     in.fail("settings.header", "expected auto, yes or no");
   s.holdout = in.number("holdout", 0, 1);
+  s.max_expansion = in.number_or("max_expansion", 0, 1e30, kMaxExpansion);
   return s;
 }
 
@@ -144,7 +145,8 @@ std::string run_json(const Run& run) {
                      {"mixed_precision", s.mixed_precision},
                      {"label", s.label},
                      {"header", s.header},
-                     {"holdout", s.holdout}};
+                     {"holdout", s.holdout},
+                     {"max_expansion", s.max_expansion}};
   out["task"] = task_json(run.task);
   return with_checksum(std::move(out));
 }

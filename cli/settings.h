@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::cli {
@@ -24,6 +25,7 @@ struct TrainSettings {
   std::string label;             // CSV: label column; the last one if empty
   std::string header = "auto";   // CSV: whether line 1 is a header: auto, yes or no
   double holdout = 0.2;          // fraction of the rows, or of each class's images, for testing
+  double max_expansion = kMaxExpansion;  // CSV: limit on the expansion of a compressed table
   // Class folders: format that images are converted to; 0: that of the first image. Not in
   // run.json: read_run() takes them from the shape of the images.
   std::int64_t height = 0, width = 0;

@@ -2,6 +2,7 @@
 // Error messages of the tool for bad input, which must leave no files behind. Also tests help,
 // devices, explain and dump.
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 
@@ -281,6 +282,66 @@ TEST_F(TgErrors, data_that_does_not_fit_the_model) {
 TEST_F(TgErrors, damaged_metrics_stop_a_resume) {
   write("run/metrics.jsonl", "{\"kind\":\"step\",\"step\":1}\nnonsense\n");
   fails({"train", "--resume", "run", "--device", "cpu"}, "metrics.jsonl: line 2");
+}
+
+TEST_F(TgErrors, flipped_bits_of_metrics_stop_a_resume) {
+  const std::vector<std::string> resume = {"train", "--resume", "run", "--device", "cpu"};
+  const std::string whole = read_text(folder / "run/metrics.jsonl");
+  const std::size_t first = whole.find('\n') + 1;
+  ASSERT_EQ(std::count(whole.begin(), whole.end(), '\n'), 2) << whole;  // a step and a pause
+  // Every bit of the second line. Most of these lines are JSON with another number or key.
+  int judged_by_checksum = 0;
+  for (std::size_t at = first; at + 1 < whole.size(); ++at) {
+    std::string text = whole;
+    text[at] = static_cast<char>(text[at] ^ 1 << at % 8);
+    write("run/metrics.jsonl", text);
+    const ToolResult result = folder.tg(resume);
+    EXPECT_EQ(result.code, 1) << text;
+    EXPECT_THAT(result.err, HasSubstr("metrics.jsonl: line ")) << text;
+    judged_by_checksum += result.err.find("checksum") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(judged_by_checksum, 50);
+  const auto without = [](std::string line) {
+    return line.substr(0, line.rfind(",\"check")) + "}\n";
+  };
+  const std::string step = whole.substr(0, first), pause = whole.substr(first);
+  write("run/metrics.jsonl", step + without(pause));
+  fails(resume, "metrics.jsonl: line 2: has no checksum; the line is damaged");
+  // Versions that wrote no checksums.
+  write("run/metrics.jsonl", without(step) + without(pause));
+  EXPECT_EQ(folder.tg(plus(resume, {"--stop-after", "2"})).code, 130);
+  EXPECT_EQ(folder.tg(resume).code, 0);
+}
+
+// Gzipped, `text` and so many line breaks.
+void write_gzipped(const std::string& path, const std::string& text, std::size_t line_breaks) {
+  const gzFile file = gzopen(path.c_str(), "wb1");
+  ASSERT_NE(file, nullptr);
+  const std::string part(1 << 20, '\n');
+  ASSERT_GT(gzwrite(file, text.data(), static_cast<unsigned>(text.size())), 0);
+  for (std::size_t left = line_breaks; left > 0; left -= std::min(left, part.size())) {
+    const auto size = static_cast<unsigned>(std::min(left, part.size()));
+    ASSERT_GT(gzwrite(file, part.data(), size), 0);
+  }
+  ASSERT_EQ(gzclose(file), Z_OK);
+}
+
+TEST_F(TgErrors, files_that_expand_more_than_the_option_says) {
+  write_gzipped(folder / "long.csv.gz", table_text(), (64 << 20) + 1);
+  write_gzipped(folder / "long.txt.gz", "to be or not to be", (64 << 20) + 1);
+  before = names();
+  train_fails({"--data", "long.csv.gz"}, "(limit: max_expansion)");
+  const std::vector<std::string> lm = {
+      "lm",          "train",   "long.txt.gz", "--out",    "new",     "--device",    "cpu",
+      "--tokenizer", "bytes",   "--layers",    "1",        "--width", "8",           "--steps",
+      "1",           "--batch", "1",           "--length", "8",       "--no-samples"};
+  fails(lm, "(limit: max_expansion)");
+  fails(plus(lm, {"--max-expansion", "100.5"}), "(limit: max_expansion)");
+  EXPECT_EQ(folder
+                .tg({"train", "--data", "long.csv.gz", "--device", "cpu", "--out", "new",
+                     "--stop-after", "1", "--max-expansion", "1100"})
+                .code,
+            130);
 }
 
 TEST_F(TgErrors, a_loss_that_is_not_finite_keeps_the_last_good_model) {

@@ -25,7 +25,7 @@ ERRORS = {  # the calls that return it
     errno.EACCES: {"open", "create", "mkdir", "rename", "unlink", "rmdir", "link"},
     errno.EINTR: {"open", "create", "read", "write", "pread", "pwrite", "close", "ftruncate"},
 }
-TIMES = ("seconds", "images_per_second", "tokens_per_second")
+TIMES = ("seconds", "images_per_second", "tokens_per_second", "checksum")
 SECONDS = 120  # limit of one run
 
 
