@@ -267,12 +267,12 @@ Tensor atan(Operand x) {
   return atan2(x, 1.0);
 }
 
-// Computes (e^(x/2))^2 / 2 + (e^(-x/2))^2 / 2, which does not overflow before the result does.
+// Computes 1 + 2 sinh(x/2)^2, which does not overflow before the result does. Its gradient is exact
+// near 0.
 Tensor cosh(Operand x) {
   const Composite composite("cosh", x.location);
   const Narrowing narrowed(tensors_of({&x}));
-  const Tensor up = exp(x * 0.5), down = exp(x * -0.5);
-  return narrowed(0.5 * up * up + 0.5 * down * down);
+  return narrowed(1.0 + 2.0 * square(sinh(x * 0.5)));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

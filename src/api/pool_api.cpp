@@ -108,7 +108,8 @@ std::vector<float> shares(std::int64_t length, std::int64_t kernel, std::int64_t
 struct Bins {
   std::int64_t most = 1;
   std::vector<std::int32_t> elements;
-  std::vector<float> weights;  // 1 / size; 0 for repeated elements
+  // 1 / size, divided among an element and its repetitions, because 0 times infinity is NaN.
+  std::vector<float> weights;
 };
 
 Bins bins_of(std::int64_t length, std::int64_t count) {
@@ -120,7 +121,8 @@ Bins bins_of(std::int64_t length, std::int64_t count) {
     const std::int64_t size = end(i) - first(i);
     for (std::int64_t j = 0; j < bins.most; ++j) {
       bins.elements.push_back(static_cast<std::int32_t>(first(i) + std::min(j, size - 1)));
-      bins.weights.push_back(j < size ? 1.0F / static_cast<float>(size) : 0.0F);
+      const std::int64_t copies = j < size - 1 ? 1 : bins.most - size + 1;
+      bins.weights.push_back(1.0F / static_cast<float>(size * copies));
     }
   }
   return bins;

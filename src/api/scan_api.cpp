@@ -307,10 +307,11 @@ Tensor norm(Tensor x, double p, Axes axes, bool keepdim, Loc loc) {
     return narrowed(max(abs(x), std::move(axes), keepdim, loc));
   }
   if (!(p > 0)) throw UserError("norm: p must be more than 0, got " + number_text(p), loc);
-  // Of |x| over the largest, so that no power overflows; 0 has the gradient 0.
+  // Of |x| over the largest, so that no power overflows; an infinity stays one, and 0 has the
+  // gradient 0.
   const Tensor size = abs(x);
   const Tensor largest = detach(max(size, axes, true, loc));
-  const Tensor unit = where(eq(largest, 0.0), 1.0, largest);
+  const Tensor unit = where(logical_and(gt(largest, 0.0), isfinite(largest)), largest, 1.0);
   const Tensor nothing = eq(size, 0.0);
   const Tensor powers = where(nothing, 0.0, pow(where(nothing, 1.0, size / unit), p));
   const Tensor total = sum(powers, axes, true, loc);

@@ -150,6 +150,34 @@ TEST_P(EdgesOn, gradient_of_a_max_pool_of_minus_infinity_stays_inside) {
        {"dilated", {0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}});
 }
 
+// What is repeated in a short bin is not multiplied by 0.
+TEST_P(EdgesOn, infinities_stay_in_the_bins_of_an_adaptive_pool) {
+  Sketch s;
+  const Tensor x = s.input({1, 1, 1, 5}, f32, {1, kInf, 2, 3, 5});
+  s.output("mean", adaptive_avg_pool2d(x, {1, 3}));
+  expect_values(s, {{"mean", {kInf, kInf, 4}}});
+}
+
+TEST_P(EdgesOn, norms_of_infinities) {
+  Sketch s;
+  const Tensor x = s.input({3, 3}, f32, {3, -kInf, 4, 0, 0, 0, kNan, 1, kInf});
+  s.output("norm", norm(x, 3, 1));
+  expect_values(s, {{"norm", {kInf, 0, kNan}}});
+}
+
+// The gradient is sinh(x), not a difference of exponentials, which are 1 there.
+TEST_P(EdgesOn, hyperbolic_cosine_near_0) {
+  Sketch s;
+  const Tensor x = s.input({4}, f32, {1e-3, -1e-3, 0, 89});
+  s.output("y", cosh(narrow(x, 0, 0, 3)));
+  s.output("log", log(cosh(narrow(x, 0, 3, 1))));
+  s.output("thousandfold", grad(sum(cosh(narrow(x, 0, 0, 3))), {x})[0] * 1e3);
+  const double y = 1 + 0.5e-6, slope = 1 + 1e-6 / 6;
+  expect_values(
+      s,
+      {{"y", {y, y, 1}}, {"log", {89 - std::log(2.0)}}, {"thousandfold", {slope, -slope, 0, 0}}});
+}
+
 // The sum of a window exceeds the range of f16, its mean does not.
 TEST_P(EdgesOn, means_of_halves) {
   Sketch s;
