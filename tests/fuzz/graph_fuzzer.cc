@@ -44,6 +44,8 @@ class Soak {
     stop_ = true;
     for (std::thread& worker : workers) worker.join();
     report('\n');
+    std::printf("the costliest compile: seed %llu, %.0f visits per node\n",
+                static_cast<unsigned long long>(costliest_), cost_);
     // Graphs are taken in the order of their seeds and none is left half done.
     std::printf("go on with --seed %llu\n", static_cast<unsigned long long>(next()));
     return findings_ == 0 ? 0 : 1;
@@ -79,6 +81,7 @@ class Soak {
       ways = {way_on_webgpu(seed)};
       verdict = fuzz(seed, ways);
     }
+    note_cost(seed, verdict.cost);
     elements_ += verdict.elements;
     sharp_ += verdict.sharp;
     if (!verdict.finding) return;
@@ -90,6 +93,13 @@ class Soak {
         std::filesystem::path(options_.out) / ("graph-" + std::to_string(seed) + ".ir");
     std::ofstream(path) << small;
     say(small + "kept as " + path.string());
+  }
+
+  void note_cost(std::uint64_t seed, double cost) {
+    const std::lock_guard lock(print_);
+    if (cost <= cost_) return;
+    cost_ = cost;
+    costliest_ = seed;
   }
 
   void say(const std::string& text) {
@@ -116,6 +126,8 @@ class Soak {
   std::atomic<std::uint64_t> taken_ = 0, done_ = 0;
   std::atomic<std::int64_t> elements_ = 0, sharp_ = 0;
   std::atomic<int> findings_ = 0;
+  double cost_ = 0;
+  std::uint64_t costliest_ = 0;
   std::atomic<bool> stop_ = false;
   std::mutex gpu_, print_;
   int ticks_ = 0;

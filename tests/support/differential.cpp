@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "support/differential.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/visits.h"
 #include "compile/words.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 constexpr double kSharp = 1e-2;
+constexpr double kFewNodes = 20;  // whatever the size of a graph, a compile visits as many
 
 // A number that the seed decides, whatever seeds there are.
 std::uint64_t mixed(std::uint64_t seed) { return (seed * 0x9E3779B97F4A7C15U) >> 32; }
@@ -106,13 +109,21 @@ Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& 
   for (const Way& way : ways) {
     std::string what;
     bool thrown = false;
+    const std::int64_t visited = Visits::count();
     try {
       all.push_back(run_on_device(graph, leaves, way.device,
                                   {.skip = way.skip,
                                    .rematerializing = way.rematerializing,
                                    .split_all = way.split_all,
                                    .cached_elements = way.cached_elements}));
+      const auto visits = static_cast<double>(Visits::count() - visited);
+      const double cost = visits / (kFewNodes + static_cast<double>(graph.size()));
+      verdict.cost = std::max(verdict.cost, cost);
       what = beyond_bounds(graph, all.back(), want);
+      if (what.empty() && cost > kMostCost) {
+        what = "the compile visited " + std::to_string(std::llround(cost)) +
+               " nodes, views and groups per node of the graph";
+      }
       if (what.empty() && way.same_bits_as >= 0) {
         what =
             different_bits(graph, all.back(), all.at(static_cast<std::size_t>(way.same_bits_as)));

@@ -6,6 +6,8 @@
 // comparison too close to call), and no more than that is allowed. What a bound leaves open (an
 // element whose bound is larger than 1e-2 of it) is counted, so that a test can ask that most is
 // judged sharply.
+//
+// What a compile costs is judged too, in visits of nodes (base/visits.h), so that no clock decides.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +54,11 @@ struct Finding {
 struct Verdict {
   std::optional<Finding> finding;  // the first
   std::int64_t elements = 0, sharp = 0;
+  double cost = 0;  // of a compile, at most: visits per node of the graph
 };
+
+// A compile that visits more nodes, views and groups per node of the graph is a finding.
+inline constexpr double kMostCost = 400;
 
 // The leaves are those of fill_leaves() by this seed.
 Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& ways);

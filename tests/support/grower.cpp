@@ -412,10 +412,136 @@ Tensor Grower::halved(const Tensor& x) {
   }
 }
 
+// A chain of links of one kind, each of which reads the one before several times.
+Tensor Grower::chained(Tensor x) {
+  x = ranked(x);
+  const int axis = axis_of(x), last = static_cast<int>(x.rank()) - 1;
+  const std::int64_t size = x.size(axis), columns = x.size(last), kind = draw_.whole(0, 8);
+  const std::int64_t links = draw_.chance(0.1) ? draw_.whole(10, 30) : draw_.whole(2, 5);
+  const Shape shape = x.shape(), row = {1, numel(shape) / columns, columns};
+  const auto line = [&] { return pad(reshape(x, row), {1, 0}); };
+  for (std::int64_t i = 0; i < links; ++i) {
+    switch (kind) {
+      case 0: x = (x + roll(x, {draw_.whole(-2, 2)}, {axis})) * 0.6; break;
+      case 1: x = x * 0.7 - flip(x, axis) * 0.4; break;
+      case 2: x = x * 0.6 + reshape(transpose(x, axis, last), shape) * 0.5; break;
+      case 3: x = x + narrow(pad(x, {1, 0}), last, 0, columns) * 0.2; break;
+      case 4: x = x * 0.5 + reshape(max_pool1d(line(), 2, {.stride = 1}), shape) * 0.5; break;
+      case 5: x = x * 0.5 + reshape(avg_pool1d(line(), 2, {.stride = 1}), shape) * 0.6; break;
+      case 6: {
+        const Tensor wide = pad(x, {1, 1}, PadMode::kCircular);
+        x = narrow(wide, last, 0, columns) * 0.6 - narrow(wide, last, 2, columns) * 0.5;
+        break;
+      }
+      case 7: {
+        const std::int64_t half = (size + 1) / 2;  // overlapping: no part is empty
+        x = narrow(concat({narrow(x, axis, size - half, half), narrow(x, axis, 0, half)}, axis),
+                   axis, 0, size) *
+                0.9 +
+            x * 0.1;
+        break;
+      }
+      default: x = maximum(x * 0.9, mean(x, axis, true)); break;
+    }
+  }
+  return x;
+}
+
+// A value with more readers than a launch has bindings.
+Tensor Grower::read_by_many(const Tensor& x) {
+  const Tensor in = ranked(x);
+  Tensor y = in * 0.5;
+  for (std::int64_t i = draw_.whole(3, 12); i > 0; --i) {
+    const double factor = draw_.real(-0.4, 0.4);
+    switch (draw_.whole(0, 3)) {
+      case 0: y = y + mean(in * factor); break;
+      case 1: y = y + tanh(in * factor) * 0.3; break;
+      case 2: y = y - mean(square(in), axis_of(in), true) * (factor * 0.2); break;
+      default: y = y + max(in, axis_of(in), true) * (factor * 0.3); break;
+    }
+  }
+  return tanh(y);
+}
+
+// Uneven pads on several axes, of values and of windows; of f16 too.
+Tensor Grower::padded(const Tensor& x) {
+  Tensor in = grid(3);
+  const std::int64_t h = in.size(1), w = in.size(2);
+  const bool half = draw_.chance(0.5);
+  if (half) in = cast(in, f16);
+  const auto as_f32 = [](const Tensor& y) { return cast(y, f32); };
+  const auto most = [](std::int64_t n, std::int64_t limit) { return std::min(n, limit); };
+  switch (draw_.whole(0, 5)) {
+    case 0:
+      return as_f32(
+          pad(in, {draw_.whole(0, 3), draw_.whole(0, 3), draw_.whole(0, 3), 0, 1, 0}, 0.25));
+    case 1:
+      return as_f32(pad(in,
+                        {draw_.whole(0, most(w - 1, 2)), draw_.whole(0, most(w - 1, 2)),
+                         draw_.whole(0, most(h - 1, 2)), 0},
+                        PadMode::kReflect));
+    case 2:
+      return as_f32(pad(in, {draw_.whole(0, w), draw_.whole(0, w), 0, draw_.whole(0, h)},
+                        PadMode::kCircular));
+    case 3: {
+      const Size2d window = {most(h, 3), most(w, 2)};
+      const MaxPool2dOptions how = {.stride = Size2d{1, 2},
+                                    .padding = {window.h / 2, window.w / 2}};
+      return as_f32(squeeze(max_pool2d(unsqueeze(in, 0), window, how), 0));
+    }
+    case 4: {
+      const Size2d window = {most(h, 2), most(w, 3)};
+      const AvgPool2dOptions how = {.stride = Size2d{2, 1},
+                                    .padding = {window.h / 2, window.w / 2},
+                                    .count_include_pad = draw_.chance(0.5)};
+      return as_f32(squeeze(avg_pool2d(unsqueeze(in, 0), window, how), 0));
+    }
+    default: return x + as_f32(mean(as_f32(adaptive_max_pool2d(unsqueeze(in, 0), {2, 1})))) * 0.5;
+  }
+}
+
+// To few targets, so that most are duplicates.
+Tensor Grower::scattered(const Tensor& x) {
+  const Tensor in = ranked(x);
+  const int axis = axis_of(in);
+  Shape shape = in.shape();
+  shape[static_cast<std::size_t>(axis)] = draw_.whole(2, 9);
+  const Tensor source = fitted(pick(), shape);
+  const Tensor index = fmod(input(shape, i32), draw_.whole(1, 2));
+  switch (draw_.whole(0, 4)) {
+    case 0: return scatter(in, axis, index, source * 0.5);
+    case 1: return scatter_max(in * 0.5, axis, index, source);
+    case 2: return scatter_min(in * 0.5, axis, index, source);
+    case 3: {
+      const Tensor rows = fmod(input({source.size(axis)}, i32), 2);
+      return tanh(index_add(in, axis, rows, source * 0.4));
+    }
+    default: return tanh(scatter_add(in, axis, index, source * 0.4));
+  }
+}
+
+// By way of numbers near the ends of f32.
+Tensor Grower::scaled(const Tensor& x) {
+  const Tensor in = ranked(x);
+  const int axis = axis_of(in);
+  switch (draw_.whole(0, 9)) {
+    case 0: return (in * 1e18) * 1e-18;
+    case 1: return (in * 1e-30) * 1e30;
+    case 2: return sigmoid(in * 1e5) * 0.5 + in * 0.5;
+    case 3: return softmax(in * 300.0, axis);
+    case 4: return logsumexp(in * 1e4, axis, true) * 1e-4 + in * 0.5;
+    case 5: return hypot(in * 1e25, fitted(pick(), in.shape()) * 1e25) * 0.5e-25;
+    case 6: return tanh(max(in * 1e30, axis, true) * 1e-30 + in);
+    case 7: return log1p(square(in * 1e15)) * 0.02;
+    case 8: return log_softmax(in * 1e3, axis) * 1e-3;
+    default: return where(in * 1e38 > 1e37, in, in * 0.5);
+  }
+}
+
 Tensor Grower::step() {
   const Tensor x = pick();
   if (x.rank() > 3 || numel(x.shape()) > 8 * options_.size * options_.size) return mean(x);
-  switch (draw_.whole(0, 25)) {
+  switch (draw_.whole(0, 30)) {
     case 0:
     case 1: return unary(x);
     case 2: return guarded(x);
@@ -440,6 +566,11 @@ Tensor Grower::step() {
     case 21: return draw_.chance(0.5) ? remembered(x) : marked(x);
     case 22:
     case 23: return halved(x);
+    case 24: return chained(x);
+    case 25: return read_by_many(x);
+    case 26: return padded(x);
+    case 27: return scattered(x);
+    case 28: return scaled(x);
     default: return product(x);
   }
 }

@@ -56,6 +56,11 @@ class Grower {
   Tensor remembered(const Tensor& x);
   Tensor marked(const Tensor& x);
   Tensor halved(const Tensor& x);
+  Tensor chained(Tensor x);
+  Tensor read_by_many(const Tensor& x);
+  Tensor padded(const Tensor& x);
+  Tensor scattered(const Tensor& x);
+  Tensor scaled(const Tensor& x);
   Tensor loss_of(const Tensor& x);
 
   Draw draw_;
