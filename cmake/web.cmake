@@ -1,26 +1,10 @@
 # SPDX-License-Identifier: MIT
 # The WebAssembly module of the npm package (web/): C++ bindings over the public headers, most of them
 # generated. `./dev npm` builds the package.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
-set(TENSORGRAD_API_PYTHON "${PROJECT_SOURCE_DIR}/build/api-venv/bin/python" CACHE FILEPATH
-  "Python with what tools/api-requirements.txt names")
 set(TENSORGRAD_WEB_LINK_LEVEL "-Oz" CACHE STRING "How hard to optimize the module: -O1 links fast")
 
-set(web "${PROJECT_SOURCE_DIR}/web")
-set(api "${CMAKE_BINARY_DIR}/web/api.json")
-set(generated "${CMAKE_BINARY_DIR}/web/generated")
-file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
-add_custom_command(OUTPUT "${api}"
-  COMMAND "${TENSORGRAD_API_PYTHON}" -B "${PROJECT_SOURCE_DIR}/tools/describe_api.py" "${api}"
-  DEPENDS "${PROJECT_SOURCE_DIR}/tools/describe_api.py" ${public_headers} VERBATIM
-  COMMENT "Describing the public headers")
-add_custom_command(OUTPUT "${generated}/ops.inc"
-  COMMAND "${Python3_EXECUTABLE}" -B "${web}/generate.py" "${api}" "${generated}"
-    "${web}/src/generated"
-  COMMAND "${CMAKE_COMMAND}" -E touch "${generated}/ops.inc"
-  DEPENDS "${web}/generate.py" "${api}" VERBATIM
-  COMMENT "Generating the bindings")
-add_custom_target(tensorgrad_web_generated DEPENDS "${generated}/ops.inc")
+include("${CMAKE_CURRENT_LIST_DIR}/bindings.cmake")
+tensorgrad_generate_bindings("${web}/src/generated")
 
 # Two modules of the same objects: `tensorgrad` is what training needs, `full` also has language
 # models, tokenizers and the export to ONNX.
