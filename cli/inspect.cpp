@@ -13,10 +13,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "classifier.h"
+#include "classify/classifier.h"
 #include "commands.h"
-#include "evaluation.h"
-#include "run_folder.h"
+#include "classify/evaluation.h"
+#include "run/run_folder.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/error.h"
 #include "text.h"

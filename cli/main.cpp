@@ -22,11 +22,11 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
-#include "lm_commands.h"
+#include "lm/commands.h"
 #include "options.h"
 #include "tensorgrad/error.h"
 #include "text.h"
-#include "tokenizer_commands.h"
+#include "tokenizer/commands.h"
 
 namespace tensorgrad::cli {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "api/documents.h"
 
-#include "api/compose.h"
-#include "api/trace.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 #include "tensorgrad/functional/state_space.h"
 #include "tensorgrad/ops.h"
 

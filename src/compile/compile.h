@@ -11,7 +11,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 #include "passes/rematerialize.h"
 #include "plan/plan.h"
 #include "tensorgrad/train/profile.h"

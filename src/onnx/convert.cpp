@@ -12,7 +12,7 @@
 #include "onnx/writers.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
-#include "passes/expand.h"
+#include "passes/decompose.h"
 #include "passes/simplify.h"
 
 namespace tensorgrad::onnx {

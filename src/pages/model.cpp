@@ -15,10 +15,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "compile/host_random.h"
-#include "compile/words.h"
+#include "compile/runtime/host_random.h"
+#include "compile/runtime/element_codec.h"
 #include "io/atomic_file.h"
-#include "kernel/wgsl_join.h"
+#include "codegen/wgsl/join.h"
 
 namespace tensorgrad::web {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compile/index_bounds.h"
-#include "compile/instance.h"
+#include "compile/runtime/index_bounds.h"
+#include "compile/runtime/instance.h"
 
 namespace tensorgrad::web {
 

@@ -8,7 +8,7 @@
 #include "ir/sources.h"
 #include "ops/expr.h"
 #include "ops/registry.h"
-#include "passes/sink.h"
+#include "passes/fuse/sink.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

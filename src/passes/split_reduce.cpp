@@ -10,7 +10,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "passes/divisor.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

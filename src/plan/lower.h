@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "plan/placement.h"
+#include "plan/buffer_assignment.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

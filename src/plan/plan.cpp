@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "ops/registry.h"
-#include "plan/fit_bindings.h"
+#include "plan/binding_limits.h"
 #include "plan/lower.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The sheet of images: a PNG of the right size and colors, and its bitmap font.
-#include "image_sheet.h"
+#include "plot/image_sheet.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@
 #pragma GCC diagnostic pop
 #endif
 
-#include "bitmap_font.h"
+#include "plot/bitmap_font.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 

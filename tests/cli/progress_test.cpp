@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The progress bar: its text at every width, on a terminal and in a file, with a mock clock.
-#include "progress.h"
+#include "run/progress.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SVG plots: well-formed, all shapes inside the viewport, the right texts.
-#include "svg_plot.h"
+#include "plot/svg_plot.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "svg_text.h"
+#include "plot/svg_text.h"
 #include "xml_check.h"
 
 namespace tensorgrad::cli {

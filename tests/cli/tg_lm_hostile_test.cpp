@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
-#include "lm_settings.h"
+#include "lm/settings.h"
 #include "support/sanitized.h"
 #include "unit/lm/hostile_file.h"
 #include "unit/lm/hostile_json.h"

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
-#include "lm_settings.h"
+#include "lm/settings.h"
 #include "tensorgrad/data/npy.h"
 #include "tensorgrad/lm.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "debug/wrapped_device.h"
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "large_gpu.h"
 #include "many_words.h"
 #include "support/sketch.h"

@@ -2,7 +2,7 @@
 // Bisect names the first pass that changes a result, or the op that a device computes wrongly.
 #include <gmock/gmock.h>
 
-#include "compile/bisect.h"
+#include "compile/debug/bisect.h"
 #include "debug/wrong_device.h"
 #include "ops/expr.h"
 #include "ops/registry.h"

@@ -2,7 +2,7 @@
 // Rounding bounds are wide enough for f32 arithmetic and narrow enough to detect an error.
 #include <cmath>
 
-#include "compile/bounded.h"
+#include "compile/debug/error_bound.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "support/random_graph.h"

@@ -12,9 +12,9 @@
 
 #include "cli/xml_check.h"
 #include "compile/compile.h"
-#include "compile/dump.h"
-#include "compile/graph_run.h"
-#include "compile/memory_map.h"
+#include "compile/debug/dump.h"
+#include "compile/debug/graph_run.h"
+#include "compile/debug/memory_map.h"
 #include "ops/registry.h"
 #include "support/random_graph.h"
 #include "tensorgrad/tensorgrad.h"

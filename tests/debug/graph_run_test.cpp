@@ -3,8 +3,8 @@
 // reference.
 #include <gmock/gmock.h>
 
-#include "compile/graph_run.h"
-#include "compile/words.h"
+#include "compile/debug/graph_run.h"
+#include "compile/runtime/element_codec.h"
 #include "debug/wrapped_device.h"
 #include "ops/registry.h"
 #include "support/random_graph.h"

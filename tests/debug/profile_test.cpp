@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 #include "cli/xml_check.h"
-#include "compile/profile.h"
+#include "compile/debug/profile.h"
 #include "support/sketch.h"
 #include "tensorgrad/tensorgrad.h"
 

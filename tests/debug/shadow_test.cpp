@@ -2,7 +2,7 @@
 // The shadow run accepts correct programs on every device and pinpoints errors in others.
 #include <gmock/gmock.h>
 
-#include "compile/graph_run.h"
+#include "compile/debug/graph_run.h"
 #include "debug/wrong_device.h"
 #include "support/random_graph.h"
 #include "tensorgrad/tensorgrad.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 
-#include "api/trainer.h"
+#include "train/trainer.h"
 #include "backend/webgpu/device.h"
 #include "errors/mistake.h"
 

@@ -16,7 +16,7 @@
 #include <span>
 #include <sstream>
 
-#include "pictures.h"
+#include "plot/plots.h"
 #include "support/dump.h"
 #include "support/pictures.h"
 #include "support/sanitized.h"

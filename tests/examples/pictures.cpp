@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "pictures.h"
+#include "plot/plots.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 
 #include "debug/wrong_device.h"
 #include "ops/registry.h"
-#include "passes/expand.h"
-#include "passes/fuse.h"
+#include "passes/decompose.h"
+#include "passes/fuse/fuse.h"
 #include "passes/rematerialize.h"
 #include "support/graph_fuzz.h"
 

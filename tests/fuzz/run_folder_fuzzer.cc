@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <string>
 
-#include "lm_settings.h"
-#include "metrics.h"
+#include "lm/settings.h"
+#include "run/metrics.h"
 #include "read_or_refuse.h"
-#include "settings.h"
+#include "classify/settings.h"
 
 namespace cli = tensorgrad::cli;
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "op_cases.h"
 #include "slopes.h"
 #include "support/sanitized.h"

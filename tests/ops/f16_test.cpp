@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/half.h"
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "op_cases.h"
 #include "ops/registry.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "backend/webgpu/device.h"
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {

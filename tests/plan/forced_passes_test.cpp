@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "ops/registry.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 #include "support/differential.h"
 
 namespace tensorgrad::testing {

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "ops/registry.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 #include "plan/plan.h"
 #include "support/sketch.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Row reductions in the epilogue of the product that they read: fewer launches, and the values of
 // the reference.
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "ops/expr.h"
 #include "support/differential.h"
 #include "support/random_graph.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernel/selective_kept.h"
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "plan/scan_training.h"
 
 namespace tensorgrad::testing {

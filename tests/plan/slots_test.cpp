@@ -6,7 +6,7 @@
 #include <set>
 
 #include "ops/registry.h"
-#include "plan/placement.h"
+#include "plan/buffer_assignment.h"
 #include "support/random_graph.h"
 
 namespace tensorgrad::testing {

@@ -9,7 +9,7 @@
 
 #include "counts/large_gpu.h"
 #include "debug/wrapped_device.h"
-#include "kernel/wgsl_join.h"
+#include "codegen/wgsl/join.h"
 #include "support/small_mamba.h"
 #include "support/wgsl_uniformity.h"
 

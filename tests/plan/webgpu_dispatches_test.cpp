@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The dispatches of WebGPU for launches that are concurrent or in a fused sequence.
 #include "backend/webgpu/device.h"
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "plan/networks.h"
 
 namespace tensorgrad::testing {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "backend/webgpu/device.h"
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "plan/scan_training.h"
 
 namespace tensorgrad::testing {

@@ -3,7 +3,7 @@
 // to the host.
 #include <gmock/gmock.h>
 
-#include "api/device_value.h"
+#include "train/device_value.h"
 #include "debug/wrapped_device.h"
 #include "runtime/precision_models.h"
 #include "runtime/shared.h"

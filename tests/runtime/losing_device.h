@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backend/webgpu/device.h"
-#include "compile/instance.h"
+#include "compile/runtime/instance.h"
 #include "debug/wrapped_device.h"
 
 namespace tensorgrad::testing {

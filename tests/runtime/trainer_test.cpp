@@ -142,7 +142,7 @@ struct Hidden {
 };
 
 // The products take ten microseconds, so some steps run them on one thread and others on the pool
-// (backend/cpu/sharing.h).
+// (backend/cpu/parallel_tuner.h).
 TEST(Trainer, is_the_same_bits_whether_small_launches_are_shared_or_not) {
   const auto trained = [](int threads) {
     auto trainer = compile(Hidden{},

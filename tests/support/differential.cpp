@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/visits.h"
-#include "compile/words.h"
+#include "compile/runtime/element_codec.h"
 
 namespace tensorgrad::testing {
 namespace {

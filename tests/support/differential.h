@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "compile/graph_run.h"
+#include "compile/debug/graph_run.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {

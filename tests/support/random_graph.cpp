@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "support/random_graph.h"
 
-#include "api/training_graph.h"
-#include "compile/graph_run.h"
+#include "train/training_graph.h"
+#include "compile/debug/graph_run.h"
 #include "ops/registry.h"
 #include "passes/autodiff.h"
 #include "support/grower.h"

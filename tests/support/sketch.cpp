@@ -8,8 +8,8 @@
 #include <set>
 
 #include "backend/reference/interpreter.h"
-#include "compile/instance.h"
-#include "compile/words.h"
+#include "compile/runtime/instance.h"
+#include "compile/runtime/element_codec.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::testing {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "api/trace.h"
+#include "trace/trace.h"
 #include "backend/backend.h"
 #include "compile/compile.h"
 #include "tensorgrad/functional.h"

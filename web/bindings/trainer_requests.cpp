@@ -2,7 +2,7 @@
 // Requests about trainers.
 #include <algorithm>
 
-#include "compile/dump.h"
+#include "compile/debug/dump.h"
 #include "requests.h"
 
 namespace tensorgrad::web {

@@ -9,7 +9,7 @@
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/operand.h"
 #include "backend/cpu/step.h"
-#include "backend/cpu/tape.h"
+#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 

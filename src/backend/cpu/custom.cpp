@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/tape.h"
+#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 namespace {

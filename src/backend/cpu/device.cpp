@@ -10,7 +10,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/denormals.h"
-#include "backend/cpu/sharing.h"
+#include "backend/cpu/parallel_tuner.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/step.h"
 #include "base/check.h"

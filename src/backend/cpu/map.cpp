@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/guard.h"
-#include "backend/cpu/tape.h"
+#include "backend/cpu/unchanged_stores.h"
+#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backend/cpu/gemm.h"
-#include "backend/cpu/packed_read.h"
-#include "backend/cpu/tape.h"
+#include "backend/cpu/dequant_read.h"
+#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 

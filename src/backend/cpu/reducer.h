@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/tape.h"
+#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 

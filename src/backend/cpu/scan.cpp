@@ -12,7 +12,7 @@
 
 #include "backend/cpu/block_size.h"
 #include "backend/cpu/scan_kernels.h"
-#include "backend/cpu/tape.h"
+#include "backend/cpu/vector_program.h"
 #include "base/check.h"
 
 namespace tensorgrad::cpu {

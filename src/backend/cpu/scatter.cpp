@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/tape.h"
+#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/tape.h"
+#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 namespace {

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend/cpu/loader.h"
+#include "backend/cpu/index_walker.h"
 #include "backend/cpu/memory.h"
-#include "backend/cpu/pool.h"
+#include "backend/cpu/thread_pool.h"
 #include "kernel/program.h"
 
 namespace tensorgrad::cpu {
@@ -50,7 +50,7 @@ struct RunContext {
 
 // Waking a spinning worker takes about 1 us, a sleeping one 5 to 10 us. In addition, a core reads
 // data just written by another core more slowly than data in its own caches. For work between these
-// limits, timing decides whether sharing pays (sharing.h).
+// limits, timing decides whether sharing pays (parallel_tuner.h).
 inline constexpr double kWorthSharing = 20000, kIsWorthSharing = 60000;  // nanoseconds of work
 
 // Returns the number of tasks for about `ns` nanoseconds of work that can be cut into `pieces`.
@@ -71,7 +71,7 @@ class Step {
 
   // Scratch memory in bytes, per worker and per launch.
   std::size_t worker_bytes = 0, shared_bytes = 0;
-  // True if sharing the work may cost more than it saves (sharing.h).
+  // True if sharing the work may cost more than it saves (parallel_tuner.h).
   bool small = false;
 
  protected:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// WebGPU in a browser; replaces loader.cpp and vendor.cpp. Implements the used functions of
+// WebGPU in a browser; replaces dynamic_library.cpp and vendor.cpp. Implements the used functions of
 // webgpu.h with navigator.gpu. Unpacks structs, so that browser.js only receives numbers.
 #include <array>
 #include <cstddef>

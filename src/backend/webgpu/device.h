@@ -21,8 +21,8 @@
 #include "backend/webgpu/process.h"
 #include "base/parallel.h"
 #include "io/tuning_file.h"
-#include "kernel/contraction_forms.h"
-#include "kernel/wgsl_join.h"
+#include "codegen/wgsl/matmul/variants.h"
+#include "codegen/wgsl/join.h"
 
 namespace tensorgrad::webgpu {
 
@@ -205,7 +205,7 @@ class WebGpuDevice final : public Device {
                              std::vector<std::shared_ptr<Pipeline>>& kept);
   double time_runs(const Step& step, std::uint32_t row, int count);
 
-  // units.cpp
+  // subgroup_matrix.cpp
   // Runs a kernel on a buffer of `bytes` bytes. Returns its contents, or nothing if the kernel is
   // rejected.
   std::vector<std::byte> try_kernel(const std::string& name, const std::string& text,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The order of asynchronous calls, and who waits for them.
-#include "api/call_queue.h"
+#include "train/call_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "api/turns.h"
+#include "train/call_lock.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "api/initial.h"
-#include "compile/host_random.h"
+#include "trace/initial.h"
+#include "compile/runtime/host_random.h"
 
 namespace tensorgrad {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "api/parameters.h"
+#include "train/parameters.h"
 #include "support/dump.h"
 #include "tensorgrad/tensorgrad.h"
 

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "backend/backend.h"
-#include "compile/graph_run.h"
-#include "compile/words.h"
+#include "compile/debug/graph_run.h"
+#include "compile/runtime/element_codec.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {

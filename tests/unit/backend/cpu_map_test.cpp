@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "backend/cpu/guard.h"
+#include "backend/cpu/unchanged_stores.h"
 #include "program_harness.h"
 
 namespace tensorgrad::testing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The thread pool: every task runs once, each worker number is on one thread, and no task is lost
 // if workers start late.
-#include "backend/cpu/pool.h"
+#include "backend/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cpu/sharing.h"
+#include "backend/cpu/parallel_tuner.h"
 #include "backend/cpu/step.h"
 
 namespace tensorgrad::cpu {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "support/sketch.h"
 #include "webgpu_test_util.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "kernel/wgsl_contraction.h"
+#include "codegen/wgsl/matmul/contraction.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {

@@ -3,7 +3,7 @@
 // of the choice by size. The results match those of scalar maps and of the interpreter.
 #include <functional>
 
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "ops/registry.h"
 #include "support/sketch.h"
 #include "webgpu_test_util.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A device with f16 that does not round to nearest. It stores f16 values as rounded f32 and returns
 // the results of the CPU.
-#include "compile/graph_run.h"
-#include "compile/words.h"
+#include "compile/debug/graph_run.h"
+#include "compile/runtime/element_codec.h"
 #include "ops/registry.h"
 #include "support/sketch.h"
 #include "webgpu_test_util.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/env.h"
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "ops/pointwise.h"
 
 namespace tensorgrad::testing {

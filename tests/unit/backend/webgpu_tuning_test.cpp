@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "kernel/contraction_forms.h"
+#include "codegen/wgsl/matmul/variants.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/data/files.h"
 #include "webgpu_test_util.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The text of shaders, without a device: simplified index arithmetic, and equal text of equal
 // kernels.
-#include "kernel/wgsl_writer.h"
+#include "codegen/wgsl/writer.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "compile/buffer_pool.h"
+#include "compile/runtime/buffer_sharing.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "ops/registry.h"
-#include "passes/expand.h"
+#include "passes/decompose.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {

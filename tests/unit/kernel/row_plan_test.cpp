@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel/row_plan.h"
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 #include "plan/plan.h"
 #include "support/sketch.h"
 

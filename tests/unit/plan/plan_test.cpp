@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "passes/fuse.h"
+#include "passes/fuse/fuse.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {

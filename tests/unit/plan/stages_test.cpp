@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The order of groups of launches: which of them wait, and which run concurrently.
-#include "plan/stages.h"
+#include "plan/schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -8,12 +8,12 @@
 //
 // A page has no file system and no environment, so that nothing calls the others.
 #include "backend/cpu/step.h"
-#include "compile/dump.h"
-#include "compile/shadow.h"
+#include "compile/debug/dump.h"
+#include "compile/debug/shadow.h"
 #include "full_module.h"
 #include "io/atomic_file.h"
 #include "io/tuning_file.h"
-#include "kernel/wgsl_parts.h"
+#include "codegen/wgsl/parts.h"
 #include "ops/registry.h"
 #include "tensorgrad/functional/state_space.h"
 

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// Computes the metrics of predictions and formats them as a table.
+#include "classify/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "plot/svg_text.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+constexpr std::size_t kNameWidth = 20;
+
+// Returns a percentage such as "12.5", or "-" if `whole` is 0.
+std::string percent(std::int64_t part, std::int64_t whole) {
+  if (whole == 0) return "-";
+  return fmt::format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+// Returns the number of terminal columns: one per code point.
+std::size_t columns_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string padded(std::string text, std::size_t width) {
+  const std::size_t columns = columns_of(text);
+  return columns < width ? text.append(width - columns, ' ') : text;
+}
+
+// Returns a shortened name without control characters, which would affect the terminal.
+std::string shown_name(const std::string& name) {
+  std::string text = shortened(name, kNameWidth);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::int32_t best_class(std::span<const float> log_probabilities) {
+  return static_cast<std::int32_t>(
+      std::max_element(log_probabilities.begin(), log_probabilities.end()) -
+      log_probabilities.begin());
+}
+
+Evaluation evaluate(std::span<const float> log_probabilities, std::span<const std::int32_t> labels,
+                    std::int64_t classes) {
+  const auto n = static_cast<std::size_t>(classes);
+  Evaluation result;
+  result.count = static_cast<std::int64_t>(labels.size());
+  if (classes <= kMostConfusedClasses) result.confusion.resize(n * n);
+  double loss = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto row = log_probabilities.subspan(i * n, n);
+    const std::int32_t best = best_class(row);
+    const auto label = static_cast<std::size_t>(labels[i]);
+    loss -= row[label];
+    result.right += best == labels[i] ? 1 : 0;
+    result.predicted.push_back(best);
+    result.probability.push_back(std::exp(row[static_cast<std::size_t>(best)]));
+    if (!result.confusion.empty()) ++result.confusion[label * n + static_cast<std::size_t>(best)];
+  }
+  result.loss = loss / static_cast<double>(labels.size());
+  return result;
+}
+
+std::string class_table(const Evaluation& evaluation, const std::vector<std::string>& class_names) {
+  if (evaluation.confusion.empty()) return "";
+  const std::size_t n = class_names.size();
+  const auto count = [&](std::size_t truth, std::size_t predicted) {
+    return evaluation.confusion[truth * n + predicted];
+  };
+  std::size_t width = 5;
+  for (const std::string& name : class_names) width = std::max(width, columns_of(shown_name(name)));
+  std::string out = fmt::format("{}  {:>7}  {:>9}  {:>6}  {:>5}  most often confused with\n",
+                                padded("class", width), "count", "precision", "recall", "F1");
+  for (std::size_t c = 0; c < n; ++c) {
+    std::int64_t truth = 0;
+    std::int64_t predicted = 0;
+    std::size_t rival = c;
+    for (std::size_t other = 0; other < n; ++other) {
+      truth += count(c, other);
+      predicted += count(other, c);
+      if (other != c && count(c, other) > (rival == c ? 0 : count(c, rival))) rival = other;
+    }
+    const std::string taken = rival == c ? "-"
+                                         : fmt::format("{} ({}%)", shown_name(class_names[rival]),
+                                                       percent(count(c, rival), truth));
+    out += fmt::format("{}  {:>7}  {:>9}  {:>6}  {:>5}  {}\n",
+                       padded(shown_name(class_names[c]), width), truth,
+                       percent(count(c, c), predicted), percent(count(c, c), truth),
+                       percent(2 * count(c, c), truth + predicted), taken);
+  }
+  return out;
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+// tg train: the training loop, the run folder and resuming. The metrics are written before the
+// model. Metrics of steps after the saved model are dropped when the run is resumed.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "classify/classifier.h"
+#include "commands.h"
+#include "classify/evaluation.h"
+#include "run/interrupt.h"
+#include "run/metrics.h"
+#include "plot/plots.h"
+#include "run/progress.h"
+#include "run/run_folder.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/error.h"
+#include "text.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kChunkSeconds = 0.1;
+constexpr int kLargestChunk = 2048;  // the trainer keeps the last 4096 losses
+constexpr std::int64_t kLinesPerEpoch = 50;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Returns the name of a table's label column, and how to select another one.
+std::string label_text(const Run& run) {
+  if (run.task.kind != Task::Kind::kTable) return "";
+  const char* const why =
+      run.settings.label.empty() ? ", the last one (--label selects another)" : "";
+  return fmt::format(" in column '{}'{}", printable(run.task.label_name), why);
+}
+
+std::string skipped_text(const TrainingData& data) {
+  if (data.skipped == 0) return "";
+  return data.skipped == 1 ? "; skipped 1 file that is not an image"
+                           : fmt::format("; skipped {} files that are not images", data.skipped);
+}
+
+void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
+                const std::string& folder) {
+  const CompileReport report = trainer.report();
+  const Task& task = run.task;
+  fmt::print("device  {}\n", trainer.device());
+  fmt::print(
+      "model   {}: {} parameters, {} launches per step, {} peak memory, compiled in {:.0f} ms\n",
+      model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
+      report.milliseconds);
+  fmt::print("data    {}: {} {} for training, {} for testing, {} classes{}{}\n",
+             printable(run.data), task.train_count, task.unit(), task.test_count, task.classes(),
+             label_text(run), skipped_text(data));
+  if (task.kind == Task::Kind::kTable)
+    fmt::print("header  {}\n", task.had_header ? "line 1" : "none, line 1 is data");
+  fmt::print("run     {}\n", printable(folder));
+  std::fflush(stdout);
+}
+
+ProgressOptions progress_options(const char* unit) {
+  ProgressOptions options;
+  options.stream = stdout;
+  options.unit = unit;
+  return options;
+}
+
+// Trains a run from the state of its trainer to its end, or until a signal.
+class Training {
+ public:
+  Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,
+           History history, const TrainArguments& arguments)
+      : run_(run),
+        folder_(std::move(folder)),
+        trainer_(trainer),
+        data_(data),
+        schedule_(schedule_of(run)),
+        history_(std::move(history)),
+        predictor_(trainer, run, data.test.count),
+        metrics_(path(RunFile::kMetrics), LineLog::Open::kAppend),
+        last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, run.total_steps())
+                                            : run.total_steps()),
+        checkpoint_seconds_(arguments.checkpoint_seconds),
+        progress_(run.total_steps() * run.settings.batch, run.settings.epochs,
+                  progress_options(run.task.unit())) {
+    if (!history_.epochs.empty()) seconds_ = epoch_began_ = history_.epochs.back().seconds;
+    if (history_.pause.step > 0) {
+      loss_sum_ = history_.pause.loss_sum;
+      seconds_ = history_.pause.seconds;
+    }
+    saved_step_ = trainer.steps();
+  }
+
+  int go() {
+    try {
+      const std::int64_t per_epoch = run_.steps_per_epoch();
+      if (epoch_is_open()) end_epoch();
+      while (trainer_.steps() < last_step_ && interrupted() == 0) {
+        chunk(std::min(per_epoch - trainer_.steps() % per_epoch, last_step_ - trainer_.steps()));
+        if (trainer_.steps() % per_epoch == 0) {
+          end_epoch();
+        } else if (now() - saved_at_ >= checkpoint_seconds_) {
+          checkpoint();
+        }
+      }
+      if (trainer_.steps() == run_.total_steps()) return complete();
+    } catch (const Interrupted&) {  // in a test; a resumed run does it again
+    }
+    return stop();
+  }
+
+ private:
+  [[nodiscard]] std::string path(RunFile file) const { return run_path(folder_, file); }
+  // Returns true if the last epoch lacks its test, because a signal ended it.
+  [[nodiscard]] bool epoch_is_open() const {
+    const std::int64_t step = trainer_.steps();
+    return step > 0 && step % run_.steps_per_epoch() == 0 &&
+           (history_.epochs.empty() || history_.epochs.back().step != step);
+  }
+  // Returns the epoch of a step; both count from 1.
+  [[nodiscard]] int epoch_of(std::int64_t step) const {
+    return static_cast<int>((step - 1) / run_.steps_per_epoch()) + 1;
+  }
+
+  // Runs as many steps as take about kChunkSeconds, at most `left`.
+  void chunk(std::int64_t left) {
+    const int count = static_cast<int>(std::min<std::int64_t>(chunk_, left));
+    const std::int64_t before = trainer_.steps();
+    const double began = now();
+    const std::vector<float> losses = trainer_.run(count);
+    const double took = now() - began;
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      const std::int64_t step = before + static_cast<std::int64_t>(i) + 1;
+      const double share = static_cast<double>(i + 1) / static_cast<double>(losses.size());
+      take_loss(step, losses[i], seconds_ + took * share);
+    }
+    seconds_ += took;
+    const double fitting = count * kChunkSeconds / std::max(took, 1e-6);
+    chunk_ =
+        static_cast<int>(std::clamp(fitting, 1.0, std::min(chunk_ * 4.0, 1.0 * kLargestChunk)));
+    const std::int64_t done = trainer_.steps();
+    progress_.update(epoch_of(done), done * run_.settings.batch, shown_loss_.value());
+  }
+
+  void take_loss(std::int64_t step, float loss, double seconds) {
+    if (!std::isfinite(loss)) fail_not_finite(fmt::format("the loss is {} at step {}", loss, step));
+    loss_sum_ += loss;
+    shown_loss_.take(step, loss);
+    const std::int64_t every = std::max<std::int64_t>(1, run_.steps_per_epoch() / kLinesPerEpoch);
+    if (step % every != 0) return;
+    metrics_.write(StepLine{step, epoch_of(step), loss, schedule_.at(step - 1), seconds});
+  }
+
+  [[noreturn]] void fail_not_finite(const std::string& what) {
+    progress_.finish();
+    throw UserError(fmt::format("{}; {} holds the last good model, of step {}; try a smaller --lr",
+                                what, path(RunFile::kModel), saved_step_));
+  }
+
+  // Replaces the saved model. Throws UserError if a parameter is not finite; the file is then kept.
+  void save() {
+    for (const auto& [name, tensor] : trainer_.download_params()) {
+      const std::vector<float> values = tensor.floats();
+      if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
+        continue;
+      }
+      fail_not_finite(fmt::format("parameter {} contains NaN or infinity after step {}", name,
+                                  trainer_.steps()));
+    }
+    metrics_.sync();
+    trainer_.save(path(RunFile::kModel));
+    saved_step_ = trainer_.steps();
+    saved_at_ = now();
+  }
+
+  // Saves the model within an epoch.
+  void checkpoint() {
+    const std::int64_t step = trainer_.steps();
+    if (step == saved_step_) return;
+    metrics_.write(PauseLine{step, epoch_of(step), loss_sum_, seconds_});
+    save();
+  }
+
+  // Throws Interrupted if a signal is caught.
+  void test() {
+    const std::vector<float> values = predictor_.log_probabilities(data_.test, check_interrupted);
+    evaluation_ = evaluate(values, data_.test.labels, run_.task.classes());
+  }
+
+  void end_epoch() {
+    progress_.pause();
+    test();
+    const std::int64_t step = trainer_.steps();
+    const int epoch = epoch_of(step);
+    const auto steps = static_cast<double>(run_.steps_per_epoch());
+    const double rate =
+        steps * static_cast<double>(run_.settings.batch) / std::max(seconds_ - epoch_began_, 1e-9);
+    const EpochLine line{
+        step, epoch, loss_sum_ / steps, evaluation_->loss, evaluation_->accuracy(), rate, seconds_};
+    metrics_.write(line);
+    save();
+    progress_.print(fmt::format(
+        "epoch {}/{}  loss {:.4f}  test loss {:.4f}  test accuracy {:.2f} %  {} {}/s  {:.1f} s",
+        epoch, run_.settings.epochs, line.train_loss, line.test_loss, line.test_accuracy * 100,
+        short_count(rate), run_.task.unit(), seconds_));
+    loss_sum_ = 0;
+    epoch_began_ = seconds_;
+    progress_.resume();
+  }
+
+  int stop() {
+    progress_.finish();
+    checkpoint();
+    progress_.print(
+        fmt::format("stopped after step {} of {}; saved; resume with: tg train --resume {}",
+                    trainer_.steps(), run_.total_steps(), shell_word(folder_)));
+    return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
+  }
+
+  int complete() {
+    progress_.finish();
+    if (!evaluation_) test();
+    const History history = rewind_metrics(path(RunFile::kMetrics), trainer_.steps(), true);
+    const std::vector<std::string> pictures =
+        write_pictures(folder_, run_, history, data_.test, *evaluation_);
+    fmt::print("test accuracy {:.2f} % after {:.1f} s of training\n", evaluation_->accuracy() * 100,
+               seconds_);
+    std::string files = "model.safetensors, metrics.jsonl, run.json";
+    for (const std::string& name : pictures) files += ", " + name;
+    fmt::print("{}: {}\n", printable(folder_), files);
+    std::fflush(stdout);
+    return 0;
+  }
+
+  const Run& run_;
+  std::string folder_;
+  NetTrainer& trainer_;
+  const TrainingData& data_;
+  Schedule schedule_;
+  History history_;
+  Predictor predictor_;
+  Metrics metrics_;
+  std::int64_t last_step_;
+  double checkpoint_seconds_;
+  double saved_at_ = now();
+  Progress progress_;
+  std::optional<Evaluation> evaluation_;
+  ShownLoss shown_loss_;
+  int chunk_ = 1;
+  double seconds_ = 0;      // training time, without evaluation
+  double epoch_began_ = 0;  // start of this epoch, in training time
+  double loss_sum_ = 0;     // over the steps of this epoch
+  std::int64_t saved_step_ = 0;
+};
+
+int start(const TrainArguments& arguments) {
+  Run run;
+  run.data = fs::absolute(arguments.data).lexically_normal().string();
+  run.settings = arguments.settings;
+  const TrainingData data = read_training_data(run.data, run.settings);
+  run.task = data.task;
+  settle_batch(run);
+  const std::string folder = arguments.out.empty() ? free_run_name(run.data) : arguments.out;
+  NewRunFolder made(folder, arguments.force);
+  NetTrainer trainer = compile_training(run, arguments.device);
+  upload(trainer, run.task, data.train);
+  trainer.save(made.path(RunFile::kModel));
+  write_file_atomically(made.path(RunFile::kMetrics), std::string_view());
+  write_file_atomically(made.path(RunFile::kRun), run_json(run));
+  catch_interrupts();
+  made.publish();
+  print_head(run, trainer, data, folder);
+  return Training(run, folder, trainer, data, {}, arguments).go();
+}
+
+int resume(const TrainArguments& arguments) {
+  const std::string& folder = arguments.resume;
+  const FileLock lock = lock_run(folder);
+  Run run = read_run(folder);
+  if (!arguments.data.empty()) {
+    run.data = fs::absolute(arguments.data).lexically_normal().string();
+  }
+  const TrainingData data = read_training_data(run.data, run.settings);
+  if (data.task.fingerprint != run.task.fingerprint || data.task.mean != run.task.mean ||
+      data.task.class_names.size() != run.task.class_names.size() ||
+      data.task.train_count != run.task.train_count ||
+      data.task.features() != run.task.features()) {
+    throw IoError(run.data + ": the training data differs from that of the run; cannot resume");
+  }
+  NetTrainer trainer = compile_training(run, arguments.device);
+  upload(trainer, run.task, data.train);
+  trainer.load(run_path(folder, RunFile::kModel));
+  if (trainer.steps() > run.total_steps()) {
+    throw IoError(fmt::format("{}: the model has {} steps; expected at most {}", folder,
+                              trainer.steps(), run.total_steps()));
+  }
+  catch_interrupts();
+  History history = rewind_metrics(run_path(folder, RunFile::kMetrics), trainer.steps());
+  print_head(run, trainer, data, folder);
+  fmt::print("resuming after step {} of {}\n", trainer.steps(), run.total_steps());
+  print_dropped(history, trainer.steps());
+  return Training(run, folder, trainer, data, std::move(history), arguments).go();
+}
+
+}  // namespace
+
+int train(const TrainArguments& arguments) {
+  return arguments.resume.empty() ? start(arguments) : resume(arguments);
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT
+// tg lm train: the training loop, the run folder and resuming. The metrics are written before the
+// checkpoint. Metrics of steps after the checkpoint are dropped when the run is resumed.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "classify/fingerprint.h"
+#include "run/interrupt.h"
+#include "lm/commands.h"
+#include "lm/text.h"
+#include "run/metrics.h"
+#include "run/progress.h"
+#include "run/run_folder.h"
+#include "plot/svg_plot.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
+#include "text.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kStepLines = 1000;  // target per run; at most twice as many
+
+double lm_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Returns the kinds of the layers: "mamba1 mlp attention mlp mamba1 mlp".
+std::string layers_text(const nn::LanguageModelConfig& config) {
+  constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
+  std::string text;
+  for (const nn::MixerKind kind : config.layers)
+    text += (text.empty() ? "" : " ") + std::string(kNames[static_cast<std::size_t>(kind)]);
+  return text;
+}
+
+ProgressOptions token_progress() {
+  ProgressOptions options;
+  options.stream = stdout;
+  options.unit = "tokens";
+  return options;
+}
+
+// Trains a run from the state of its trainer to its end, or until a signal.
+class LmTraining {
+ public:
+  LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
+             const Tokenizer& tokenizer, const History& history, const LmTrainArguments& arguments)
+      : run_(run),
+        folder_(std::move(folder)),
+        trainer_(trainer),
+        tokenizer_(tokenizer),
+        stop_(run.settings.patience),
+        metrics_(path(RunFile::kMetrics), LineLog::Open::kAppend),
+        total_(run.settings.training.steps),
+        last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, total_) : total_),
+        checkpoint_seconds_(arguments.checkpoint_seconds),
+        progress_(total_ * trainer.tokens_per_step(), 0, token_progress()) {
+    for (const ValidationLine& line : history.validations) {
+      if (stop_.update(line.loss)) best_step_ = line.step;
+      seconds_ = line.seconds;
+    }
+    if (history.pause.step > 0) {
+      seconds_ = history.pause.seconds;
+      loss_sum_ = history.pause.loss_sum;
+    }
+    saved_step_ = trainer.steps();
+    if (!history.validations.empty()) {
+      line_step_ = history.validations.back().step;
+      line_began_ = history.validations.back().seconds;
+    }
+  }
+
+  int go() {
+    try {
+      if (look_is_due()) look();
+      while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.should_stop()) {
+        step();
+        if (look_is_due()) {
+          look();
+        } else if (lm_now() - saved_at_ >= checkpoint_seconds_) {
+          checkpoint();
+        }
+      }
+      progress_.finish();
+      if (trainer_.steps() == total_ || stop_.should_stop()) return complete();
+    } catch (const Interrupted&) {  // in a validation; a resumed run does it again
+    }
+    return pause();
+  }
+
+ private:
+  [[nodiscard]] std::string path(RunFile file) const { return run_path(folder_, file); }
+
+  // Returns true after the steps that end in a validation, until it is done.
+  [[nodiscard]] bool look_is_due() const {
+    const std::int64_t done = trainer_.steps();
+    return done > line_step_ && (done % run_.settings.eval_every == 0 || done == total_);
+  }
+
+  void step() {
+    const double lr = trainer_.lr(), began = lm_now();
+    double loss = 0;
+    try {
+      loss = trainer_.step();
+    } catch (const UserError& error) {
+      progress_.finish();
+      throw UserError(fmt::format("{}; {} holds the last good state, of step {}", error.message(),
+                                  path(RunFile::kCheckpoint), saved_step_));
+    }
+    seconds_ += lm_now() - began;
+    const std::int64_t done = trainer_.steps();
+    loss_sum_ += loss;
+    shown_.take(done, loss);
+    if (done % std::max<std::int64_t>(1, total_ / kStepLines) == 0) {
+      metrics_.write(StepLine{done, static_cast<int>(trainer_.epochs()), loss, lr, seconds_});
+    }
+    progress_.update(0, done * trainer_.tokens_per_step(), shown_.value());
+  }
+
+  // Validates, generates a sample, saves the model if it is the best one, and saves a checkpoint.
+  // Throws Interrupted, before anything is written, if a signal is caught.
+  void look() {
+    progress_.pause();
+    const std::int64_t done = trainer_.steps();
+    const auto steps = static_cast<double>(std::max<std::int64_t>(1, done - line_step_));
+    const double rate = steps * static_cast<double>(trainer_.tokens_per_step()) /
+                        std::max(seconds_ - line_began_, 1e-9);
+    ValidationLine line{done, loss_sum_ / steps, loss_sum_ / steps, rate, seconds_};
+    const bool validates = run_.validation_tokens > 1;
+    if (validates)
+      line.loss = trainer_.validate(run_.settings.eval_windows, check_interrupted).loss();
+    const std::optional<SampleLine> sample = make_sample();
+    const bool best = stop_.update(line.loss);
+    if (best) best_step_ = done;
+    metrics_.write(line);
+    if (sample) metrics_.write(*sample);
+    if (best || !validates) lm::save_model(path(RunFile::kModel), trainer_.model(tokenizer_));
+    save();
+    progress_.print(fmt::format(
+        "step {}/{}  loss {:.4f}{}  {} tokens/s  {:.0f} s", done, total_, line.train_loss,
+        validates
+            ? fmt::format("  validation loss {:.4f}{}", line.loss, best ? "" : " (not the best)")
+            : "",
+        short_count(rate), seconds_));
+    if (sample) print_sample(*sample);
+    loss_sum_ = 0;
+    line_step_ = done;
+    line_began_ = seconds_;
+    progress_.resume();
+  }
+
+  void save() {
+    metrics_.sync();
+    trainer_.save(path(RunFile::kCheckpoint));
+    saved_step_ = trainer_.steps();
+    saved_at_ = lm_now();
+  }
+
+  // Saves the state between two validations.
+  void checkpoint() {
+    const std::int64_t done = trainer_.steps();
+    if (done == saved_step_) return;
+    metrics_.write(PauseLine{done, static_cast<int>(trainer_.epochs()), loss_sum_, seconds_});
+    save();
+    if (run_.validation_tokens <= 1 || best_step_ == 0)
+      lm::save_model(path(RunFile::kModel), trainer_.model(tokenizer_));
+  }
+
+  std::optional<SampleLine> make_sample() {
+    if (!run_.settings.samples) return std::nullopt;
+    if (!generator_) {
+      lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .max_chunk = 16});
+      generator_.emplace(std::move(decoder), tokenizer_);
+    }
+    const std::string prompt =
+        run_.settings.prompt.empty() && !tokenizer_.eos_id() ? "\n" : run_.settings.prompt;
+    const lm::Completion made =
+        generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
+                                      .max_tokens = run_.settings.sample_tokens,
+                                      .on_text = [](const lm::GeneratedChunk&) {
+                                        check_interrupted();
+                                        return true;
+                                      }});
+    return SampleLine{trainer_.steps(), prompt, made.text};
+  }
+
+  void print_sample(const SampleLine& sample) {
+    const std::string shown = sample.prompt + sample.text;
+    std::string lines = "    ";
+    for (const char c : shown) {
+      if (c == '\n') {
+        progress_.print(printable(lines));
+        lines = "    ";
+      } else {
+        lines += c;
+      }
+    }
+    progress_.print(printable(lines));
+  }
+
+  int pause() {
+    progress_.finish();
+    checkpoint();
+    progress_.print(
+        fmt::format("stopped after step {} of {}; saved; resume with: tg lm train --resume {}",
+                    trainer_.steps(), total_, shell_word(folder_)));
+    return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
+  }
+
+  int complete() {
+    const History history = rewind_metrics(path(RunFile::kMetrics), trainer_.steps(), true);
+    Curve training{.name = "training", .x = {}, .y = {}, .smooth = true};
+    Curve validation{.name = "validation", .x = {}, .y = {}, .marks = true};
+    for (const StepLine& line : history.steps) {
+      training.x.push_back(static_cast<double>(line.step));
+      training.y.push_back(line.loss);
+    }
+    for (const ValidationLine& line : history.validations) {
+      validation.x.push_back(static_cast<double>(line.step));
+      validation.y.push_back(line.loss);
+    }
+    std::vector<Curve> curves = {training};
+    if (run_.validation_tokens > 1) curves.push_back(validation);
+    write_file_atomically(
+        path(RunFile::kCurves),
+        curves_svg(
+            fs::path(run_.data.front()).filename().string() + ", " + run_.settings.shape.arch,
+            {{.title = "loss (nats per token)", .x_label = "step", .curves = curves}}));
+    if (stop_.should_stop()) {
+      fmt::print("stopped early: {} validations without improvement\n", run_.settings.patience);
+    }
+    if (run_.validation_tokens > 1) {
+      fmt::print("best validation loss {:.4f} at step {}, {:.0f} s of training\n", stop_.best(),
+                 best_step_, seconds_);
+    }
+    fmt::print(
+        "{}: model.safetensors, checkpoint.safetensors, tokenizer.json, metrics.jsonl, "
+        "run.json, curves.svg\n",
+        printable(folder_));
+    std::fflush(stdout);
+    return 0;
+  }
+
+  const LmRun& run_;
+  std::string folder_;
+  lm::LanguageTrainer& trainer_;
+  const Tokenizer& tokenizer_;
+  lm::EarlyStopping stop_;
+  Metrics metrics_;
+  std::int64_t total_, last_step_, saved_step_ = 0, best_step_ = 0;
+  double checkpoint_seconds_, saved_at_ = lm_now();
+  Progress progress_;
+  ShownLoss shown_;
+  std::optional<lm::Generator> generator_;
+  double seconds_ = 0;  // training time, without validation
+  double loss_sum_ = 0, line_began_ = 0;
+  std::int64_t line_step_ = 0;  // step of the last validation
+};
+
+void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const LmText& text,
+                   const std::string& device, const std::string& folder) {
+  fmt::print("device  {}\n", device);
+  const std::vector<nn::MixerKind>& layers = run.config.layers;
+  const bool attends =
+      std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
+  fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers_text(run.config),
+             trainer.parameters(),
+             !run.settings.training.train_only_bc ? ""
+             : attends                            ? ", training only those of B, C and attention"
+                                                  : ", training only those of B and C");
+  fmt::print("text    {}: {} tokens for training, {} held out; vocabulary of {} tokens, {}\n",
+             text.documents > 0 ? fmt::format("{} documents", text.documents)
+                                : printable(run.data.front()),
+             run.train_tokens, run.validation_tokens, text.tokenizer.vocab_size(),
+             text.tokenizer.kind());
+  if (text.documents > 1 && !text.tokenizer.eos_id()) {
+    fmt::print("        the tokenizer has no end-of-text token: documents are not separated\n");
+  }
+  fmt::print("run     {}\n", printable(folder));
+  std::fflush(stdout);
+}
+
+std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText& text,
+                                                  const std::optional<lm::SavedModel>& from,
+                                                  const DeviceOptions& device) {
+  lm::TrainingOptions options = run.settings.training;
+  options.device = device;
+  if (run.settings.pack) {
+    options.document_start = text.tokenizer.eos_id();
+    if (!options.document_start)
+      throw UserError("--pack: the tokenizer has no end-of-text token to separate documents");
+  }
+  if (from) {
+    return std::make_unique<lm::LanguageTrainer>(*from, text.split.train, text.split.validation,
+                                                 options);
+  }
+  return std::make_unique<lm::LanguageTrainer>(run.config, text.split.train, text.split.validation,
+                                               options);
+}
+
+// Throws UserError if the prompt cannot be encoded. Without this check the first sample would fail,
+// after some training.
+void check_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
+  try {
+    (void)tokenizer.encode(prompt);
+  } catch (const UserError& error) {
+    throw UserError("--prompt: " + error.message());
+  }
+}
+
+// Empty paths stay empty: text_files() throws for them.
+std::vector<std::string> absolute_paths(std::vector<std::string> paths) {
+  for (std::string& path : paths)
+    if (!path.empty()) path = fs::absolute(path).lexically_normal().string();
+  return paths;
+}
+
+std::string hash_of(const std::string& path) {
+  const std::vector<std::byte> bytes = read_file(path);
+  Fingerprint print;
+  print.add(bytes.data(), bytes.size());
+  return print.text();
+}
+
+int lm_start(const LmTrainArguments& arguments) {
+  LmRun run;
+  run.settings = arguments.settings;
+  run.data = absolute_paths(arguments.data);
+  std::optional<lm::SavedModel> from;
+  std::optional<Tokenizer> given;
+  if (!run.settings.from.empty()) {
+    from = lm::quantize(lm::load_model(lm_model_path(run.settings.from)), nn::WeightFormat::kF32);
+    given = from->tokenizer;
+    if (!given) throw UserError(run.settings.from + ": the model has no tokenizer");
+    run.settings.shape.arch = "loaded";
+  }
+  nn::LanguageModelConfig config;
+  if (const std::string& path = run.settings.config; !path.empty()) {
+    config = lm::config_from_json(read_text_file(path), path, true);
+    run.settings.shape.arch = "configured";
+  } else if (!from) {
+    config = lm_config(run.settings.shape);
+  }
+  const LmText text =
+      read_lm_text(run.data, run.settings.tokenizer, given, text_options(run.settings));
+  if (run.settings.samples) check_prompt(run.settings.prompt, text.tokenizer);
+  run.config = from ? from->config : config;
+  if (!from) run.config.vocab_size = text.tokenizer.vocab_size();
+  run.train_tokens = text.split.train.size();
+  run.validation_tokens = text.split.validation.size();
+  run.fingerprint = text.fingerprint;
+  std::int64_t& every = run.settings.eval_every;
+  if (every == 0) every = std::max<std::int64_t>(1, run.settings.training.steps / 10);
+  const auto trainer = make_trainer(run, text, from, arguments.device);
+  const std::string folder =
+      arguments.out.empty() ? free_run_name(run.data.front()) : arguments.out;
+  NewRunFolder made(folder, arguments.force);
+  trainer->save(made.path(RunFile::kCheckpoint));
+  lm::save_model(made.path(RunFile::kModel), trainer->model(text.tokenizer));
+  text.tokenizer.save(made.path(RunFile::kTokenizer));
+  write_file_atomically(made.path(RunFile::kTokenizerConfig),
+                        lm::tokenizer_config_json(text.tokenizer));
+  write_file_atomically(made.path(RunFile::kMetrics), std::string_view());
+  for (const RunFile file : {RunFile::kTokenizer, RunFile::kTokenizerConfig})
+    run.files[name_of(file)] = hash_of(made.path(file));
+  write_file_atomically(made.path(RunFile::kRun), lm_run_json(run));
+  catch_interrupts();
+  made.publish();
+  print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
+  return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments).go();
+}
+
+// Throws if the weights in the checkpoint do not match the configuration. A damaged run.json may
+// describe a huge model; it must not be allocated before this check.
+void check_checkpoint(const nn::LanguageModelConfig& config, const std::string& path) {
+  std::map<std::string, HostTensor> weights;
+  for (const auto& [name, tensor] : read_safetensors(path).tensors) {
+    if (!name.starts_with("state/")) weights[name] = {f32, tensor.shape, {}};
+  }
+  lm::check_weights(config, weights, path);
+}
+
+int lm_resume(const LmTrainArguments& arguments) {
+  const std::string& folder = arguments.resume;
+  const FileLock lock = lock_run(folder);
+  LmRun run = read_lm_run(folder);
+  if (!arguments.data.empty()) run.data = absolute_paths(arguments.data);
+  const auto path = [&](RunFile file) { return run_path(folder, file); };
+  for (const auto& [name, hash] : run.files) {
+    const std::string file = (fs::path(folder) / name).string();
+    if (const std::string got = hash_of(file); got != hash) {
+      throw IoError(fmt::format("{}: differs from its checksum in {}: expected {}, got {}", file,
+                                name_of(RunFile::kRun), hash, got));
+    }
+  }
+  const Tokenizer tokenizer = Tokenizer::from_file(folder);
+  const LmText text =
+      read_lm_text(run.data, run.settings.tokenizer, tokenizer, text_options(run.settings));
+  if (text.fingerprint != run.fingerprint) {
+    throw IoError(run.data.front() + ": the text differs from that of the run; cannot resume");
+  }
+  check_checkpoint(run.config, path(RunFile::kCheckpoint));
+  const auto trainer = make_trainer(run, text, std::nullopt, arguments.device);
+  trainer->load(path(RunFile::kCheckpoint));
+  if (trainer->steps() > run.settings.training.steps) {
+    throw IoError(fmt::format("{}: the checkpoint has {} steps; expected at most {}", folder,
+                              trainer->steps(), run.settings.training.steps));
+  }
+  catch_interrupts();
+  const History history = rewind_metrics(path(RunFile::kMetrics), trainer->steps());
+  print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
+  const std::int64_t done = trainer->steps(), all = run.settings.training.steps;
+  fmt::print("resuming after step {} of {}\n", done, all);
+  print_dropped(history, done);
+  if (done == all) {
+    fmt::print("the run is complete; to train its model further: tg lm train TEXT --from {}\n",
+               shell_word(folder));
+  }
+  return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments).go();
+}
+
+}  // namespace
+
+int lm_train(const LmTrainArguments& arguments) {
+  return arguments.resume.empty() ? lm_start(arguments) : lm_resume(arguments);
+}
+
+}  // namespace tensorgrad::cli

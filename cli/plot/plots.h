@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// The plots of a run: curves.svg, confusion.svg and predictions.png.
+#pragma once
+
+#include <string>
+
+#include "classify/dataset.h"
+#include "classify/evaluation.h"
+#include "run/metrics.h"
+#include "classify/settings.h"
+
+namespace tensorgrad::cli {
+
+// Writes the plots that apply to the run into `folder` and returns their names. Throws IoError if a
+// file cannot be written.
+std::vector<std::string> write_pictures(const std::string& folder, const Run& run,
+                                        const History& history, const Samples& test,
+                                        const Evaluation& evaluation);
+
+}  // namespace tensorgrad::cli

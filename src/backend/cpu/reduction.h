@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Common parts of the implementations of row launches.
+#pragma once
+
+#include <memory>
+
+#include "backend/cpu/vector_program.h"
+
+namespace tensorgrad::cpu {
+
+// Returns the tape spec of a row launch's body: rows in blocks, columns along rows.
+TapeSpec row_spec(const Launch& launch);
+
+// Creates a step that streams rows pass by pass. If `swapped`, blocks have many rows and few
+// columns.
+std::unique_ptr<Step> make_row_stream(const Prepare& prepare, bool swapped);
+
+}  // namespace tensorgrad::cpu

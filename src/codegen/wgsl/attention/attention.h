@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// Common parts of all forms of attention: operands and results as WGSL functions. Private to
+// kernel/wgsl_attention*.cpp.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "codegen/wgsl/vectorize.h"
+
+namespace tensorgrad::wgsl {
+
+// Writes the functions NAME_line(p, i, at), which returns four elements of line i of an operand,
+// and lse_at, delta_at, mask_at, keep_at(p, i, q).
+class AttentionParts {
+ public:
+  AttentionParts(const Launch& launch, const WgslOptions& options)
+      : l_(launch), options_(options), window_(window_of(launch)), module_(launch) {}
+
+ protected:
+  [[nodiscard]] bool forward() const { return l_.part == AttentionPart::kForward; }
+  [[nodiscard]] bool keys() const { return l_.part == AttentionPart::kKeys; }
+  [[nodiscard]] bool has(AttentionInput which) const { return !l_.input(which).instrs.empty(); }
+  [[nodiscard]] std::int64_t rows() const { return keys() ? l_.n : l_.m; }
+  [[nodiscard]] std::int64_t columns() const { return keys() ? l_.m : l_.n; }
+
+  // True if the mask is boolean rather than added to the scores.
+  [[nodiscard]] bool truth_mask() const {
+    return has(AttentionInput::kMask) &&
+           l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
+  }
+
+  // Writes the input functions. `fours`: store results as vectors if possible.
+  void write_inputs(bool fours = false);
+  // Write fn storeN(p, i, w, x) for one element, and fn storeN_four for four, which are stored as a
+  // vector if write_inputs() chose so.
+  void write_result(int which, std::int64_t count, std::int64_t width);
+  void write_result_of_four(int which, std::int64_t count, std::int64_t width);
+
+  // NOLINTBEGIN(*-non-private-member-variables-in-classes)
+  const Launch& l_;
+  const WgslOptions& options_;
+  Window window_;
+  Module module_;
+  // NOLINTEND(*-non-private-member-variables-in-classes)
+
+ private:
+  // An operand read in lines of `width` elements.
+  struct Lines {
+    AttentionInput which;
+    std::string name;
+    std::int64_t count, width;
+    InFours fours = {};  // no program: the operand is absent
+  };
+  void write_input(AttentionInput which, const std::string& name, std::int64_t count,
+                   std::int64_t width);
+  void write_line(const Lines& lines, const std::set<int>& bindings);
+  [[nodiscard]] Domain result_domain(int which) const;
+  [[nodiscard]] const Store* store_of(int which) const;  // null if the result is not needed
+  void write_store(int which, const Domain& domain, const std::string& name,
+                   const std::string& type, bool four);
+
+  std::set<int> vectors_;  // bindings that are arrays of vectors
+};
+
+// Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
+// device has none, if the launch does not qualify, or if no tile fits.
+bool write_attention_by_units(const Launch& launch, const WgslOptions& options, Shader& shader);
+
+}  // namespace tensorgrad::wgsl

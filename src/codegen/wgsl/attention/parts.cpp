@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/check.h"
+#include "codegen/wgsl/attention/attention.h"
+
+namespace tensorgrad::wgsl {
+
+// Writes fn NAME(p, i, q), which returns the value of the program.
+void AttentionParts::write_input(AttentionInput which, const std::string& name, std::int64_t count,
+                                 std::int64_t width) {
+  if (!has(which)) return;
+  write_source(module_, name, l_.input(which), {{"p", l_.batch}, {"i", count}, {"q", width}});
+}
+
+// Writes fn NAME_line(p, i, at), which returns a vector of line i, or zeros out of range.
+void AttentionParts::write_line(const Lines& lines, const std::set<int>& bindings) {
+  if (lines.fours.program == nullptr) return;
+  Scope scope;
+  scope.line("if (i >= " + u32_literal(lines.count) + ") { return vec4<f32>(); }");
+  if (lines.fours.chosen) {
+    FourWriter writer(module_, lines.fours, bindings);
+    const int last = static_cast<int>(lines.fours.program->instrs.size()) - 1;
+    scope.line("let q = at * 4u;");
+    scope.own("q");
+    writer.write(scope, {last});
+    scope.line("return " + writer.value(last) + ";");
+  } else {
+    write_input(lines.which, lines.name + "_at", lines.count, lines.width);
+    scope.line("var x = vec4<f32>();");
+    for (int c = 0; c < 4; ++c) {
+      const std::string at = "at * 4u + " + u32_literal(c);
+      const std::string take =
+          std::string("x.") + "xyzw"[c] + " = " + lines.name + "_at(p, i, " + at + ");";
+      const bool always = lines.width % 4 == 0 || c < lines.width % 4;
+      scope.line(always ? take
+                        : "if (" + at + " < " + u32_literal(lines.width) + ") { " + take + " }");
+    }
+    scope.line("return x;");
+  }
+  module_.function(lines.name + "_line", "fn " + lines.name +
+                                             "_line(p: u32, i: u32, at: u32) -> vec4<f32> {\n" +
+                                             scope.text() + "}\n");
+}
+
+void AttentionParts::write_inputs(bool fours) {
+  std::array<Lines, 4> lines = {{{AttentionInput::kQ, "q", l_.m, l_.k},
+                                 {AttentionInput::kK, "k", l_.n, l_.k},
+                                 {AttentionInput::kV, "v", l_.n, l_.width},
+                                 {AttentionInput::kDy, "dy", l_.m, l_.width}}};
+  // Programs that are read element by element, and the stores.
+  std::vector<InFours> rest;
+  for (const ScalarProgram* program : programs_of(l_))
+    rest.push_back({program, {}, 0, false, false, fours ? std::vector<Store>() : l_.stores});
+  for (const Store& store : l_.stores) {
+    if (!fours) break;
+    const Domain domain = result_domain(store.value);
+    rest.push_back({&l_.body, domain, 2, false, domain[2].size % 4 == 0, {store}});
+  }
+  std::vector<InFours*> all;
+  for (Lines& each : lines) {
+    if (!has(each.which)) continue;
+    const ScalarProgram& program = l_.input(each.which);
+    std::erase_if(rest, [&](const InFours& other) { return other.program == &program; });
+    each.fours = {&program,
+                  {{"p", l_.batch}, {"i", each.count}, {"q", each.width}},
+                  2,
+                  true,
+                  each.width % 4 == 0};
+    all.push_back(&each.fours);
+  }
+  for (InFours& each : rest) all.push_back(&each);
+  vectors_ = choose_fours(l_, all, options_);
+  for (const Lines& each : lines) write_line(each, vectors_);
+  write_input(AttentionInput::kLse, "lse_at", l_.m, 1);
+  write_input(AttentionInput::kDelta, "delta_at", l_.m, 1);
+  write_input(AttentionInput::kMask, "mask_at", l_.m, l_.n);
+  write_input(AttentionInput::kKeep, "keep_at", l_.m, l_.n);
+}
+
+Domain AttentionParts::result_domain(int which) const {
+  const bool first = which == 0;
+  if (forward()) return {{"p", l_.batch}, {"i", l_.m}, {"w", first ? l_.width : 1}};
+  return {{"p", l_.batch}, {"i", rows()}, {"w", first ? l_.k : l_.width}};
+}
+
+const Store* AttentionParts::store_of(int which) const {
+  const auto at = std::find_if(l_.stores.begin(), l_.stores.end(),
+                               [&](const Store& store) { return store.value == which; });
+  return at == l_.stores.end() ? nullptr : &*at;
+}
+
+void AttentionParts::write_store(int which, const Domain& domain, const std::string& name,
+                                 const std::string& type, bool four) {
+  Scope scope;
+  if (const Store* const store = store_of(which)) {
+    const Place place = place_of(scope, domain, store->map);
+    const bool lse = forward() && which == 1;
+    std::string value = "x";
+    if (l_.half && !lse && store->dtype == DType::kF32) {  // f16 on a device that cannot store it
+      module_.use_helpers("tg_round_to_f16(");
+      value = "tg_round_to_f16(x)";
+    }
+    if (four) {
+      CHECK(value == "x", l_.name);
+      module_.hold_vectors(store->binding, store->dtype);
+      scope.line(Module::store_vector(store->binding, store->dtype, place.index, value));
+    } else {
+      scope.line(module_.store(store->binding, store->dtype, place.index, value));
+    }
+  }
+  module_.function(
+      name, "fn " + name + "(p: u32, i: u32, w: u32, x: " + type + ") {\n" + scope.text() + "}\n");
+}
+
+void AttentionParts::write_result(int which, std::int64_t count, std::int64_t width) {
+  const Domain domain = {{"p", l_.batch}, {"i", count}, {"w", width}};
+  write_store(which, domain, "store" + std::to_string(which), "f32", false);
+}
+
+void AttentionParts::write_result_of_four(int which, std::int64_t count, std::int64_t width) {
+  const Domain domain = {{"p", l_.batch}, {"i", count}, {"w", width}};
+  const std::string one = "store" + std::to_string(which), name = one + "_four";
+  const Store* const store = store_of(which);
+  if (store != nullptr && vectors_.contains(store->binding))
+    return write_store(which, domain, name, "vec4<f32>", true);
+  write_result(which, count, width);
+  std::string body;
+  for (int c = 0; c < 4; ++c) {
+    body += "  " + one + "(p, i, w + " + u32_literal(c) + ", x." + "xyzw"[c] + ");\n";
+  }
+  module_.function(name,
+                   "fn " + name + "(p: u32, i: u32, w: u32, x: vec4<f32>) {\n" + body + "}\n");
+}
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Common parts of all forms of a contraction: operands and epilogue as WGSL functions. Private to
+// kernel/wgsl_*.cpp.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/wgsl/matmul/operand.h"
+
+namespace tensorgrad::wgsl {
+
+// Writes the functions a_at, b_at and finish, which all forms call.
+class ContractionParts {
+ public:
+  ContractionParts(const Launch& launch, const WgslOptions& options);
+
+ protected:
+  // Writes finish(): the epilogue and the stores of one result, or of four. Results of ones_row and
+  // ones_column go to ones_store. `guarded`: ignores results out of range.
+  void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
+  void write_ones();
+  // Writes the functions of a tiled form with these sides and depth, including finish() unless the
+  // epilogue is by rows. If `fours` is set and the stores allow it, finish() takes four results. If
+  // `eights` is set, operands are vectors of eight f16.
+  void write_functions(int side_m, int side_n, int depth, bool fours, bool eights = false);
+
+  // Number of steps of k that a result sums, and their range. For split-K, write_part() declares
+  // the range.
+  [[nodiscard]] std::int64_t depth() const {
+    return launch_.parts > 1 ? launch_.part_depth : launch_.k;
+  }
+  [[nodiscard]] std::string first_k() const { return launch_.parts > 1 ? "first_k" : "0u"; }
+  [[nodiscard]] std::string end_k() const {
+    return launch_.parts > 1 ? "end_k" : u32_literal(launch_.k);
+  }
+  void write_part(Scope& scope) const;
+  // True if the tile depth does not divide a slice of split-K, so that a tile would extend into the
+  // next one.
+  [[nodiscard]] bool cuts_parts(int tile_depth) const {
+    return launch_.parts > 1 && launch_.part_depth % tile_depth != 0;
+  }
+
+  // Declares n0, m0 and z: the origin of the workgroup's tile in a grid of tiles_m x tiles_n tiles
+  // per batch.
+  void write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
+                        std::int64_t tiles_n) const;
+
+  // Rows per batch in the launch's row range, and columns, both including ones.
+  [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
+  [[nodiscard]] std::int64_t columns() const { return launch_.n + (launch_.ones_column ? 1 : 0); }
+  [[nodiscard]] std::string batch_of(const std::string& number) const {
+    return number + (window_.outer_first > 0 ? " + " + u32_literal(window_.outer_first) : "");
+  }
+  [[nodiscard]] bool has_ones() const { return launch_.ones_row || launch_.ones_column; }
+
+  // NOLINTBEGIN(*-non-private-member-variables-in-classes)
+  const Launch& launch_;
+  const WgslOptions& options_;
+  Domain out_domain_;
+  Module module_;
+  TileOperand a_, b_;
+  InFours finish_;
+  Window window_;
+  // NOLINTEND(*-non-private-member-variables-in-classes)
+};
+
+// Values of WgslOptions::tile and unit_tile other than the default, largest tiles first.
+std::vector<int> tile_numbers();
+std::vector<int> unit_tile_numbers();
+
+// Writes a form in which each workgroup has all columns of its 8 or 16 rows. Used for by_rows and
+// in fused sequences (options.blocks).
+Shader write_row_block(const Launch& launch, const WgslOptions& options);
+
+// Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
+// device has none, if the operands are not f16, or if other forms are faster.
+bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader);
+
+}  // namespace tensorgrad::wgsl

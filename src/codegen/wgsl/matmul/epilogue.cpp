@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+#include "codegen/wgsl/matmul/contraction.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+// Tests are combined with `|` rather than `||`, which would branch. The guards of operands are
+// inlined dozens of times, and SwiftShader takes minutes to compile that many branches.
+std::string outside(const std::string& index, std::int64_t size) {
+  return "(" + index + " >= " + u32_literal(size) + ")";
+}
+
+}  // namespace
+
+ContractionParts::ContractionParts(const Launch& launch, const WgslOptions& options)
+    : launch_(launch),
+      options_(options),
+      out_domain_{{"z", launch.batch * launch.parts}, {"m", launch.m}, {"n", launch.n}},
+      module_(launch),
+      a_(module_, launch, options, true),
+      b_(module_, launch, options, false),
+      window_(window_of(launch)) {}
+
+void ContractionParts::write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
+                                        std::int64_t tiles_n) const {
+  const Domain flat = {{"tile", tiles_n * tiles_m * window_.outer_count}};
+  scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + u32_literal(side_n) + ";");
+  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " + u32_literal(side_m) +
+             (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
+  scope.line(
+      "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
+  write_part(scope);
+}
+
+void ContractionParts::write_part(Scope& scope) const {
+  if (launch_.parts == 1) return;
+  const std::string each = u32_literal(launch_.part_depth);
+  scope.line("let first_k = z * " + each + ";");
+  scope.line("let end_k = min(first_k + " + each + ", " + u32_literal(launch_.k) + ");");
+}
+
+void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set<int>& vectors) {
+  Scope scope;
+  if (with_ones) {
+    Scope ones(&scope);
+    ones.line(launch_.ones_row ? "finish_ones(n, acc);" : "finish_ones(m, acc);");
+    ones.line("return;");
+    scope.block(launch_.ones_row ? "if (m == " + u32_literal(launch_.m) + ")"
+                                 : "if (n == " + u32_literal(launch_.n) + ")",
+                ones);
+  }
+  if (guarded) {
+    scope.line("if (" + outside("m", window_.end()) + " | " + outside("n", launch_.n) +
+               ") { return; }");
+  }
+  std::vector<int> roots;
+  for (const Store& store : launch_.stores) roots.push_back(store.value);
+  if (finish_.chosen) {
+    FourWriter writer(module_, finish_, vectors, "acc");
+    writer.write(scope, roots);
+    for (const Store& store : launch_.stores) writer.store(scope, store);
+  } else {
+    ProgramWriter writer(module_, launch_.body, out_domain_, out_domain_, "acc");
+    writer.relax(launch_.stores);
+    writer.write_all(scope, writer.needed(roots));
+    for (const Store& store : launch_.stores) writer.store(scope, store);
+  }
+  module_.function("finish",
+                   "fn finish(z: u32, m: u32, n: u32, acc: " + vector_type(finish_.chosen ? 4 : 1) +
+                       ") {\n" + scope.text() + "}\n");
+}
+
+void ContractionParts::write_ones() {
+  ScalarProgram sum;
+  Instr acc;
+  acc.kind = InstrKind::kAcc;
+  sum.instrs.push_back(acc);
+  const Domain domain = {{"i", launch_.ones_row ? launch_.n : launch_.m}};
+  ProgramWriter writer(module_, sum, domain, domain, "acc");
+  Scope scope;
+  writer.write(scope, 0);
+  Store store = launch_.ones_store;
+  store.value = 0;
+  writer.store(scope, store);
+  module_.function("finish_ones", "fn finish_ones(i: u32, acc: f32) {\n" + scope.text() + "}\n");
+}
+
+void ContractionParts::write_functions(int side_m, int side_n, int depth, bool fours, bool eights) {
+  const bool ragged_m = window_.count % side_m != 0, ragged_n = launch_.n % side_n != 0;
+  const bool ragged_k = launch_.k % depth != 0;
+  const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
+    std::string test = side ? outside(name, size) : "";
+    if (ragged_k) test += (test.empty() ? "" : " | ") + outside("k", launch_.k);
+    return test;
+  };
+  finish_ = {&launch_.body, out_domain_, 2, false, fours && launch_.n % 4 == 0, launch_.stores};
+  const std::set<int> vectors =
+      choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
+  const auto write = [&](TileOperand& operand, const std::string& test) {
+    eights ? operand.write_eights(test, vectors) : operand.write_tile_function(test, vectors);
+  };
+  write(a_, guard(ragged_m, "m", window_.end()));
+  write(b_, guard(ragged_n, "n", launch_.n));
+  if (!launch_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);
+}
+
+}  // namespace tensorgrad::wgsl

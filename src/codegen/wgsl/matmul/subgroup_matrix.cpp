@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// Contractions with subgroup matrices, for f16 operands. A workgroup computes BM x BN results, each
+// of its subgroups UM x UN matrices of them in registers, in f32. Per step of BK, both operands are
+// staged in workgroup memory, in vectors of eight f16. The results pass through the same memory to
+// the epilogue, some lines of each subgroup's matrices at a time.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "codegen/wgsl/matmul/contraction.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+struct UnitShape {
+  int across_m, across_n;  // matrices per subgroup: UM, UN
+  int subgroups_m, subgroups_n;
+  int deep;  // BK in matrices
+  // Measured on an H100: the number of concurrent tiles, and the relative speed at that number.
+  int at_once;
+  double rate;
+
+  [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
+};
+constexpr std::array<UnitShape, 3> kUnitShapes = {
+    {{4, 2, 2, 4, 4, 396, 0.9}, {4, 2, 2, 2, 2, 528, 1.0}, {2, 2, 2, 2, 4, 1056, 0.85}}};
+// With fewer products, other forms are at least as fast.
+constexpr std::int64_t kLeastProducts = 1 << 22;
+constexpr const char* kTiles = "tiles";
+constexpr int kResultPad = 4;  // elements: the length of a vector
+
+class UnitContraction : private ContractionParts {
+ public:
+  using ContractionParts::ContractionParts;
+
+  bool write(Shader& shader);
+
+ private:
+  [[nodiscard]] const UnitShape* pick() const;
+  [[nodiscard]] TileShape tile_of(const UnitShape& shape) const;
+  [[nodiscard]] std::int64_t vectors_of(const UnitShape& shape) const;
+  [[nodiscard]] int operand_vectors(const UnitShape& shape) const {
+    const TileShape tile = tile_of(shape);
+    return a_.half_vectors(tile) + b_.half_vectors(tile);
+  }
+  [[nodiscard]] int result_pitch(const UnitShape& shape) const {
+    return shape.across_n * unit_.n + kResultPad;
+  }
+  // Vectors of workgroup memory for one line of matrices of each subgroup.
+  [[nodiscard]] int result_vectors(const UnitShape& shape) const {
+    return shape.subgroups() * unit_.m * result_pitch(shape) / 4;
+  }
+  // Lines of matrices to store at a time: as many as fit the memory of the operands.
+  [[nodiscard]] int lines_at_once(const UnitShape& shape) const {
+    const int fit = operand_vectors(shape) / result_vectors(shape);
+    return std::clamp(floor_pow2(fit), 1, shape.across_m);
+  }
+  [[nodiscard]] int ones_each() const {
+    return static_cast<int>(
+        ceil_div(launch_.ones_row ? tile_.side_n : tile_.side_m, tile_.threads()));
+  }
+  void write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n);
+  void write_steps(Scope& scope);
+  void write_products(Scope& scope) const;
+  void write_ones_sums(Scope& scope) const;
+  void write_results(Scope& scope);
+  void write_ones_results(Scope& scope) const;
+  [[nodiscard]] std::string first_of_side() const;
+
+  const MatrixUnits& unit_ = options_.units;
+  UnitShape shape_ = {};
+  TileShape tile_ = {};
+};
+
+TileShape UnitContraction::tile_of(const UnitShape& shape) const {
+  TileShape tile = {};
+  tile.side_m = unit_.m * shape.across_m * shape.subgroups_m;
+  tile.side_n = unit_.n * shape.across_n * shape.subgroups_n;
+  tile.depth = unit_.k * shape.deep;
+  // These only have to yield the number of threads.
+  tile.per_n = 4;
+  tile.per_m = tile.side_m * tile.side_n / (4 * shape.subgroups() * unit_.subgroup);
+  tile.slices = 1;
+  return tile;
+}
+
+std::int64_t UnitContraction::vectors_of(const UnitShape& shape) const {
+  return std::max(operand_vectors(shape), lines_at_once(shape) * result_vectors(shape));
+}
+
+// Returns null if other forms are at least as fast.
+const UnitShape* UnitContraction::pick() const {
+  const UnitShape* best = nullptr;
+  double best_time = 0;
+  int number = 0;
+  for (const UnitShape& shape : kUnitShapes) {
+    ++number;
+    const TileShape tile = tile_of(shape);
+    if (tile.threads() > options_.max_threads) continue;
+    if (16 * vectors_of(shape) > options_.max_workgroup_bytes) continue;
+    if (cuts_parts(tile.depth)) continue;
+    if (!a_.fits_in_eights(tile) || !b_.fits_in_eights(tile)) continue;
+    if (options_.unit_tile == number) return &shape;
+    if (options_.joined && tile.threads() != group_threads(tile.threads(), options_)) continue;
+    const double groups =
+        std::llround(options_.crowd * static_cast<double>(window_.outer_count *
+                                                          ceil_div(window_.count, tile.side_m) *
+                                                          ceil_div(launch_.n, tile.side_n)));
+    const double time =
+        std::ceil(groups / shape.at_once) * shape.at_once * tile.side_m * tile.side_n / shape.rate;
+    if (best != nullptr && time >= best_time) continue;
+    best = &shape;
+    best_time = time;
+  }
+  const std::int64_t products = window_.outer_count * window_.count * launch_.n * depth();
+  return products < kLeastProducts || depth() < unit_.k ? nullptr : best;
+}
+
+void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n) {
+  write_tile_place(scope, tile_.side_m, tile_.side_n, tiles_m, tiles_n);
+  scope.line("let sub_lane = local % " + u32_literal(unit_.subgroup) + ";");
+  scope.line("let sub = local / " + u32_literal(unit_.subgroup) + ";");
+  scope.line("let sub_m = sub / " + u32_literal(shape_.subgroups_n) + " * " +
+             u32_literal(unit_.m * shape_.across_m) + ";");
+  scope.line("let sub_n = sub % " + u32_literal(shape_.subgroups_n) + " * " +
+             u32_literal(unit_.n * shape_.across_n) + ";");
+  a_.write_places(scope, tile_);
+  b_.write_places(scope, tile_);
+  for (int i = 0; i < shape_.across_m; ++i) {
+    for (int j = 0; j < shape_.across_n; ++j) {
+      scope.line("var acc" + std::to_string(i) + "_" + std::to_string(j) + ": " +
+                 result_type(unit_) + ";");
+    }
+  }
+  for (int i = 0; has_ones() && i < ones_each(); ++i)
+    scope.line("var ones" + std::to_string(i) + " = 0.0f;");
+}
+
+// Multiplies one tile of each operand.
+void UnitContraction::write_products(Scope& scope) const {
+  const auto load = [&](Scope& to, const TileOperand& operand, bool is_a, int number, int k) {
+    const std::string name = is_a ? "a" : "b";
+    const int pitch = operand.half_pitch(tile_);
+    const int along = number * (is_a ? unit_.m : unit_.n), deep = k * unit_.k;
+    const std::string i = std::string(is_a ? "sub_m" : "sub_n") + " + " + u32_literal(along);
+    const std::string first = is_a ? "" : u32_literal(8 * a_.half_vectors(tile_)) + " + ";
+    const std::string at = first + (operand.along_k() ? "(" + i + ") * " + u32_literal(pitch) +
+                                                            " + " + u32_literal(deep)
+                                                      : u32_literal(deep * pitch) + " + " + i);
+    // Rows of a and columns of b are lines if they are contiguous along k.
+    const bool column_major = is_a != operand.along_k();
+    to.line("let " + name + std::to_string(number) + " = " +
+            load_units(unit_, is_a ? UnitSide::kLeft : UnitSide::kRight, kTiles, at, column_major,
+                       pitch) +
+            ";");
+  };
+  for (int k = 0; k < shape_.deep; ++k) {
+    Scope step(&scope);
+    for (int i = 0; i < shape_.across_m; ++i) load(step, a_, true, i, k);
+    for (int j = 0; j < shape_.across_n; ++j) load(step, b_, false, j, k);
+    for (int i = 0; i < shape_.across_m; ++i) {
+      for (int j = 0; j < shape_.across_n; ++j) {
+        const std::string acc = "acc" + std::to_string(i) + "_" + std::to_string(j);
+        step.line(acc + " = subgroupMatrixMultiplyAccumulate(a" + std::to_string(i) + ", b" +
+                  std::to_string(j) + ", " + acc + ");");
+      }
+    }
+    scope.block("", step);
+  }
+}
+
+// Returns the condition under which the workgroup sums the operand that is multiplied with ones:
+// its tile is the first along the other side.
+std::string UnitContraction::first_of_side() const {
+  return launch_.ones_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
+}
+
+// Each thread sums some lines.
+void UnitContraction::write_ones_sums(Scope& scope) const {
+  if (!has_ones()) return;
+  const TileOperand& operand = launch_.ones_row ? b_ : a_;
+  const int start = launch_.ones_row ? a_.half_vectors(tile_) : 0;
+  const std::string first = std::string(kTiles) + "[" + u32_literal(start) + " + ";
+  const std::string pitch = u32_literal(operand.half_pitch(tile_) / 8);
+  const int side = operand.side(tile_);
+  Scope sums(&scope);
+  for (int i = 0; i < ones_each(); ++i) {
+    const std::string line = "(local + " + u32_literal(i * tile_.threads()) + ")";
+    const std::string sum = "ones" + std::to_string(i) + " += ";
+    Scope each(&sums), loop(&each);
+    if (operand.along_k()) {
+      loop.line("let x = " + first + line + " * " + pitch + " + k];");
+      for (const char c : {'x', 'y', 'z', 'w'})
+        loop.line(sum + "dot(unpack2x16float(x." + c + "), vec2<f32>(1.0f));");
+    } else {
+      loop.line("let x = " + first + "k * " + pitch + " + " + line + " / 8u][" + line +
+                " % 8u / 2u];");
+      loop.line(sum + "unpack2x16float(x)[" + line + " % 2u];");
+    }
+    const int steps = operand.along_k() ? tile_.depth / 8 : tile_.depth;
+    each.block("for (var k = 0u; k < " + u32_literal(steps) + "; k++)", loop);
+    const bool all = (i + 1) * tile_.threads() <= side;
+    sums.block(all ? "" : "if (" + line + " < " + u32_literal(side) + ")", each);
+  }
+  scope.block("if (" + first_of_side() + ")", sums);
+}
+
+// The next tile is prefetched while this one is multiplied.
+void UnitContraction::write_steps(Scope& scope) {
+  module_.shared(kTiles, "vec4<u32>", vectors_of(shape_), 16);
+  const std::string step = u32_literal(tile_.depth), end = end_k();
+  const auto fetch = [&](Scope& to, const std::string& k0) {
+    a_.write_fetch(to, tile_, k0);
+    b_.write_fetch(to, tile_, k0);
+  };
+  fetch(scope, first_k());
+  Scope loop(&scope);
+  a_.write_keep_eights(loop, tile_, kTiles, 0);
+  b_.write_keep_eights(loop, tile_, kTiles, a_.half_vectors(tile_));
+  loop.line("workgroupBarrier();");
+  if (depth() > tile_.depth) {
+    Scope ahead(&loop);
+    fetch(ahead, "k0 + " + step);
+    loop.block("if (k0 + " + step + " < " + end + ")", ahead);
+  }
+  write_products(loop);
+  write_ones_sums(loop);
+  loop.line("workgroupBarrier();");
+  scope.block("for (var k0 = " + first_k() + "; k0 < " + end + "; k0 += " + step + ")", loop);
+}
+
+// Stores some lines of a subgroup's matrices at a time.
+void UnitContraction::write_results(Scope& scope) {
+  const int step = finish_.chosen ? 4 : 1;  // results per call
+  const int lines = lines_at_once(shape_), pitch = result_pitch(shape_);
+  const int width = shape_.across_n * unit_.n, count = lines * unit_.m * width / step;
+  const std::string across = u32_literal(width / step);
+  scope.line("let staged = sub * " + u32_literal(lines * unit_.m * pitch) + ";");
+  for (int i = 0; i < shape_.across_m; i += lines) {
+    if (i > 0) scope.line("workgroupBarrier();");
+    for (int more = 0; more < lines; ++more) {
+      for (int j = 0; j < shape_.across_n; ++j) {
+        scope.line(store_units(kTiles,
+                               "staged + " + u32_literal(more * unit_.m * pitch + j * unit_.n),
+                               "acc" + std::to_string(i + more) + "_" + std::to_string(j), pitch));
+      }
+    }
+    scope.line("workgroupBarrier();");
+    Scope loop(&scope);
+    loop.line("let row = r / " + across + ";");
+    loop.line("let col = r % " + across + (step > 1 ? " * " + u32_literal(step) : "") + ";");
+    loop.line("let at = staged + row * " + u32_literal(pitch) + " + col;");
+    const std::string vector = std::string(kTiles) + "[at / 4u]";
+    const std::string value =
+        step == 1 ? "bitcast<f32>(" + vector + "[at % 4u])" : "bitcast<vec4<f32>>(" + vector + ")";
+    loop.line("finish(z, m0 + sub_m + " + u32_literal(i * unit_.m) + " + row, n0 + sub_n + col, " +
+              value + ");");
+    scope.block("for (var r = sub_lane; r < " + u32_literal(count) +
+                    "; r += " + u32_literal(unit_.subgroup) + ")",
+                loop);
+  }
+}
+
+void UnitContraction::write_ones_results(Scope& scope) const {
+  if (!has_ones()) return;
+  const bool of_b = launch_.ones_row;
+  Scope ones(&scope);
+  for (int i = 0; i < ones_each(); ++i) {
+    const std::string line = "local + " + u32_literal(i * tile_.threads());
+    const std::string at = std::string(of_b ? "n0" : "m0") + " + " + line;
+    ones.line("if (" + line + " < " + u32_literal(of_b ? tile_.side_n : tile_.side_m) + " && " +
+              at + " < " + u32_literal(of_b ? launch_.n : window_.end()) + ") { finish_ones(" + at +
+              ", ones" + std::to_string(i) + "); }");
+  }
+  scope.block("if (" + first_of_side() + ")", ones);
+}
+
+bool UnitContraction::write(Shader& shader) {
+  if (launch_.by_rows || options_.tile != 0 || options_.lanes != 0) return false;
+  if (!a_.is_half() || !b_.is_half()) return false;
+  const UnitShape* const picked = pick();
+  if (picked == nullptr) return false;
+  shape_ = *picked;
+  tile_ = tile_of(shape_);
+  if (has_ones()) write_ones();
+  write_functions(tile_.side_m, tile_.side_n, tile_.depth, true, true);
+  const std::int64_t tiles_m = ceil_div(window_.count, tile_.side_m);
+  const std::int64_t tiles_n = ceil_div(launch_.n, tile_.side_n);
+  const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
+  Scope scope;
+  open_rows(scope, Tile{1, tile_.threads(), true}, groups, "tile");
+  write_places(scope, tiles_m, tiles_n);
+  write_steps(scope);
+  write_results(scope);
+  write_ones_results(scope);
+  shader = make_shader(module_, scope, tile_.threads(), groups);
+  shader.uses_units = true;
+  return true;
+}
+
+}  // namespace
+
+std::vector<int> unit_tile_numbers() {
+  std::vector<int> numbers(kUnitShapes.size());
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
+}
+
+bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader) {
+  if (!options.units.present() || options.unit_tile < 0) return false;
+  return UnitContraction(launch, options).write(shader);
+}
+
+}  // namespace tensorgrad::wgsl
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+std::string load_units(const MatrixUnits& units, UnitSide side, const std::string& array,
+                       const std::string& at, bool column_major, std::int64_t pitch) {
+  const std::string k = std::to_string(units.k);
+  const std::string type = side == UnitSide::kLeft
+                               ? "subgroup_matrix_left<f16, " + k + ", " + std::to_string(units.m)
+                               : "subgroup_matrix_right<f16, " + std::to_string(units.n) + ", " + k;
+  return "subgroupMatrixLoad<" + type + ">, " + (column_major ? "col_major" : "row_major") + ">(&" +
+         array + ", (" + at + ") / 8u, " + std::to_string(pitch / 8) + "u)";
+}
+
+std::string store_units(const std::string& array, const std::string& at, const std::string& value,
+                        std::int64_t pitch) {
+  return "subgroupMatrixStore<row_major>(&" + array + ", (" + at + ") / 4u, " + value + ", " +
+         std::to_string(pitch / 4) + "u);";
+}
+
+std::string result_type(const MatrixUnits& units) {
+  return "subgroup_matrix_result<f32, " + std::to_string(units.n) + ", " + std::to_string(units.m) +
+         ">";
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: MIT
+// Selective scans by blocks of channels. A workgroup goes over the steps a chunk at a time: what a
+// chunk reads lies in workgroup memory, and while it is worked on, the next one is on its way.
+// Backward, the states of the chunk are computed anew from the one before it and stay in registers.
+// Names of the shader: `channel` is the thread's in the block, `q` in the tensor; `row` numbers its
+// four states, and the step of a chunk that it brings.
+#include "codegen/wgsl/selective_scan/block.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "codegen/wgsl/selective_scan/lanes.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+std::string both(const std::string& a, const std::string& b) {
+  return a + (a.empty() || b.empty() ? "" : " && ") + b;
+}
+
+}  // namespace
+
+SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
+    : SelectiveChunks(launch, options),
+      block_(std::max<std::int64_t>(4, s_.block())),
+      fours_(s_.fours()),
+      threads_(block_ * fours_) {
+  CHECK(threads_ <= options_.max_threads, l_.name + ": a workgroup has too few threads");
+  choose_sums();
+  CHECK(shared_bytes() <= options_.max_workgroup_bytes, l_.name + ": too little workgroup memory");
+}
+
+Shader SelectiveBlock::write() {
+  const std::int64_t segments = forward() ? 1 : s_.segments();
+  list_brought();
+  write_brought();
+  write_input(SelectiveInput::kA, "rate_at", 1, s_.rates(), s_.channels);
+  write_input(SelectiveInput::kInitial, "initial_at", s_.batch, s_.states, s_.channels);
+  write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
+  write_states();
+  share();
+  open_unit(threads_, segments);
+  open_channel();
+  read_quad(scope_, "rate", "rate_at(0u, ");
+  scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
+  if (!euler()) scope_.line("let inverse = 1.0f / rate;");
+  if (s_.skip) scope_.line("let skip = rate_at(0u, " + u32_literal(s_.states) + ", q);");
+  if (gated()) write_sigmoid(forward() ? "f32" : "vec4<f32>");
+  if (forward()) {
+    write_place(0, s_.length, s_.channels);
+    write_state_results();
+    write_forward();
+  } else {
+    write_result(0, s_.length, s_.channels);
+    write_result(1, s_.length, s_.channels);
+    write_result(2, s_.blocks() * s_.length, 2 * s_.states);
+    write_result(3, s_.segments() * s_.rates(), s_.channels);
+    write_result(4, s_.states, s_.channels);
+    if (gated()) write_result(5, s_.length, s_.channels);
+    write_backward();
+  }
+  return make_shader(module_, scope_, static_cast<int>(threads_),
+                     window_.count * segments * s_.blocks());
+}
+
+// `channel` and `row` of the thread; the row and the first channel of what it brings.
+void SelectiveBlock::open_channel() {
+  scope_.line("let channel = local % " + u32_literal(block_) + ";");
+  scope_.line("let row = local / " + u32_literal(block_) + ";");
+  const std::string most = u32_literal(s_.channels - 1);
+  const std::string q = "block * " + u32_literal(block_) + " + channel";
+  scope_.line("let real = " + (even() ? "true" : q + " <= " + most) + ";");
+  scope_.line("let q = " + (even() ? q : "min(" + q + ", " + most + ")") + ";");
+  const std::string first =
+      "block * " + u32_literal(block_) + " + local % " + u32_literal(quads()) + " * 4u";
+  scope_.line("let brought_row = local / " + u32_literal(quads()) +
+              (rows_at_once() > kChunk ? " % " + u32_literal(kChunk) : "") + ";");
+  scope_.line(
+      "let brought_channel = " +
+      (even() ? first : "min(" + first + ", " + u32_literal((s_.channels - 1) / 4 * 4) + ")") +
+      ";");
+  if (!even()) {
+    const std::string channels = u32_literal(s_.channels);
+    scope_.line("let real_brought = " +
+                (s_.channels % 4 == 0
+                     ? first + " < " + channels
+                     : "vec4<u32>(" + first + ") + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(" +
+                           channels + ")") +
+                ";");
+  }
+  open_bc(scope_);
+}
+
+// ---- what a chunk reads ------------------------------------------------------------------------
+
+std::int64_t SelectiveBlock::shared_bytes() const {
+  const auto arrays = static_cast<std::int64_t>(of_steps().size());
+  const std::int64_t read = kChunk * (4 * quads() * arrays + 2 * padded()) * 4;
+  return read + (forward() ? sums_.steps * threads_ * 4 : sums_bytes());
+}
+
+void SelectiveBlock::share() {
+  for (const std::string& name : of_steps())
+    module_.shared(name + "_of", "vec4<f32>", kChunk * quads(), 16);
+  module_.shared("bc_of", "vec4<f32>", kChunk * 2 * fours_, 16);
+  if (forward()) {
+    module_.shared("parts_y", "f32", sums_.steps * threads_, 4);
+  } else {
+    share_sums();
+  }
+}
+
+std::vector<std::string> SelectiveBlock::of_steps() const {
+  if (!forward()) return {"delta", "u", "dy"};
+  if (!euler()) return {"delta", "u"};
+  return s_.skip ? std::vector<std::string>{"delta", "wu", "u"}
+                 : std::vector<std::string>{"delta", "wu"};
+}
+
+std::int64_t SelectiveBlock::own_rows() const {
+  return std::max<std::int64_t>(1, kChunk / rows_at_once());
+}
+
+void SelectiveBlock::list_brought() {
+  std::vector<std::int64_t> behind;
+  for (std::int64_t e = 0; e < own_rows(); ++e) behind.push_back(e * rows_at_once());
+  const auto add = [&](SelectiveInput which, const char* name) {
+    brought_.push_back({which, name, 4, s_.length, s_.channels, kChunk, behind, "brought_row",
+                        "brought_channel", even() ? "" : "real_brought"});
+  };
+  add(SelectiveInput::kDelta, "delta");
+  add(SelectiveInput::kU, "u");
+  if (!forward()) add(SelectiveInput::kDy, "dy");
+  bring_bc(threads_);
+  if (!gated()) return;
+  if (forward()) {  // for the outputs that a thread finishes
+    std::vector<std::int64_t> rows;
+    for (std::int64_t i = 0; i < kChunk; i += rows_between()) rows.push_back(i);
+    brought_.push_back({SelectiveInput::kZ, "z", 1, s_.length, s_.channels, kChunk, rows, "out_row",
+                        "q", even() ? "" : "real"});
+  } else {
+    add(SelectiveInput::kZ, "z");
+    add(SelectiveInput::kUngated, "ungated");
+  }
+}
+
+// Puts what has come to where all threads see it behind a barrier. Nobody reads the chunk before
+// any more: after its last step there is one, too.
+void SelectiveBlock::unload(Scope& scope) const {
+  const auto put = [&](Scope& to, const std::string& name, std::int64_t e) {
+    to.line(name + "_of[local + " + u32_literal(e * threads_) + "] = next_" + name +
+            std::to_string(e) + ";");
+  };
+  Scope steps(&scope);
+  for (std::int64_t e = 0; e < own_rows(); ++e) {
+    const std::string n = std::to_string(e);
+    if (gated() && !forward()) {
+      pass_gate(steps, n);
+      store_dz(steps, e);
+    }
+    if (forward() && euler())
+      steps.line("let next_wu" + n + " = " + step_of("next_delta" + n) + " * next_u" + n + ";");
+    for (const std::string& name : of_steps()) put(steps, name, e);
+  }
+  scope.block(rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk * quads()) + ")" : "",
+              steps);
+  for (std::int64_t e = 0; e < own_bc(threads_); ++e) put(scope, "bc", e);
+}
+
+void SelectiveBlock::store_dz(Scope& scope, std::int64_t e) const {
+  const std::string n = std::to_string(e);
+  const std::string t = "start + brought_row + " + u32_literal(e * rows_at_once());
+  for (int c = 0; c < 4; ++c) {
+    std::string real = whole() ? "" : t + " < " + u32_literal(s_.length);
+    if (!even()) {
+      real = both(real, "real_brought" + (s_.channels % 4 == 0 ? "" : "." + component(c)));
+    }
+    const std::string store = "store5(p, " + t + ", brought_channel + " + u32_literal(c) + ", dz" +
+                              n + "." + component(c) + ");";
+    scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
+  }
+}
+
+// ---- a thread's quad ---------------------------------------------------------------------------
+
+// The state of number i of a quad, and the condition under which there is one (empty: always).
+std::string SelectiveBlock::state_of(const std::string& vector, std::int64_t i) const {
+  return vector + " * 4u + " + u32_literal(i);
+}
+std::string SelectiveBlock::there(std::int64_t i) const {
+  const std::string state =
+      s_.states == padded() ? "" : state_of("row", i) + " < " + u32_literal(s_.states);
+  return both(even() ? "" : "real", state);
+}
+
+// What a call with state n gives; zero where there is no such state. Without branches: drivers take
+// long to compile many.
+std::string SelectiveBlock::read_state(const std::string& call, const std::string& n,
+                                       const std::string& rest) const {
+  if (s_.states == padded()) return call + n + rest;
+  const std::string last = u32_literal(s_.states - 1);
+  return "select(0.0f, " + call + "min(" + n + ", " + last + ")" + rest + ", " + n + " <= " + last +
+         ")";
+}
+
+// `name`: numbers that are read by a call with its state and its channel behind `call`; zero where
+// there are none.
+void SelectiveBlock::read_quad(Scope& scope, const std::string& name,
+                               const std::string& call) const {
+  scope.line("var " + name + " = vec4<f32>();");
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const std::string read = read_state(call, state_of("row", i), ", q)");
+    scope.line(name + "." + component(i) + " = " +
+               (even() ? read : "select(0.0f, " + read + ", real)") + ";");
+  }
+}
+
+void SelectiveBlock::store_quad(Scope& scope, const std::string& name, const std::string& call,
+                                const std::string& condition) const {
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const std::string store =
+        call + state_of("row", i) + ", q, " + name + "." + component(i) + ");";
+    const std::string real = both(condition, there(i));
+    scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
+  }
+}
+
+// What step i of the chunk reads: delta, u or wu, B, and, if asked for, C and dy; the names end
+// with the step's number.
+void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
+  const std::string n = std::to_string(i);
+  for (const std::string& name : of_steps()) {
+    if ((name == "dy" && !all) || (name == "u" && forward() && euler())) continue;
+    scope.line("let " + name + n + " = " + name + "_of[" + u32_literal(i * quads()) +
+               " + channel / 4u][channel % 4u];");
+  }
+  const auto of_bc = [&](const std::string& name, std::int64_t half) {
+    scope.line("let " + name + "_" + n + " = bc_of[" + u32_literal((2 * i + half) * fours_) +
+               " + row];");
+  };
+  of_bc("b", 0);
+  if (all) of_bc("c", 1);
+}
+
+// The same by plain names; a, and wu, by which B is multiplied.
+void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
+  const std::string n = std::to_string(i);
+  for (const std::string name : {"delta", "u", "dy", "b", "c"}) {
+    if ((name == "u" && forward() && euler()) || (name == "dy" && (forward() || !all)) ||
+        (name == "c" && !all))
+      continue;
+    const bool of_bc = name == "b" || name == "c";  // bindings are b0, b1 and so on
+    const std::string given = std::string(name) + (of_bc ? "_" : "") + n;
+    scope.line("let " + name + " = " + (name == "delta" ? step_of(given) : given) + ";");
+  }
+  scope.line("var a = exp2(delta * rate2);");
+  if (!whole()) {  // behind the last step; an infinite rate has made NaN of zero
+    scope.line("if (start + " + u32_literal(i) + " >= " + u32_literal(s_.length) +
+               ") { a = vec4<f32>(1.0f); }");
+  }
+  scope.line(!euler()    ? "let wu = u * held(vec4<f32>(delta), rate, inverse, a);"
+             : forward() ? "let wu = vec4<f32>(wu" + n + ");"
+                         : "let wu = vec4<f32>(delta * u);");
+}
+
+// The state before step i, or what flows back into it.
+std::string SelectiveBlock::unless_reset(const std::string& state, std::int64_t i) const {
+  if (!l_.resets) return state;
+  return "select(" + state + ", vec4<f32>(), delta" + std::to_string(i) + " < 0.0f)";
+}
+
+// ---- forward -----------------------------------------------------------------------------------
+
+void SelectiveBlock::write_forward() {
+  if (has(SelectiveInput::kInitial)) {
+    read_quad(scope_, "h", "initial_at(p, ");
+  } else {
+    scope_.line("var h = vec4<f32>();");
+  }
+  const std::string row =
+      fours_ > sums_.steps ? "min(row, " + u32_literal(sums_.steps - 1) + ")" : std::string("row");
+  scope_.line("let out_row = " + row + ";");
+  bring_first("0u");
+  scope_.line("var out_y = place0(p, out_row, q);");
+  Scope chunk(&scope_);
+  chunk.line("let start = chunk * " + u32_literal(kChunk) + ";");
+  unload(chunk);
+  for (std::int64_t k = 0; gated() && k < kChunk / rows_between(); ++k)
+    chunk.line("let z" + std::to_string(k) + " = next_z" + std::to_string(k) + ";");
+  // The next chunk is sent for before anything is stored: its reads would wait behind that.
+  Scope next(&chunk);
+  bring_next(next, "chunk + 1u");
+  chunk.block("if (chunk + 1u < chunks)", next);
+  chunk.line("workgroupBarrier();");
+  if (keeps_states(l_))
+    store_quad(chunk, "h",
+               "store" + std::to_string(s_.states_result()) + "(p, chunk * " +
+                   u32_literal(s_.states) + " + ",
+               "");
+  // A step's reads stand before what the one before it writes: compilers keep that order.
+  load_step(chunk, 0, true);
+  for (std::int64_t i = 0; i < kChunk; ++i) {
+    if (i + 1 < kChunk) load_step(chunk, i + 1, true);
+    Scope step(&chunk);
+    open_step(step, i, true);
+    step.line("h = a * " + unless_reset("h", i) + " + wu * b;");
+    step.line("parts_y[" + u32_literal(i % sums_.steps * threads_) + " + local] = dot(h, c);");
+    chunk.block("", step);
+    if ((i + 1) % sums_.steps != 0) continue;
+    sum_outputs(chunk, i + 1 - sums_.steps);
+    if (i + 1 < kChunk) chunk.line("workgroupBarrier();");
+  }
+  chunk.line("out_y += " + u32_literal(kChunk * s_.channels) + ";");
+  scope_.block("for (var chunk = 0u; chunk < chunks; chunk++)", chunk);
+  store_quad(scope_, "h", "store1(p, ", "");
+}
+
+// The outputs of steps `from` and the next of the chunk: of every `fours`-th, a thread has its
+// channel's. All is read before anything is stored: who does not store would be sent past what is
+// read for that, too.
+void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
+  const std::int64_t rounds = ceil_div(sums_.steps, fours_);
+  const auto y = [&](std::int64_t r) { return "y" + std::to_string(from + r * fours_); };
+  // Behind the barrier the next chunk may take u's place.
+  for (std::int64_t r = 0; r < rounds && s_.skip; ++r) {
+    scope.line("let skip_" + y(r) + " = skip * u_of[out_row * " + u32_literal(quads()) + " + " +
+               u32_literal((from + r * fours_) * quads()) + " + channel / 4u][channel % 4u];");
+  }
+  scope.line("workgroupBarrier();");
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    std::string sum;
+    for (std::int64_t k = 0; k < fours_; ++k) {
+      sum += (k == 0 ? "parts_y[out_row * " : " + parts_y[out_row * ") + u32_literal(threads_) +
+             " + " + u32_literal(r * fours_ * threads_ + k * block_) + " + channel]";
+    }
+    if (s_.skip) sum += " + skip_" + y(r);
+    scope.line("let " + y(r) + " = " + sum + ";");
+  }
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    const std::int64_t step = from + r * fours_;
+    std::string condition = even() ? "" : "real";
+    if (fours_ > sums_.steps) condition = both(condition, "row < " + u32_literal(sums_.steps));
+    if (!whole()) {
+      condition =
+          both(condition, "start + " + u32_literal(step) + " + row < " + u32_literal(s_.length));
+    }
+    Scope stores(&scope);
+    const auto store = [&](std::int64_t behind, const std::string& value) {
+      stores.line(module_.store(l_.stores.at(0).binding, DType::kF32,
+                                "out_y + " + u32_literal(step * s_.channels + behind), value));
+    };
+    if (keeps_ungated()) store(behind_first(SelectiveSizes::kUngatedResult), y(r));
+    const std::string z = "z" + std::to_string(step / rows_between());
+    store(0, gated() ? y(r) + " * (" + z + " * sigmoid_of(" + z + "))" : y(r));
+    scope.block(condition.empty() ? "" : "if (" + condition + ")", stores);
+  }
+}
+
+// ---- backward ----------------------------------------------------------------------------------
+
+void SelectiveBlock::write_backward() {
+  if (has(SelectiveInput::kEnds)) {
+    read_quad(scope_, "e", "end_at(p, segment * " + u32_literal(s_.states) + " + ");
+  } else {
+    scope_.line("var e = vec4<f32>();");
+  }
+  scope_.line("var drate = vec4<f32>();");
+  if (s_.skip) scope_.line("var dskip = 0.0f;");
+  write_sums();
+  bring_first("first + chunks - 1u");
+  read_quad(scope_, "before", "state_at(p, begin * " + u32_literal(s_.states) + " + ");
+  scope_.line("var next_h = before;");
+  Scope chunk(&scope_);
+  chunk.line("let start = (first + left - 1u) * " + u32_literal(kChunk) + ";");
+  unload(chunk);
+  chunk.line("workgroupBarrier();");
+  chunk.line("let h0 = next_h;");
+  Scope next(&chunk);
+  bring_next(next, "first + left - 2u");
+  read_quad(next, "before", "state_at(p, coming * " + u32_literal(s_.states) + " + ");
+  next.line("next_h = before;");
+  chunk.block("if (left > 1u)", next);
+  for (std::int64_t i = 0; i < kChunk; ++i) {  // h<i>: the state before step i
+    const std::string before = "h" + std::to_string(i), after = "h" + std::to_string(i + 1);
+    chunk.line("var " + after + " = vec4<f32>();");
+    Scope step(&chunk);
+    load_step(step, i, false);
+    open_step(step, i, false);
+    step.line(after + " = a * " + unless_reset(before, i) + " + wu * b;");
+    chunk.block("", step);
+  }
+  load_step(chunk, kChunk - 1, true);
+  for (std::int64_t i = kChunk; i-- > 0;) {
+    if (i > 0) load_step(chunk, i - 1, true);
+    Scope step(&chunk);
+    write_step_back(step, i);
+    chunk.block("", step);
+    if (i % sums_.steps == 0) sum_steps(chunk, i);
+  }
+  scope_.block("for (var left = chunks; left > 0u; left--)", chunk);
+  store_quad(scope_, "drate", "store3(p, segment * " + u32_literal(s_.rates()) + " + ", "");
+  store_quad(scope_, "e", "store4(p, ", "segment == 0u");
+  if (s_.skip) store_skip();
+}
+
+void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
+  open_step(scope, i, true);
+  scope.line("let g = c * dy + e;");
+  scope.line("e = a * g;");
+  scope.line("let through = e * " + unless_reset("h" + std::to_string(i), i) + ";");
+  if (l_.resets) scope.line("e = " + unless_reset("e", i) + ";");
+  scope.line("let of_b = g * wu;");
+  scope.line("let of_c = dy * h" + std::to_string(i + 1) + ";");
+  if (l_.zero_order_hold) {
+    scope.line("let w = held(vec4<f32>(delta), rate, inverse, a);");
+    scope.line("let gbu = g * b * u;");
+    scope.line(
+        "drate += delta * through + gbu * held_slope(vec4<f32>(delta), rate, inverse, a, w);");
+    scope.line("let of_u = g * w * b;");
+    scope.line("let of_delta = rate * through + gbu * a;");
+  } else {
+    scope.line("drate += delta * through;");
+    // The sums are still to be multiplied by delta, and by u.
+    scope.line("let of_u = g * b;");
+    scope.line("let of_delta = rate * through;");
+  }
+  give_to_sums(scope, i);
+}
+
+bool selective_by_block(const Launch& launch, const WgslOptions& options) {
+  if (launch.selective != SelectivePart::kForward) {
+    return launch.selective == SelectivePart::kBackward;
+  }
+  if (options.lanes > 0) return false;
+  // Steps go one after another: either there are few, or others keep the GPU busy meanwhile.
+  const SelectiveSizes s = selective_sizes(launch);
+  return s.chunks() > 1 && (s.chunks() <= 4 || s.fills_gpu());
+}
+
+Shader write_selective_block(const Launch& launch, const WgslOptions& options) {
+  if (const std::optional<LaneSizes> sizes = lane_sizes(launch, options))
+    return SelectiveLanes(launch, options, *sizes).write();
+  return SelectiveBlock(launch, options).write();
+}
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// The shader of a selective scan by blocks of channels. Private to kernel/wgsl_selective*.cpp.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "codegen/wgsl/selective_scan/chunks.h"
+
+namespace tensorgrad::wgsl {
+
+// A workgroup has the channels of a block of one batch, four at least, a thread four states of one
+// of them.
+class SelectiveBlock : SelectiveChunks {
+ public:
+  SelectiveBlock(const Launch& launch, const WgslOptions& options);
+  Shader write();
+
+ private:
+  // block.cpp
+  void open_channel();
+  void share();
+  [[nodiscard]] std::int64_t shared_bytes() const;
+  // What of steps lies in workgroup memory, four channels at a time, and how it gets there.
+  [[nodiscard]] std::vector<std::string> of_steps() const;
+  [[nodiscard]] std::int64_t quads() const { return block_ / 4; }
+  [[nodiscard]] std::int64_t rows_at_once() const { return threads_ / quads(); }
+  [[nodiscard]] std::int64_t own_rows() const;
+  void list_brought();
+  void unload(Scope& scope) const;
+  void store_dz(Scope& scope, std::int64_t e) const;
+  void read_quad(Scope& scope, const std::string& name, const std::string& call) const;
+  void store_quad(Scope& scope, const std::string& name, const std::string& call,
+                  const std::string& condition) const;
+  [[nodiscard]] std::string state_of(const std::string& vector, std::int64_t i) const;
+  [[nodiscard]] std::string read_state(const std::string& call, const std::string& n,
+                                       const std::string& rest) const;
+  [[nodiscard]] std::string there(std::int64_t i) const;
+  void load_step(Scope& scope, std::int64_t i, bool all) const;
+  void open_step(Scope& scope, std::int64_t i, bool all) const;
+  [[nodiscard]] std::string unless_reset(const std::string& state, std::int64_t i) const;
+  void write_forward();
+  void sum_outputs(Scope& scope, std::int64_t from) const;
+  // Between those steps of a chunk whose outputs a thread finishes.
+  [[nodiscard]] std::int64_t rows_between() const { return std::min(fours_, sums_.steps); }
+  void write_backward();
+  void write_step_back(Scope& scope, std::int64_t i) const;
+
+  // block_sums.cpp: the backward pass' sums. Of a step, over states: what u and delta get,
+  // the sums of `of_u` and `of_delta`; over channels: what B and C get, those of `of_b` and `of_c`.
+  void choose_sums();
+  void share_sums();
+  [[nodiscard]] std::int64_t sums_bytes() const;
+  void write_sums();
+  void give_to_sums(Scope& scope, std::int64_t i) const;
+  void sum_steps(Scope& scope, std::int64_t from) const;
+  void store_skip();
+  void share_out(Scope& scope, const Scope& body, std::int64_t count) const;
+  void store_bc(Scope& scope, const std::string& vector, const std::string& i,
+                const std::string& value) const;
+
+  // How many steps' sums are made at a time; backward: by how many threads each sum over channels,
+  // and how far apart its vectors begin, so that neighbours read from different banks.
+  struct Sums {
+    std::int64_t steps = 1, shares = 1, pitch = 1;
+  };
+  [[nodiscard]] std::int64_t vectors() const { return sums_.steps * 2 * fours_; }
+  [[nodiscard]] bool even() const { return s_.channels % block_ == 0; }
+  static std::string component(std::int64_t i) { return std::string(1, "xyzw"[i]); }
+
+  std::int64_t block_, fours_, threads_;
+  Sums sums_;
+};
+
+}  // namespace tensorgrad::wgsl

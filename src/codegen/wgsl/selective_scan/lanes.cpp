@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+// A selective scan's backward pass by lanes. A workgroup goes over the steps a chunk at a time:
+// what a chunk reads lies in workgroup memory, and the next one is on its way; the states of the
+// chunk are computed anew from the one before it and stay in registers.
+//
+// Sums over states (what u and delta get) and over channels (what B and C get) are added up by
+// halves: in each round a lane keeps half of its sums, gives its partner the other half, and adds
+// what it is given. In the first round all give the second: which of a lane's two channels comes
+// first differs between partners of different states, and which of its two states between partners
+// of different channels. The latter read B and C from a copy that has neighbours swapped; of a
+// channel, two steps lie side by side. Then of u and delta four steps are added up together; only
+// then are their sums multiplied by what all states have in common.
+//
+// Measured on an NVIDIA GPU: two numbers of four bytes are read at the price of one where lanes
+// that differ in the lowest bit of their number, or in the next, read the same: so the first stands
+// for a channel and the second for a state. Branches between steps keep compilers from filling the
+// time that exchanges take, and three workgroups fit a multiprocessor where each has up to 16 KiB.
+#include "codegen/wgsl/selective_scan/lanes.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+constexpr std::int64_t kPairBytes = 8, kNumberBytes = 4;
+// As many steps' sums are made at a time as, of up to 16 states, leave room for three workgroups.
+constexpr std::int64_t kMostSumSteps = 8;
+
+std::int64_t bytes_of(const LaneSizes& z, bool zero_order_hold, bool in_memory) {
+  const std::int64_t chunk = SelectiveSizes::kChunk;
+  const std::int64_t steps = (zero_order_hold ? 3 : 4) * chunk * z.block * kNumberBytes;
+  const std::int64_t of_bc = chunk * z.bc() * kNumberBytes * (z.channel_lanes() > 1 ? 2 : 1);
+  const std::int64_t parts = z.sum_steps * z.subgroups() * z.bc() * kNumberBytes;
+  return steps + of_bc + parts + (in_memory ? z.threads() * kPairBytes : 0);
+}
+
+std::string bit(const std::string& number, int mask) {
+  return "(" + number + " & " + u32_literal(mask) + ") != 0u";
+}
+
+}  // namespace
+
+std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& options) {
+  if (launch.selective != SelectivePart::kBackward) return std::nullopt;
+  const SelectiveSizes s = selective_sizes(launch);
+  LaneSizes z = {s.block(), s.fours()};
+  z.subgroup = std::min<std::int64_t>(options.subgroups.size, z.threads());
+  if (z.block < 4 || z.threads() > options.max_threads || z.state_lanes() > z.subgroup)
+    return std::nullopt;
+  for (z.sum_steps = kMostSumSteps; z.sum_steps > 1; z.sum_steps /= 2) {
+    if (bytes_of(z, launch.zero_order_hold, options.subgroups.in_memory) <=
+        options.max_workgroup_bytes)
+      return z;
+  }
+  return std::nullopt;
+}
+
+SelectiveLanes::SelectiveLanes(const Launch& launch, const WgslOptions& options,
+                               const LaneSizes& sizes)
+    : SelectiveChunks(launch, options), z_(sizes) {
+  const int bits = std::countr_zero(static_cast<std::uint64_t>(z_.subgroup));
+  const int of_channels = std::countr_zero(static_cast<std::uint64_t>(z_.channel_lanes()));
+  for (int b = 0; b < bits; ++b) {
+    const bool channel = of_channels > 0 && b != 1 && b <= of_channels;
+    (channel ? channel_bits_ : state_bits_).push_back(b);
+  }
+}
+
+Shader SelectiveLanes::write() {
+  list_brought();
+  if (!by_pairs()) write_states();
+  write_input(SelectiveInput::kA, "rate_at", 1, s_.rates(), s_.channels);
+  write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
+  write_brought();
+  write_exchanges();
+  write_place(0, s_.length, s_.channels);
+  write_place(2, s_.blocks() * s_.length, 2 * s_.states);
+  write_result(3, s_.segments() * s_.rates(), s_.channels);
+  write_result(4, s_.states, s_.channels);
+  if (gated()) {
+    write_place(5, s_.length, s_.channels);
+    write_sigmoid("vec2<f32>");
+  }
+  share();
+  open_unit(z_.threads(), s_.segments());
+  open_lanes();
+  read_own(scope_, "rate", "rate_at(0u, ");
+  scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
+  if (!euler()) scope_.line("let inverse = 1.0f / rate;");
+  write_chunks();
+  store_own(scope_, "drate", "store3(p, segment * " + u32_literal(s_.rates()) + " + ", "");
+  store_own(scope_, "e", "store4(p, ", "segment == 0u");
+  if (s_.skip) store_skip();
+  if (!options_.subgroups.in_memory) module_.use_subgroups(options_.subgroups.enabled);
+  return make_shader(module_, scope_, static_cast<int>(z_.threads()),
+                     window_.count * s_.segments() * s_.blocks());
+}
+
+// ---- functions and workgroup memory ------------------------------------------------------------
+
+void SelectiveLanes::list_brought() {
+  const auto of_steps = [&](SelectiveInput which, const char* name) {
+    std::vector<std::int64_t> behind;
+    for (std::int64_t e = 0; e < own_row_pairs(); ++e)
+      behind.insert(behind.end(), {e * rows_at_once(), e * rows_at_once() + 1});
+    brought_.push_back({which, name, 2, s_.length, s_.channels, kChunk, behind, "row", "in",
+                        even() ? "" : "real_in"});
+  };
+  of_steps(SelectiveInput::kU, "u");
+  of_steps(SelectiveInput::kDelta, "delta");
+  of_steps(SelectiveInput::kDy, "dy");
+  if (gated()) {
+    of_steps(SelectiveInput::kZ, "z");
+    of_steps(SelectiveInput::kUngated, "ungated");
+  }
+  bring_bc(z_.threads());
+  if (!by_pairs()) return;
+  // Where o lies in the same buffer, by vectors of the same width.
+  brought_.push_back({SelectiveInput::kStates,
+                      "kept",
+                      gated() ? 2 : 4,
+                      kept_rows(),
+                      kept_columns(),
+                      s_.states / 2,
+                      {0},
+                      "kept_row",
+                      "kept_column",
+                      even() && s_.states == z_.padded() ? "" : "real_kept",
+                      gated() ? 2 : 1});
+}
+
+// fn exchangeN: what the lane whose number differs by `mask` gives.
+void SelectiveLanes::write_exchanges() {
+  const bool memory = options_.subgroups.in_memory;
+  const char* const types[] = {"f32", "vec2<f32>"};
+  const char* const put[] = {"vec2<f32>(x, 0.0f)", "x"};
+  const char* const part[] = {".x", ""};
+  for (int k = 0; k < 2; ++k) {
+    const std::string type = types[k], name = "exchange" + std::to_string(1 << k);
+    const std::string body = memory ? std::string("  traded[local] = ") + put[k] +
+                                          ";\n  workgroupBarrier();\n"
+                                          "  let given = traded[local ^ mask]" +
+                                          part[k] + ";\n  workgroupBarrier();\n  return given;\n"
+                                    : "  return subgroupShuffleXor(x, mask);\n";
+    module_.function(name, "fn " + name + "(local: u32, x: " + type + ", mask: u32) -> " + type +
+                               " {\n" + body + "}\n");
+  }
+}
+
+void SelectiveLanes::share() {
+  const std::int64_t steps = kChunk * z_.pairs();
+  for (const char* name : {"delta_of", "u_of", "dy_of"})
+    module_.shared(name, "vec2<f32>", steps, kPairBytes);
+  if (euler()) module_.shared("wu_of", "vec2<f32>", steps, kPairBytes);
+  module_.shared("bc_of", "vec2<f32>", kChunk * z_.padded() * (states_by_lanes() ? 2 : 1),
+                 kPairBytes);
+  module_.shared("parts", "f32", z_.sum_steps * z_.subgroups() * z_.bc(), kNumberBytes);
+  if (options_.subgroups.in_memory) module_.shared("traded", "vec2<f32>", z_.threads(), kPairBytes);
+}
+
+// ---- who does what -----------------------------------------------------------------------------
+
+std::string SelectiveLanes::number_of(const std::vector<int>& bits) const {
+  std::string sum;
+  for (std::size_t k = 0; k < bits.size(); ++k) {
+    sum += (k == 0 ? "((sub_lane >> " : " + ((sub_lane >> ") + u32_literal(bits[k]) + ") & 1u) * " +
+           u32_literal(1 << k);
+  }
+  return sum.empty() ? "0u" : sum;
+}
+
+// Which channels and states a thread works on: s0 and s1, q0 and q1, of which it keeps the first
+// and gives the second away; c0 and c1 number the channels within the block. And what it brings.
+void SelectiveLanes::open_lanes() {
+  const auto let = [&](const std::string& name, const std::string& value) {
+    scope_.line("let " + name + " = " + value + ";");
+  };
+  let("sub_lane", "local % " + u32_literal(z_.subgroup));
+  let("sub", "local / " + u32_literal(z_.subgroup));
+  let("own_states", number_of(state_bits_));
+  let("own_channels", "sub * " + u32_literal(2 * z_.channel_lanes()) + " + (" +
+                          number_of(channel_bits_) + ") * 2u");
+  for (std::size_t k = 0; k < channel_bits_.size(); ++k)
+    let("channel_up" + std::to_string(k), bit("sub_lane", 1 << channel_bits_[k]));
+  for (std::size_t k = 0; k < state_bits_.size(); ++k)
+    let("state_up" + std::to_string(k), bit("sub_lane", 1 << state_bits_[k]));
+  let("swapped", states_by_lanes()
+                     ? "select(0u, 1u, channel_up" + std::to_string(channel_bits_.size() - 1) + ")"
+                     : "0u");
+  let("s0", "own_states * 2u + swapped");
+  let("s1", "own_states * 2u + 1u - swapped");
+  let("turned", "select(0u, 1u, state_up" + std::to_string(state_bits_.size() - 1) + ")");
+  let("c0", "own_channels + turned");
+  let("c1", "own_channels + 1u - turned");
+  const std::string origin = "block * " + u32_literal(z_.block) + " + ";
+  const std::string most = u32_literal(s_.channels - 1);
+  for (const std::string c : {"0", "1"}) {
+    const std::string q = origin + "c" + c;
+    let("real_q" + c, even() ? "true" : q + " <= " + most);
+    let("q" + c, even() ? q : "min(" + q + ", " + most + ")");
+  }
+  // What a thread brings: of steps, two channels of two rows.
+  const std::string last_pair = u32_literal((s_.channels - 1) / 2 * 2);
+  const std::string first_in = origin + "local % " + u32_literal(z_.pairs()) + " * 2u";
+  let("row", "local / " + u32_literal(z_.pairs()) + " * 2u" +
+                 (rows_at_once() > kChunk ? " % " + u32_literal(kChunk) : ""));
+  let("in", even() ? first_in : "min(" + first_in + ", " + last_pair + ")");
+  if (!even()) let("real_in", run_below(first_in, 2, s_.channels));
+  const bool all = s_.states == z_.padded();
+  open_bc(scope_);
+  let("own_b",
+      states_by_lanes()
+          ? "swapped * " + u32_literal(kChunk * z_.padded() + z_.padded() / 2) + " + own_states"
+          : "own_states");
+  let("own_c", states_by_lanes() ? "swapped * " + u32_literal(kChunk * z_.padded()) + " + " +
+                                       u32_literal(z_.padded() / 2) + " - swapped * " +
+                                       u32_literal(z_.padded() / 2) + " + own_states"
+                                 : u32_literal(z_.padded() / 2) + " + own_states");
+  if (by_pairs()) {
+    const std::string first = origin + "own_channels", pairs = u32_literal(s_.states / 2);
+    let("kept_row", all ? "own_states" : "min(own_states, " + pairs + " - 1u)");
+    let("kept_column",
+        (even() ? "(" + first + ")" : "min(" + first + ", " + last_pair + ")") + " * 2u");
+    std::string real = all ? "" : "own_states < " + pairs;
+    if (!even() && s_.channels % 2 == 0) {
+      real += (all ? "" : " && ") + run_below(first, 2, s_.channels);
+    } else if (!even()) {
+      const std::string each = "(" + run_below(first, 2, s_.channels) + ").xxyy";
+      real = all ? each : "select(vec4<bool>(), " + each + ", " + real + ")";
+    }
+    if (!real.empty()) let("real_kept", gated() ? "vec4<bool>(" + real + ")" : real);
+  }
+  // Where sums go: of B and C, and of u and delta.
+  let("own_part",
+      "sub * " + u32_literal(z_.sum_steps * z_.bc()) + " + s0" +
+          (channel_bits_.size() > 1 ? " + select(0u, " + u32_literal(z_.padded()) + ", channel_up0)"
+                                    : ""));
+  const std::size_t halved = state_bits_.size() - 1;  // steps are, in so many rounds, two at most
+  let("out_step", std::string(halved > 0 ? "select(0u, 1u, state_up0)" : "0u") +
+                      (halved > 1 ? " + select(0u, 2u, state_up1)" : ""));
+  let("own_out", "out_step / 2u * " + u32_literal(z_.block) + " + c0");
+}
+
+// ---- what a chunk reads ------------------------------------------------------------------------
+
+std::int64_t SelectiveLanes::own_row_pairs() const {
+  return std::max<std::int64_t>(1, kChunk / rows_at_once());
+}
+
+// Puts what has come to where all threads see it. Nobody reads the chunk before any more: after its
+// last step there is a barrier.
+void SelectiveLanes::unload(Scope& scope) const {
+  Scope steps(&scope);
+  for (std::int64_t e = 0; e < own_row_pairs(); ++e) {
+    const std::string even = std::to_string(2 * e), odd = std::to_string(2 * e + 1);
+    for (const std::string& n : {even, odd}) {
+      if (gated()) {
+        pass_gate(steps, n);
+        store_dz(steps, e * rows_at_once() + (n == odd ? 1 : 0), n);
+      }
+      if (s_.skip) steps.line("dskip += next_dy" + n + " * next_u" + n + ";");
+    }
+    if (euler()) {
+      for (const std::string& n : {even, odd})
+        steps.line("let next_wu" + n + " = " + step_of("next_delta" + n) + " * next_u" + n + ";");
+    }
+    for (const std::string name : {"delta", "u", "dy", "wu"}) {
+      if (name == "wu" && !euler()) continue;
+      const std::string at = name + "_of[local * 2u + " + u32_literal(e * z_.threads() * 2);
+      const std::string next = "next_" + name;
+      for (const std::string c : {"x", "y"}) {
+        steps.line(at + (c == "x" ? "" : " + 1u") + "] = vec2<f32>(" + next + even + "." + c +
+                   ", " + next + odd + "." + c + ");");
+      }
+    }
+  }
+  scope.block(
+      rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk / 2 * z_.pairs()) + ")" : "",
+      steps);
+  for (std::int64_t e = 0; e < own_bc(z_.threads()); ++e) {
+    const std::string next = "next_bc" + std::to_string(e);
+    const std::string at = "local * 2u + " + u32_literal(e * z_.threads() * 2);
+    scope.line("bc_of[" + at + "] = " + next + ".xy;");
+    scope.line("bc_of[" + at + " + 1u] = " + next + ".zw;");
+    if (!states_by_lanes()) continue;
+    // The copy has C before B, so that both are in different banks.
+    const std::string copy = u32_literal(kChunk * z_.padded()) + " + ((" + at + ") ^ " +
+                             u32_literal(z_.padded() / 2) + ")";
+    scope.line("bc_of[" + copy + "] = " + next + ".yx;");
+    scope.line("bc_of[" + copy + " + 1u] = " + next + ".wz;");
+  }
+  scope.line("workgroupBarrier();");
+}
+
+// The row that lies so far behind `row`, whose numbers end with n.
+void SelectiveLanes::store_dz(Scope& scope, std::int64_t behind, const std::string& n) const {
+  const std::string late =
+      whole() ? "" : "start + row + " + u32_literal(behind) + " < " + u32_literal(s_.length);
+  for (const std::string c : {"x", "y"}) {
+    std::string real = late;
+    if (!even()) {
+      real += (late.empty() ? "" : " && ") + std::string("real_in") +
+              (s_.channels % 2 == 0 ? "" : "." + c);
+    }
+    const std::string store = module_.store(
+        l_.stores.at(5).binding, DType::kF32,
+        "out_z + " + u32_literal(behind * s_.channels + (c == "x" ? 0 : 1)), "dz" + n + "." + c);
+    scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
+  }
+}
+
+// D's gradient, of which each thread has what it brought.
+void SelectiveLanes::store_skip() {
+  const std::int64_t rows = std::min(z_.threads(), kChunk / 2 * z_.pairs()) / z_.pairs();
+  const std::string give = "u_of[local] = dskip;";
+  const bool all = rows * z_.pairs() == z_.threads();
+  scope_.line(all ? give : "if (local < " + u32_literal(rows * z_.pairs()) + ") { " + give + " }");
+  scope_.line("workgroupBarrier();");
+  Scope sum(&scope_);
+  sum.line("var total = 0.0f;");
+  sum.line("for (var r = 0u; r < " + u32_literal(rows) + "; r++) { total += u_of[r * " +
+           u32_literal(z_.pairs()) + " + local / 2u][local % 2u]; }");
+  const std::string q = "block * " + u32_literal(z_.block) + " + local";
+  sum.line("store3(p, segment * " + u32_literal(s_.rates()) + " + " + u32_literal(s_.states) +
+           ", " + q + ", total);");
+  scope_.block("if (local < " + u32_literal(z_.block) +
+                   (even() ? ")" : " && " + q + " < " + u32_literal(s_.channels) + ")"),
+               sum);
+}
+
+void SelectiveLanes::read_states(Scope& scope, const std::string& chunk,
+                                 const std::string& declared) const {
+  if (by_pairs()) return;
+  read_own(scope, "before", "state_at(p, " + chunk + " * " + u32_literal(s_.states) + " + ");
+  scope.line(declared + "next_h = before;");
+}
+
+// h0, the states before the chunk.
+void SelectiveLanes::take_states(Scope& scope) const {
+  if (!by_pairs()) return scope.line("let h0 = next_h;");
+  if (gated()) scope.line("let next_kept = vec4<f32>(next_kept0, next_kept1);");
+  const std::string kept = gated() ? "next_kept" : "next_kept0";
+  scope.line("let by_state = select(" + kept + ", " + kept + ".yxwz, swapped == 1u);");
+  scope.line("let h0 = select(by_state, by_state.zwxy, turned == 1u);");
+}
+
+// `name`: numbers that are read by a call with its state and its channel behind `call`; zero where
+// there are none.
+void SelectiveLanes::read_own(Scope& scope, const std::string& name,
+                              const std::string& call) const {
+  const std::string last = u32_literal(s_.states - 1);
+  const bool all = s_.states == z_.padded();
+  std::string list;
+  for (const std::string c : {"0", "1"}) {
+    for (const std::string s : {"s0", "s1"}) {
+      std::string read = call + (all ? s : "min(" + s + ", " + last + ")") + ", q" + c + ")";
+      if (!all) read = "select(0.0f, " + read + ", " + s + " <= " + last + ")";
+      if (!even()) read = "select(0.0f, " + read + ", real_q" + c + ")";
+      list += (list.empty() ? "" : ", ") + read;
+    }
+  }
+  scope.line("let " + name + " = vec4<f32>(" + list + ");");
+}
+
+void SelectiveLanes::store_own(Scope& scope, const std::string& name, const std::string& call,
+                               const std::string& condition) const {
+  for (int i = 0; i < 4; ++i) {
+    const std::string s = "s" + std::to_string(i % 2), c = std::to_string(i / 2);
+    std::string real = condition;
+    const auto also = [&](const std::string& more) { real += (real.empty() ? "" : " && ") + more; };
+    if (!even()) also("real_q" + c);
+    if (s_.states != z_.padded()) also(s + " < " + u32_literal(s_.states));
+    const std::string store = call + s + ", q" + c + ", " + name + "." + "xyzw"[i] + ");";
+    scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
+  }
+}
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// Sort: out[p,i,q] = finish(t of the i-th element of line (p, q) in sort order). One workgroup
+// sorts one line by Batcher's bitonic network (1968), in the variant in which every comparison puts
+// the smaller element first. A line of any length is then equivalent to one padded with elements
+// that never move. Keys are words in the order of their unsigned values; equal keys are ordered by
+// index. Lines that exceed workgroup memory are sorted in the buffer of the resulting indices:
+// steps within a tile run in workgroup memory, one tile at a time, other steps in the buffer.
+#include <algorithm>
+
+#include "base/check.h"
+#include "codegen/wgsl/parts.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+std::int64_t pow2_of(std::int64_t n) {
+  std::int64_t power = 2;
+  while (power < n) power *= 2;
+  return power;
+}
+
+class SortWriter {
+ public:
+  SortWriter(const Launch& launch, const WgslOptions& options)
+      : launch_(launch), window_(window_of(launch)), module_(launch) {
+    size_ = pow2_of(launch.count);
+    // a key and an index each
+    tile_ = std::min<std::int64_t>(size_, floor_pow2(options.max_workgroup_bytes / 8));
+    if (options.tile >= 2) tile_ = std::min<std::int64_t>(tile_, floor_pow2(options.tile));
+    threads_ = std::min({256, floor_pow2(options.max_threads), floor_pow2(tile_ / 2)});
+  }
+
+  Shader write() {
+    const Domain domain = {{"p", launch_.pre}, {"i", launch_.count}, {"q", launch_.post}};
+    write_source(module_, "value_at", launch_.b, domain);
+    write_finish(module_, launch_, domain, DType::kI32);
+    write_key();
+    module_.shared("keys", "u32", tile_, 4);
+    module_.shared("places", "u32", tile_, 4);
+    module_.function("order_pair",
+                     "fn order_pair(i: u32, j: u32) {\n"
+                     "  let k = keys[i];\n  let l = keys[j];\n"
+                     "  let s = places[i];\n  let t = places[j];\n"
+                     "  if (k > l || (k == l && s > t)) {\n"
+                     "    keys[i] = l;\n    keys[j] = k;\n"
+                     "    places[i] = t;\n    places[j] = s;\n  }\n}\n");
+    const std::int64_t lines = window_.count * launch_.post;
+    const Domain line = {{"line", launch_.pre * launch_.post}};
+    open_rows(scope_, Tile{1, std::max(threads_, 2), true}, lines, "line",
+              window_.first * launch_.post);
+    scope_.line("let q = " + coordinate(scope_, line, 1, launch_.post) + ";");
+    scope_.line("let p = " + coordinate(scope_, line, launch_.post, launch_.pre) + ";");
+    if (tile_ == size_) {
+      write_inside();
+    } else {
+      write_in_buffer(domain);
+    }
+    return make_shader(module_, scope_, threads_, lines);
+  }
+
+ private:
+  // Sorts NaN last and -0 equal to 0; reversed if descending.
+  void write_key() {
+    std::string text = "fn key_of(x: " + type() + ") -> u32 {\n";
+    if (type() == "u32") text += "  let key = x;\n";
+    if (type() == "i32") text += "  let key = bitcast<u32>(x) ^ 0x80000000u;\n";
+    if (type() == "f32") {
+      text +=
+          "  let bits = bitcast<u32>(x);\n"
+          "  let size = bits & 0x7fffffffu;\n"
+          "  let front = select(bits | 0x80000000u, ~bits, bits > 0x80000000u);\n"
+          "  let key = select(front, 0xffffffffu, size > 0x7f800000u);\n";
+    }
+    text += std::string("  return ") + (launch_.descending ? "~key" : "key") + ";\n}\n";
+    module_.function("key_of", text);
+  }
+
+  [[nodiscard]] std::string type() const {
+    return std::string(register_type(launch_.b.instrs.back().dtype));
+  }
+
+  // Runs `body` for each e < count, distributed over the threads.
+  void each(Scope& scope, std::int64_t count, const Scope& body) const {
+    scope.block(
+        "for (var e = local; e < " + u32_literal(count) + "; e += " + u32_literal(threads_) + ")",
+        body);
+  }
+
+  // One step of the network within a tile: compares pairs (i, i ^ mask), where bit `half` of i is
+  // 0.
+  void write_step(Scope& scope, const std::string& half, const std::string& mask,
+                  const std::string& count) const {
+    Scope pair(&scope);
+    pair.line("let i = ((e & ~(" + half + " - 1u)) << 1u) | (e & (" + half + " - 1u));");
+    pair.line("let j = i ^ " + mask + ";");
+    pair.line("if (j < " + count + ") { order_pair(i, j); }");
+    each(scope, tile_ / 2, pair);
+    scope.line("workgroupBarrier();");
+  }
+
+  // The rest of a stage, with distances within a tile.
+  void write_halves(Scope& scope, const std::string& first, const std::string& count) const {
+    Scope body(&scope);
+    write_step(body, "half", "half", count);
+    scope.block("for (var half = " + first + "; half > 0u; half = half >> 1u)", body);
+  }
+
+  void write_tile_sort(Scope& scope, const std::string& count) const {
+    Scope stage(&scope);
+    write_step(stage, "(width >> 1u)", "(width - 1u)", count);
+    write_halves(stage, "width >> 2u", count);
+    scope.block("for (var width = 2u; width <= " + u32_literal(tile_) + "; width = width << 1u)",
+                stage);
+  }
+
+  void write_inside() {
+    const std::string count = u32_literal(launch_.count);
+    Scope load(&scope_), store(&scope_);
+    load.line("keys[e] = key_of(value_at(p, e, q));");
+    load.line("places[e] = e;");
+    each(scope_, launch_.count, load);
+    scope_.line("workgroupBarrier();");
+    write_tile_sort(scope_, count);
+    store.line("finish(p, e, q, i32(places[e]));");
+    each(scope_, launch_.count, store);
+  }
+
+  // The indices of a line are sorted in the buffer where the launch stores them, so the epilogue
+  // must store them unchanged.
+  void write_buffer_access(const Domain& domain) {
+    CHECK(launch_.stores.size() == 1 && launch_.stores[0].ring_word < 0, launch_.name);
+    const Store& to = launch_.stores[0];
+    CHECK(launch_.body.instrs.at(static_cast<std::size_t>(to.value)).kind == InstrKind::kAcc,
+          launch_.name);
+    Scope scope;
+    const Place place = place_of(scope, domain, to.map);
+    scope.line("return u32(" + module_.load(to.binding, to.dtype, place.index) + ");");
+    module_.function("place_at",
+                     "fn place_at(p: u32, i: u32, q: u32) -> u32 {\n" + scope.text() + "}\n");
+    module_.function("order_in_buffer",
+                     "fn order_in_buffer(p: u32, i: u32, j: u32, q: u32) {\n"
+                     "  let s = place_at(p, i, q);\n  let t = place_at(p, j, q);\n"
+                     "  let k = key_of(value_at(p, s, q));\n  let l = key_of(value_at(p, t, q));\n"
+                     "  if (k > l || (k == l && s > t)) {\n"
+                     "    finish(p, i, q, i32(t));\n    finish(p, j, q, i32(s));\n  }\n}\n");
+  }
+
+  // For every tile: loads its indices into workgroup memory, runs `work`, and stores them.
+  template <class Work>
+  void each_tile(Scope& scope, const std::string& place, const Work& work) const {
+    Scope tile(&scope), load(&tile), store(&tile);
+    const std::string size = u32_literal(tile_), total = u32_literal(launch_.count);
+    tile.line("let count = min(" + size + ", " + total + " - base);");
+    load.line("if (e < count) {");
+    load.line("  let t = " + place + ";");
+    load.line("  places[e] = t;");
+    load.line("  keys[e] = key_of(value_at(p, t, q));");
+    load.line("}");
+    each(tile, tile_, load);
+    tile.line("workgroupBarrier();");
+    work(tile);
+    store.line("if (e < count) { finish(p, base + e, q, i32(places[e])); }");
+    each(tile, tile_, store);
+    tile.line("workgroupBarrier();");
+    scope.block("for (var base = 0u; base < " + total + "; base += " + size + ")", tile);
+    scope.line("storageBarrier();");
+  }
+
+  // One step of the network in the buffer.
+  void write_far_step(Scope& scope, const std::string& half, const std::string& mask) const {
+    Scope pair(&scope);
+    pair.line("let i = ((e & ~(" + half + " - 1u)) << 1u) | (e & (" + half + " - 1u));");
+    pair.line("let j = i ^ " + mask + ";");
+    pair.line("if (j < " + u32_literal(launch_.count) + ") { order_in_buffer(p, i, j, q); }");
+    each(scope, size_ / 2, pair);
+    scope.line("storageBarrier();");
+  }
+
+  void write_in_buffer(const Domain& domain) {
+    write_buffer_access(domain);
+    each_tile(scope_, "base + e", [&](Scope& tile) { write_tile_sort(tile, "count"); });
+    Scope stage(&scope_), far(&stage);
+    write_far_step(stage, "(width >> 1u)", "(width - 1u)");
+    write_far_step(far, "half", "half");
+    stage.block(
+        "for (var half = width >> 2u; half >= " + u32_literal(tile_) + "; half = half >> 1u)", far);
+    each_tile(stage, "place_at(p, base + e, q)",
+              [&](Scope& tile) { write_halves(tile, u32_literal(tile_ / 2), "count"); });
+    scope_.block("for (var width = " + u32_literal(2 * tile_) + "; width <= " + u32_literal(size_) +
+                     "; width = width << 1u)",
+                 stage);
+  }
+
+  const Launch& launch_;
+  Window window_;
+  std::int64_t size_ = 2, tile_ = 2;  // elements, powers of two
+  int threads_ = 1;
+  Module module_;
+  Scope scope_;
+};
+
+}  // namespace
+
+Shader write_sort(const Launch& launch, const WgslOptions& options) {
+  return SortWriter(launch, options).write();
+}
+
+}  // namespace tensorgrad::wgsl

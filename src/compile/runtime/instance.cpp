@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Buffers and kernels of a program on a device.
+#include "compile/runtime/instance.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "base/env.h"
+#include "compile/debug/dump.h"
+#include "compile/debug/profile.h"
+#include "compile/debug/shadow.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+namespace {
+
+constexpr std::uint32_t kInfBits = 0x7f800000U;
+constexpr std::uint32_t kNanBits = 0x7fc00000U;
+constexpr int kTableLevel = 2;  // of TENSORGRAD_DEBUG
+constexpr int kTimedRun = 3;    // caches are warm by then
+
+bool may_share(BufferKind kind, Share share) {
+  if (kind == BufferKind::kParams || kind == BufferKind::kState) return true;
+  return share == Share::kProgram && kind != BufferKind::kSlot && kind != BufferKind::kConstant;
+}
+
+}  // namespace
+
+Instance::Instance(std::shared_ptr<Device> device, Program program, SharedMemory shared)
+    : device_(std::move(device)), program_(std::move(program)), memory_(std::move(shared)) {
+  memory_.resize(program_.buffers.size());
+  for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
+    const BufferDecl& decl = program_.buffers[i];
+    by_name_.emplace(decl.name, i);
+    owned_.push_back(!memory_[i]);
+    if (owned_[i]) memory_[i] = std::make_shared<Memory>(device_, decl.bytes, decl.name);
+    buffers_.push_back(memory_[i]->handle());
+    if (!decl.data.empty()) device_->upload(buffers_[i], 0, std::as_bytes(std::span(decl.data)));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  executable_ = device_->prepare(program_, buffers_);
+  prepare_time_ = std::chrono::steady_clock::now() - start;
+}
+
+Instance::~Instance() {  // must precede the buffers that they use
+  shadow_.reset();
+  executable_.reset();
+}
+
+void Instance::share_with(const Program& program, Share share, SharedMemory& shared) const {
+  shared.resize(program.buffers.size());
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const BufferDecl& decl = program.buffers[i];
+    if (shared[i] || !may_share(decl.kind, share) || !has_buffer(decl.name)) continue;
+    if (buffer_bytes(decl.name) == decl.bytes) shared[i] = memory_[index_of(decl.name)];
+  }
+}
+
+std::size_t Instance::index_of(const std::string& buffer) const {
+  const auto at = by_name_.find(buffer);
+  CHECK(at != by_name_.end(), "no buffer '" + buffer + "'");
+  return at->second;
+}
+
+bool Instance::has_buffer(const std::string& name) const { return by_name_.contains(name); }
+
+bool Instance::shares(const std::string& buffer) const { return !owned_[index_of(buffer)]; }
+
+std::int64_t Instance::buffer_bytes(const std::string& name) const {
+  return program_.buffers[index_of(name)].bytes;
+}
+
+const std::shared_ptr<Memory>& Instance::memory(const std::string& buffer) const {
+  return memory_[index_of(buffer)];
+}
+
+void Instance::bind(const std::string& buffer, std::shared_ptr<Memory> memory) {
+  const std::size_t i = index_of(buffer);
+  if (memory == memory_[i]) return;
+  const BufferHandle before = std::exchange(buffers_[i], memory->handle());
+  try {
+    device_->rebind(*executable_, buffers_, static_cast<int>(i));
+  } catch (...) {
+    buffers_[i] = before;
+    throw;
+  }
+  memory_[i] = std::move(memory);
+  if (shadow_) shadow_->rebind(buffers_, static_cast<int>(i));
+}
+
+void Instance::upload(const std::string& buffer, std::int64_t offset,
+                      std::span<const std::byte> data) {
+  device_->upload(buffers_[index_of(buffer)], offset, data);
+}
+
+void Instance::download(const std::string& buffer, std::int64_t offset, std::span<std::byte> out) {
+  device_->wait(device_->download(buffers_[index_of(buffer)], offset, out));
+}
+
+HyperRow row_of(const Program& program, const HyperValues& values) {
+  HyperRow row{};
+  row.words[kHyperInf] = kInfBits;
+  row.words[kHyperNan] = kNanBits;
+  for (std::size_t i = 0; i < program.hypers.size(); ++i) {
+    const auto at = values.find(program.hypers[i]);
+    if (at != values.end()) row.words[i + 2] = at->second;
+  }
+  return row;
+}
+
+Ticket Instance::run(std::span<const HyperValues> rows) {
+  rows_.clear();
+  for (const HyperValues& values : rows) rows_.push_back(row_of(program_, values));
+  if (shadow_ || runs_until_timed_ > 0) return run_inspected(rows_);
+  return device_->run(*executable_, rows_);
+}
+
+std::size_t Instance::run_some(const HyperValues& row, std::size_t first,
+                               std::chrono::duration<double> budget) {
+  if (shadow_ || runs_until_timed_ > 0) {  // these need whole runs
+    wait(run({&row, 1}));
+    return 0;
+  }
+  return device_->run_some(*executable_, row_of(program_, row), first, budget);
+}
+
+std::size_t Instance::first_lasting_launch() const {
+  const auto lasts = [&](const Binding& binding) {
+    const BufferKind kind = program_.buffers[static_cast<std::size_t>(binding.buffer)].kind;
+    return binding.mode != BindMode::kRead &&
+           (kind == BufferKind::kParams || kind == BufferKind::kState);
+  };
+  const auto& launches = program_.launches;
+  const auto at = std::find_if(launches.begin(), launches.end(), [&](const Launch& launch) {
+    return std::any_of(launch.bindings.begin(), launch.bindings.end(), lasts);
+  });
+  return static_cast<std::size_t>(at - launches.begin());
+}
+
+std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {
+  return device_->profile(*executable_, row_of(program_, row));
+}
+
+Profile Instance::profile_of_runs(const std::vector<std::vector<LaunchTiming>>& runs) const {
+  Profile profile = profile_of(device_->info(), program_, passes_, runs);
+  if (dump_) dump_->timings(profile);
+  return profile;
+}
+
+void Instance::inspect(const Compiled& compiled, const PlanOptions& options) {
+  dump_ = compiled.dump;
+  passes_ = compiled.passes;
+  passes_.push_back({"kernels", compiled.milliseconds, prepare_time_.count()});
+  if (!device_->info().computes) return;
+  if (env_flag("TENSORGRAD_SHADOW")) {
+    shadow(compiled, options);
+  } else if (debug_level() >= kTableLevel) {
+    runs_until_timed_ = kTimedRun;
+  }
+}
+
+void Instance::shadow(const Compiled& compiled, const PlanOptions& options) {
+  shadow_ = std::make_unique<Shadow>(*device_, program_, buffers_, compiled.fused, options);
+}
+
+// Runs the rows one by one, until a run has been timed.
+Ticket Instance::run_inspected(const std::vector<HyperRow>& rows) {
+  Ticket last = 0;
+  for (const HyperRow& row : rows) {
+    const bool timed = runs_until_timed_ == 1;
+    if (runs_until_timed_ > 0) --runs_until_timed_;
+    if (shadow_) {
+      shadow_->run(row);
+    } else if (timed) {
+      const auto wanted = [](const std::string& name) { return debug_level(name) >= kTableLevel; };
+      debug_print(
+          launch_table(profile_of_runs({device_->profile(*executable_, row)}), false, wanted));
+    } else {
+      last = device_->run(*executable_, {&row, 1});
+    }
+  }
+  return last;
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Finds fused sequences (Launch::chained): small groups of which each reads only its own block of
+// rows of the previous ones, such as the layers of a small network, forward and backward. A GPU may
+// run them as one kernel.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "ir/graph.h"
+#include "plan/schedule.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+struct Chain {
+  std::vector<int> groups;  // in execution order
+  std::int64_t blocks = 0;  // Launch::blocks
+};
+
+// Partitions the groups into chains, one per fused sequence; most chains are a single group without
+// blocks. `members` has the nodes of each group, `work` its dependencies and cost. Groups of
+// `barred` are not fused, because they overwrite what others read.
+//
+// The chains are sorted by their first groups. If the groups have no dependency cycle, neither do
+// the chains. The kernel of a fused sequence binds at most `max_bindings` buffers.
+std::vector<Chain> find_chains(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
+                               const std::vector<GroupWork>& work, const std::set<int>& barred,
+                               int max_bindings);
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Checkpoints of a Trainer, stored as safetensors files (docs/formats.md).
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "train/parameters.h"
+#include "tensorgrad/data/file_source.h"
+#include "tensorgrad/data/safetensors.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+struct Checkpoint {
+  std::map<std::string, HostTensor> params;
+  // Optimizer moments (named "moment/parameter") and user states.
+  std::map<std::string, HostTensor> states;
+  std::map<std::string, std::string> fields;  // step, epoch, seed, schedule, ...
+};
+
+// The field with the names of the objectives, e.g. "d g". Absent if the only objective has no name.
+inline constexpr const char* kObjectivesField = "objectives";
+
+void write_checkpoint(const FileSink& sink, Checkpoint checkpoint);
+// Throws IoError naming the file if it is not a checkpoint. `buffers` has the names of states in
+// files of write_weights().
+Checkpoint read_checkpoint(const FileSource& source, const std::set<std::string>& buffers = {});
+// Removes everything but the model, and renames its states as in the model. Files of other kinds do
+// not change.
+void keep_model(StoredFile& file);
+// Replaces the parameters by their averages. Throws UserError if the file has no averages.
+void take_averages(Checkpoint& checkpoint, const std::string& path);
+// Writes the tensors under their names, like a state dict of PyTorch.
+void write_weights(const FileSink& sink, std::map<std::string, HostTensor> tensors);
+// Returns a state of a checkpoint. Throws UserError if it is missing or has another type.
+const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& name,
+                             const Type& type, const std::string& path);
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: MIT
+#include "train/objective.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "trace/composite.h"
+#include "train/graph_view.h"
+#include "train/loss_scale.h"
+#include "train/training_graph.h"
+#include "base/numbers.h"
+#include "compile/runtime/host_random.h"
+#include "compile/debug/interpret.h"
+#include "compile/debug/profile.h"
+#include "compile/runtime/element_codec.h"
+#include "ops/registry.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
+namespace {
+
+constexpr int kMostStepsAtOnce = 256;  // rows of scalars in one submission
+
+}  // namespace
+
+ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table,
+                             std::size_t number, std::shared_ptr<Device> device,
+                             const std::string& why, std::shared_ptr<Turns> turns,
+                             Recoverer& recoverer, const SourceLocation& location)
+    : turns_(std::move(turns)),
+      recoverer_(recoverer),
+      source_(std::move(source)),
+      table_(table),
+      part_(table.part(number)),
+      location_(location),
+      sizes_(options_.inputs, options_.dynamic_size, options_.max_cached_sizes, "CompileOptions",
+             location),
+      schedule_(options_.optimizer.lr()) {
+  sizes_.first().engine = build(options_.dynamic_size, false, std::move(device), why);
+  set_group_scalars();
+  if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
+}
+
+template <class Call>
+void ObjectiveImpl::for_each_engine(const Call& call) {
+  const auto both = [&](const SizedEngine& sized) {
+    call(*sized.engine);
+    if (sized.capturing) call(*sized.capturing);
+  };
+  both(sizes_.first());
+  for (const SizedEngine& each : sizes_.others()) both(each);
+}
+
+void ObjectiveImpl::use(const std::shared_ptr<Device>& device) {
+  for_each_engine([&](Engine& each) { each.use(device); });
+}
+
+void ObjectiveImpl::allocate(SharedMemory shared) {
+  for_each_engine([&](Engine& each) {
+    if (&each == &engine()) return each.allocate(std::move(shared));
+    SharedMemory same;
+    engine().instance().share_with(each.compiled().program, Share::kProgram, same);
+    each.allocate(std::move(same));
+  });
+}
+
+std::unique_ptr<TracedFunction> ObjectiveImpl::traced(std::int64_t size, bool captures) const {
+  const auto loss = [&](const Inputs& inputs) {
+    auto outputs = source_.loss(inputs);
+    for (auto& [name, tensor] : outputs) tensor = of_type(tensor, DType::kF32, location_);
+    return outputs;
+  };
+  return trace_function(
+      table_, closed(options_.inputs, size), options_.dataset, options_.batch, loss,
+      {.training = true, .autocast = options_.mixed_precision, .captures = captures}, location_);
+}
+
+GraphView ObjectiveImpl::graph(GraphStage stage) const {
+  const auto lock = turns_->lock();
+  if (stage == GraphStage::kSimplified) return view_of(engine().compiled().graph);
+  const auto step = traced(options_.dynamic_size, false);
+  return view_of(differentiated(training_request(*step, table_, part_, options_, location_)));
+}
+
+std::unique_ptr<Engine> ObjectiveImpl::build(std::int64_t size, bool captures,
+                                             std::shared_ptr<Device> device,
+                                             const std::string& why) {
+  auto traced = this->traced(size, captures);
+  if (sizes_.first().engine == nullptr) retrace_.keep(traced->trace.graph);
+  CompileRequest request = training_request(*traced, table_, part_, options_, location_);
+  auto engine = std::make_unique<Engine>(std::move(request), std::map<std::string, double>{},
+                                         closed(options_.inputs, size), options_.dataset,
+                                         std::move(device), why, options_.check_indices);
+  engine->set_initial(table_.buffers());
+  // Compiling adds the optimizer's scalars to the trace.
+  for (const auto& [name, value] : traced->trace.scalars) {
+    if (name[0] != '_') engine->scalars()[name] = value;
+  }
+  if (sizes_.first().engine != nullptr) return engine;
+  per_update_ = std::move(traced->trace.per_update);
+  counts_taken_ = traced->trace.counts_updates && skips();
+  hyper_limits_ = std::move(traced->trace.hyper_limits);
+  for (const auto& [name, id] : traced->trace.captures) captures_.push_back(name);
+  printed_ = std::move(traced->trace.printed);
+  return engine;
+}
+
+void ObjectiveImpl::set_group_scalars() {
+  for (const GroupRange& range : part_.ranges) {
+    if (range.group < 0) continue;
+    const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
+    if (!has_own_lr(group)) continue;
+    const std::string factor = kLrFactorPrefix + group_name(group);
+    engine().scalars()[factor] = group.lr_factor;
+    group_rates_.push_back({group, group_lr_scalar(range.group), factor});
+  }
+}
+
+void ObjectiveImpl::put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const {
+  engine().put_hypers(values);
+  const std::int64_t update = step / options_.accumulate;
+  const double rate = schedule_.at(update - schedule_start_);
+  values[kLrScalar] = float_bits(rate);
+  for (const GroupRate& each : group_rates_) {
+    const double own = each.group.lr ? each.group.lr->at(update) : rate;
+    values[each.scalar] = float_bits(engine().scalars().at(each.factor) * own);
+  }
+  const std::int64_t number = (counts_taken_ ? taken_ : update) + 1;
+  for (const auto& [name, value] : per_update_)
+    values[name] = float_bits(value(number, engine().scalars()));
+  values[kCountScalar] = float_bits(static_cast<double>(update + 1));
+  if (options_.accumulate > 1)
+    values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
+  values[kStepScalar] = static_cast<std::uint32_t>(step);
+  values[kSeedScalar] = options_.seed;
+  values[kRingScalar] = static_cast<std::uint32_t>(step % kLossRing);
+  values[kCursorName] = static_cast<std::uint32_t>(cursor);
+}
+
+std::int64_t ObjectiveImpl::batches_per_epoch() const {
+  return rows_ == 0 ? 0 : rows_ / options_.batch;
+}
+
+void ObjectiveImpl::begin_epoch() {
+  order_.resize(static_cast<std::size_t>(rows_));
+  if (options_.shuffle) {
+    put_random_order(options_.seed, static_cast<std::uint32_t>(epoch_), order_);
+  } else {
+    std::iota(order_.begin(), order_.end(), 0);
+  }
+  engine().instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order_)));
+  order_sent_ = true;
+}
+
+std::span<const HyperValues> ObjectiveImpl::next_rows(int count) {
+  if (counts_taken_) {
+    count = std::min(count, 1);
+    taken_ = static_cast<std::int64_t>(state_number(ScaleNumber::kTaken));
+  }
+  if (rows_ > 0) {
+    if (position_ == batches_per_epoch()) {
+      position_ = 0;
+      ++epoch_;
+      order_sent_ = false;
+    }
+    if (!order_sent_) begin_epoch();
+    count = static_cast<int>(std::min<std::int64_t>(count, batches_per_epoch() - position_));
+  }
+  const auto rows = static_cast<std::size_t>(count);
+  if (next_.size() < rows) next_.resize(rows);
+  for (int i = 0; i < count; ++i)
+    put_hypers(step_ + i, (position_ + i) * options_.batch, next_[static_cast<std::size_t>(i)]);
+  if (rows_ > 0) position_ += count;
+  return {next_.data(), rows};
+}
+
+void ObjectiveImpl::check_ready() const {
+  std::string missing;
+  if (!engine().all_data_given(missing)) {
+    throw UserError("dataset entry '" + missing + "' has no data; call upload_data()");
+  }
+  retrace_.check("the loss", [&] { return traced(options_.dynamic_size, false)->trace.graph; });
+}
+
+std::unique_ptr<Engine> ObjectiveImpl::build_beside(const Engine& owner, std::int64_t size,
+                                                    bool captures) {
+  auto engine = build(size, captures, owner.device(), owner.why());
+  SharedMemory shared;
+  owner.instance().share_with(engine->compiled().program, Share::kProgram, shared);
+  engine->allocate(std::move(shared));
+  return engine;
+}
+
+SizedEngine& ObjectiveImpl::of_checked(const FeedView& inputs) {
+  return sizes_.of_checked(inputs, [this](std::int64_t size) {
+    engine().take_back_inputs();
+    return build_beside(engine(), size, false);
+  });
+}
+
+Engine& ObjectiveImpl::capturing(SizedEngine& sized, const std::vector<std::string>& names) {
+  check_captures(names, captures_);
+  if (!sized.capturing) {
+    sized.engine->take_back_inputs();
+    sized.capturing = build_beside(*sized.engine, sized.size, true);
+  }
+  return *sized.capturing;
+}
+
+std::vector<std::int64_t> ObjectiveImpl::compiled_sizes() const {
+  const auto lock = turns_->lock();
+  return sizes_.sizes();
+}
+
+void ObjectiveImpl::bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
+                         const WGPUBufferImpl* native) {
+  for_each_engine([&](Engine& each) { each.bind(buffer, memory, native); });
+}
+
+void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) {
+  const auto lock = turns_->lock();
+  if (sizes_.dynamic()) {
+    throw UserError(
+        "bind_input: not supported for a dynamic size, as each size has its own buffers");
+  }
+  std::vector<std::string> known;
+  for (const InputSpec& spec : options_.inputs) known.push_back(spec.name);
+  check_known("bind_input: unknown input", name, known);
+  const std::string buffer = input_buffer(name);
+  bind(buffer, engine().memory_for(buffer, native, "bind_input: '" + name + "'"), native);
+}
+
+StepResult ObjectiveImpl::step(const FeedView& inputs, const StepOptions& options) {
+  const Turn turn(*turns_);
+  sizes_.check(inputs);
+  check_ready();
+  if (!recoverer_.on()) return recoverer_.guarded([&] { return step_once(inputs, options); });
+  KeptInputs kept(inputs);
+  bool lost = false;  // device inputs are lost with the device
+  StepResult result = recoverer_.guarded([&] {
+    recoverer_.before_steps(*this, 1);
+    return std::exchange(lost, true) ? step_once(kept.feed(), options) : step_once(inputs, options);
+  });
+  recoverer_.log_step(*this, std::move(kept), captures_are_read(options));
+  return result;
+}
+
+StepResult ObjectiveImpl::step_once(const FeedView& inputs, const StepOptions& options) {
+  if (options_.detect_nan) keep_for_nan();
+  SizedEngine& sized = of_checked(inputs);
+  Engine& engine = captures_are_read(options) ? capturing(sized, options.captures) : *sized.engine;
+  engine.upload_inputs(inputs);
+  last_ = engine.instance().run(next_rows(1));
+  StepResult result = counted();
+  if (options_.detect_nan && !std::isfinite(result.loss))
+    explain_nan(*sized.engine, inputs, result.step - 1, result.loss);
+  for (const std::string& name : options.captures)
+    result.captures[name] = engine.download_output(capture_output(name));
+  engine.print(printed_);
+  return result;
+}
+
+StepResult ObjectiveImpl::counted() {
+  const std::int64_t done = step_++;
+  if (first_unread_ == done) first_unread_ = step_;  // no earlier loss is unread
+  return {read_loss(done), step_, {}};
+}
+
+void ObjectiveImpl::repeat_step(const FeedView& inputs, bool captures) {
+  SizedEngine& sized = of_checked(inputs);
+  Engine& engine = captures ? capturing(sized, {}) : *sized.engine;
+  engine.upload_inputs(inputs);
+  last_ = engine.instance().run(next_rows(1));
+  ++step_;
+}
+
+std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const FeedView& inputs) {
+  const Turn turn(*turns_);
+  if (!(seconds >= 0))
+    throw UserError("step_for: expected at least 0 seconds, got " + number_text(seconds));
+  check_not_step_by_step("step_for");
+  if (finished_) return std::exchange(finished_, std::nullopt);
+  if (!unfinished_) {
+    recoverer_.finish();  // an unfinished step of another objective
+    sizes_.check(inputs);
+    check_ready();
+    Unfinished fresh;
+    if (recoverer_.on()) fresh.inputs = KeptInputs(inputs);
+    unfinished_ = std::move(fresh);
+    recoverer_.set_unfinished(
+        [this] { finished_ = resume_step(std::numeric_limits<double>::infinity(), {}); });
+    try {
+      return resume_step(seconds, inputs);
+    } catch (...) {
+      if (!unfinished_->begun) {  // the inputs are not available for another attempt
+        unfinished_.reset();
+        recoverer_.set_unfinished(nullptr);
+      }
+      throw;
+    }
+  }
+  return resume_step(seconds, {});
+}
+
+std::optional<StepResult> ObjectiveImpl::resume_step(double seconds, const FeedView& inputs) {
+  bool lost = inputs.empty();
+  const auto result = recoverer_.repeated([&]() -> std::optional<StepResult> {
+    const bool again = std::exchange(lost, true);
+    if (!unfinished_->begun) {
+      recoverer_.before_steps(*this, 1);
+      unfinished_->before = progress();
+      const FeedView given = again ? unfinished_->inputs.feed() : inputs;
+      unfinished_->engine = of_checked(given).engine.get();
+      unfinished_->engine->upload_inputs(given);
+      unfinished_->row = next_rows(1).front();
+      unfinished_->next = 0;
+      unfinished_->begun = true;
+    }
+    unfinished_->next = unfinished_->engine->instance().run_some(
+        unfinished_->row, unfinished_->next, std::chrono::duration<double>(seconds));
+    if (unfinished_->next != 0) return std::nullopt;
+    return counted();
+  });
+  if (!result) return result;
+  recoverer_.set_unfinished(nullptr);
+  recoverer_.log_step(*this, std::move(unfinished_->inputs), false);
+  unfinished_.reset();
+  return result;
+}
+
+bool ObjectiveImpl::cancel_step() {
+  const Turn turn(*turns_);
+  if (!unfinished_) return false;
+  if (unfinished_->begun) {
+    if (unfinished_->next > unfinished_->engine->instance().first_lasting_launch()) return false;
+    go_back(unfinished_->before);
+  }
+  unfinished_.reset();
+  recoverer_.set_unfinished(nullptr);
+  return true;
+}
+
+float ObjectiveImpl::read_loss(std::int64_t step) {
+  float loss = 0;
+  engine().instance().download(output_buffer("loss"),
+                               step % kLossRing * static_cast<std::int64_t>(sizeof loss),
+                               std::as_writable_bytes(std::span(&loss, 1)));
+  return loss;
+}
+
+void ObjectiveImpl::check_queued(const std::string& call, int count) const {
+  if (count < 0)
+    throw UserError(call + ": expected at least 0 steps, got " + std::to_string(count));
+  if (!engine().all_inputs_bound()) {
+    throw UserError(
+        call + ": the inputs are passed at each step; call step(), or declare them as a dataset");
+  }
+  check_ready();
+}
+
+void ObjectiveImpl::check_not_step_by_step(const std::string& call) const {
+  const char* option = options_.detect_nan ? "detect_nan" : "print()";
+  if (looks_at_each_step())
+    throw UserError(call + ": not supported with " + option + "; call step()");
+}
+
+void ObjectiveImpl::submit(int count) {
+  const Turn turn(*turns_);
+  check_queued("submit", count);
+  check_not_step_by_step("submit");
+  queue(count, turn);
+}
+
+void ObjectiveImpl::queue(int count, const Turn& turn) {
+  while (count > 0) {
+    turn.check();
+    const int done =
+        recoverer_.guarded([&] { return run_rows(recoverer_.before_steps(*this, count)); });
+    recoverer_.log_steps(*this, done);
+    count -= done;
+  }
+}
+
+int ObjectiveImpl::run_rows(int count) {
+  const std::span<const HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
+  last_ = engine().instance().run(rows);
+  step_ += static_cast<std::int64_t>(rows.size());
+  return static_cast<int>(rows.size());
+}
+
+std::vector<float> ObjectiveImpl::run(int count) {
+  const Turn turn(*turns_);
+  check_queued("run", count);
+  std::vector<float> result;
+  if (looks_at_each_step()) {
+    for (int i = 0; i < count; ++i) {
+      turn.check();
+      result.push_back(step({}, {}).loss);
+    }
+    return result;
+  }
+  std::vector<float> before = losses();
+  result.reserve(static_cast<std::size_t>(std::min<std::int64_t>(count, kLossRing)));
+  try {
+    while (count > 0) {
+      const int part = static_cast<int>(std::min<std::int64_t>(count, kLossRing));
+      queue(part, turn);
+      const std::vector<float> some = losses();
+      result.insert(result.end(), some.begin(), some.end());
+      count -= part;
+    }
+  } catch (const AbortedError&) {  // losses of completed steps stay unread
+    before.insert(before.end(), result.begin(), result.end());
+    kept_ = std::move(before);
+    throw;
+  }
+  kept_ = std::move(before);
+  return result;
+}
+
+std::vector<float> ObjectiveImpl::losses() {
+  const auto lock = turns_->lock();
+  const std::vector<float> ring = recoverer_.guarded([&] {
+    wait();
+    return engine().download_floats(output_buffer("loss"));
+  });
+  const std::int64_t from = std::max(first_unread_, step_ - kLossRing);
+  first_unread_ = step_;
+  std::vector<float> result = std::move(kept_);
+  kept_.clear();
+  result.reserve(result.size() + static_cast<std::size_t>(step_ - from));
+  for (std::int64_t s = from; s < step_; ++s)
+    result.push_back(ring[static_cast<size_t>(s % kLossRing)]);
+  return result;
+}
+
+void ObjectiveImpl::set_lr(const Schedule& schedule) {
+  const auto lock = turns_->lock();
+  check_rate("set_lr", schedule);
+  recoverer_.finish();
+  put_schedule(schedule);
+  recoverer_.log_schedule(*this, schedule);
+}
+
+void ObjectiveImpl::put_schedule(const Schedule& schedule) {
+  schedule_ = schedule;
+  schedule_start_ = step_ / options_.accumulate;
+}
+
+void ObjectiveImpl::set(const std::string& name, double value) {
+  const auto lock = turns_->lock();
+  const auto at = engine().scalars().find(name);
+  if (at == engine().scalars().end()) {
+    std::vector<std::string> known;
+    for (const auto& [each, current] : engine().scalars()) known.push_back(each);
+    check_known("unknown run-time scalar", name, known);
+  }
+  check_scalar(name, value);
+  const auto limit = hyper_limits_.find(name);
+  if (limit != hyper_limits_.end() && !(value >= 0 && value < limit->second)) {
+    throw UserError(name + ": expected at least 0 and less than " + number_text(limit->second) +
+                    ", got " + number_text(value));
+  }
+  recoverer_.finish();
+  at->second = value;
+  recoverer_.log_scalar(*this, name, value);
+}
+
+Profile ObjectiveImpl::profile(const FeedView& inputs, const ProfileOptions& options) {
+  const Turn turn(*turns_);
+  sizes_.check(inputs);
+  check_ready();
+  KeptInputs kept;
+  if (recoverer_.on()) kept = KeptInputs(inputs);
+  bool lost = false;
+  Profile profile = recoverer_.guarded([&] {
+    recoverer_.before_steps(*this, options.steps);
+    const FeedView given = std::exchange(lost, true) ? kept.feed() : inputs;
+    Engine& engine = *of_checked(given).engine;
+    engine.upload_inputs(given);
+    return engine.profile(options, [&] {
+      HyperValues next = next_rows(1).front();
+      ++step_;
+      return next;
+    });
+  });
+  recoverer_.log_step(*this, std::move(kept), false, options.steps);
+  return profile;
+}
+
+double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
+  const auto lock = turns_->lock();
+  const bool counts = which == ScaleNumber::kSkipped;
+  if (counts && !skips()) {
+    throw UserError(std::string(call) +
+                    ": no update is skipped: enable skip_nonfinite, mixed_precision or loss_scale");
+  }
+  if (!counts && !scales()) {
+    throw UserError(std::string(call) +
+                    ": the loss is not scaled: neither mixed_precision nor loss_scale is enabled");
+  }
+  const float kept = recoverer_.guarded([&] { return state_number(which); });
+  const bool first = which == ScaleNumber::kFactor && kept == 0;
+  return first ? options_.loss_scale.value_or(LossScale{}).init_scale : kept;
+}
+
+float ObjectiveImpl::state_number(ScaleNumber which) const {
+  const std::string buffer = state_buffer(scale_state(part_, scales()));
+  return engine().download_floats(buffer)[static_cast<std::size_t>(which)];
+}
+
+NamedTensors ObjectiveImpl::download_grads() const {
+  const auto lock = turns_->lock();
+  std::vector<float> grads = recoverer_.guarded([&] { return engine().download_floats("grads"); });
+  if (scales() && step_ > 0) {
+    const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));
+    for (float& each : grads) each *= unscale;
+  }
+  return part_.unpack(grads);
+}
+
+void ObjectiveImpl::start_averages(const std::vector<float>& params) {
+  if (!part_.averaged) return;
+  const auto from = params.begin() + part_.begin;
+  engine().upload_state(part_.state(kEmaName), {from, from + part_.elements});
+}
+
+void ObjectiveImpl::go_back(const Progress& progress) {
+  engine().scalars() = progress.scalars;
+  step_ = progress.step;
+  epoch_ = progress.epoch;
+  position_ = progress.position;
+  schedule_ = progress.schedule;
+  schedule_start_ = progress.schedule_start;
+  order_sent_ = false;
+  last_ = 0;
+  if (unfinished_) unfinished_->begun = false;
+}
+
+void ObjectiveImpl::reset() {
+  schedule_ = options_.optimizer.lr();
+  schedule_start_ = step_ = first_unread_ = epoch_ = position_ = 0;
+  kept_.clear();
+  order_sent_ = false;
+}
+
+void ObjectiveImpl::go_on_as(const ObjectiveImpl& other) {
+  schedule_ = other.schedule_;
+  for (auto& [name, value] : engine().scalars()) {
+    const auto theirs = other.engine().scalars().find(name);
+    if (theirs != other.engine().scalars().end()) value = theirs->second;
+  }
+}
+
+std::int64_t ObjectiveImpl::steps() const {
+  const auto lock = turns_->lock();
+  return step_;
+}
+
+std::int64_t ObjectiveImpl::updates() const {
+  const auto lock = turns_->lock();
+  return step_ / options_.accumulate;
+}
+
+double ObjectiveImpl::grad_norm() const {
+  const auto lock = turns_->lock();
+  const auto& outputs = engine().compiled().program.outputs;
+  if (std::none_of(outputs.begin(), outputs.end(),
+                   [](const Port& port) { return port.name == kGradNorm; })) {
+    throw UserError(
+        "grad_norm: not computed: enable clip_grad_norm, skip_nonfinite or loss scaling");
+  }
+  return recoverer_.guarded([&] { return engine().download_output(kGradNorm).floats()[0]; });
+}
+
+std::map<std::string, double> ObjectiveImpl::scalars() const {
+  const auto lock = turns_->lock();
+  return engine().scalars();
+}
+
+std::int64_t ObjectiveImpl::epoch() const {
+  const auto lock = turns_->lock();
+  return rows_ > 0 && position_ == batches_per_epoch() ? epoch_ + 1 : epoch_;
+}
+
+double ObjectiveImpl::lr() const {
+  const auto lock = turns_->lock();
+  return schedule_.at(step_ / options_.accumulate - schedule_start_);
+}
+
+void ObjectiveImpl::keep_for_nan() {
+  before_.clear();
+  before_["params"] = engine().download_words("params");
+  for (const StateEntry& state : engine().states()) {
+    const std::string buffer = state_buffer(state.name);
+    before_[buffer] = engine().download_words(buffer);
+  }
+}
+
+std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node& leaf,
+                                               const FeedView& inputs,
+                                               const HyperValues& values) const {
+  const std::string& name = leaf.attrs.text("name");
+  if (leaf.op == &ops::scalar) {
+    const auto at = values.find(name);
+    return {from_word(at == values.end() ? 0 : at->second, leaf.type.dtype)};
+  }
+  const auto count = static_cast<size_t>(numel(leaf.type.shape));
+  std::vector<std::uint32_t> words(count);
+  const auto given = inputs.find(name);
+  if (leaf.op == &ops::parameter || leaf.op == &ops::arena || leaf.op == &ops::state) {
+    const auto& flat = before_.at(leaf.op == &ops::state ? state_buffer(name) : "params");
+    const std::int64_t from = leaf.op == &ops::state ? 0 : leaf.attrs.integer("offset");
+    std::copy_n(flat.begin() + from, count, words.begin());
+  } else if (given != inputs.end() && given->second.on_device) {
+    words = words_of(DeviceTensor(given->second.on_device).download());
+  } else if (given != inputs.end()) {
+    words = words_of(given->second);
+  } else {
+    words = engine.download_data(name, leaf.type);
+  }
+  std::vector<double> result;
+  result.reserve(count);
+  for (const std::uint32_t word : words) result.push_back(from_word(word, leaf.type.dtype));
+  return result;
+}
+
+// Repeats the step op by op from the saved buffers to find the first non-finite value.
+void ObjectiveImpl::explain_nan(const Engine& engine, const FeedView& inputs, std::int64_t step,
+                                float loss) {
+  HyperValues values;
+  put_hypers(step, (position_ - 1) * options_.batch, values);
+  const NonFinite found = first_non_finite(engine.compiled().graph, [&](const Node& leaf) {
+    return leaf_values(engine, leaf, inputs, values);
+  });
+  const std::string what =
+      "step " + std::to_string(step + 1) + ": the loss is " + number_text(loss);
+  if (found.op.empty())
+    throw UserError(what + "; in double precision no op produces NaN or infinity");
+  throw UserError(what + "; the first op to produce NaN or infinity is " + found.op + " (element " +
+                      std::to_string(found.element) + " of " + found.type + " is " +
+                      number_text(found.value) + ")",
+                  found.location);
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

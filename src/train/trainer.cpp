@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: MIT
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "train/compiled_function.h"
+#include "train/import.h"
+#include "train/training_graph.h"
+#include "train/update.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
+namespace {
+
+constexpr std::uint32_t kSeedStep = 0x9e3779b9U;
+
+std::string in_marks(const std::string& name) { return "'" + name + "'"; }
+
+// Adds the name of the objective to an error, if there are several.
+template <class Call>
+decltype(auto) in_objective(const std::string& name, Call&& call) {
+  try {
+    return std::forward<Call>(call)();
+  } catch (Error& error) {
+    if (!name.empty()) error.add_context("in the objective " + in_marks(name));
+    throw;
+  }
+}
+
+void check_name(const std::string& name, std::set<std::string>& names) {
+  constexpr const char* kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  if (name.empty() || name.find_first_not_of(kAllowed) != std::string::npos) {
+    throw UserError("compile: objective names may only contain letters, digits, '_' and '-', got " +
+                    in_marks(name));
+  }
+  if (!names.insert(name).second)
+    throw UserError("compile: two objectives are named " + in_marks(name));
+}
+
+std::vector<TrainingPick> picks_of(const std::vector<ObjectiveSource>& sources) {
+  std::vector<TrainingPick> picks;
+  for (const ObjectiveSource& source : sources) {
+    const CompileOptions& options = source.options;
+    picks.push_back({source.name, source.params, options.groups, options.optimizer.first(),
+                     options.ema_decay != 0});
+  }
+  return picks;
+}
+
+}  // namespace
+
+std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources, bool named,
+                                                 const TrainerOptions& options) {
+  if (sources.empty()) throw UserError("compile: expected at least one objective, got none");
+  std::set<std::string> names;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    CompileOptions& own = sources[k].options;
+    if (named) {
+      check_name(sources[k].name, names);
+      const bool open =
+          own.seed == 0 && own.memory_budget == 0 && !own.initial && own.device == DeviceOptions{};
+      if (!open) {
+        throw UserError("objective " + in_marks(sources[k].name) +
+                        ": seed, device, memory_budget and initial must be set in TrainerOptions");
+      }
+    }
+    if (!sources[k].loss)
+      throw UserError(sources[k].name.empty()
+                          ? "compile: the loss is an empty function"
+                          : "compile: the objective " + in_marks(sources[k].name) + " has no loss");
+    if (named && own.recovery.snapshot_steps != RecoveryOptions::kDefaultSteps) {
+      throw UserError("objective " + in_marks(sources[k].name) +
+                      ": recovery must be set in TrainerOptions");
+    }
+    own.seed = objective_seed(options.seed, k);
+    own.device = options.device;
+    own.memory_budget = options.memory_budget;
+  }
+  return sources;
+}
+
+std::uint32_t objective_seed(std::uint32_t seed, std::size_t number) {
+  return seed + static_cast<std::uint32_t>(number) * kSeedStep;
+}
+
+TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
+                         const TrainerOptions& options, const SourceLocation& location,
+                         const Engine* other)
+    : model_(std::move(model)),
+      options_(options),
+      table_(model_, picks_of(sources)),
+      recoverer_(std::make_shared<Recoverer>(*this, options.recovery)) {
+  std::string why = other != nullptr ? other->why() : "";
+  const std::shared_ptr<Device> device =
+      other != nullptr ? other->device() : open_device(options.device, why);
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    const std::string name = sources[k].name;
+    in_objective(name, [&] {
+      objectives_.push_back(std::make_unique<ObjectiveImpl>(
+          std::move(sources[k]), table_, k, device, why, turns_, *recoverer_, location));
+    });
+  }
+  collect_states();
+  check_datasets();
+  if (device->info().backend == "webgpu") recoverer_->turn_on();
+  std::vector<float> params;
+  if (device->info().computes) params = table_.initial(options_.seed, options_.initial);
+  recoverer_->set_up([&] {
+    allocate();
+    if (!device->info().computes) return;
+    engine().upload_params(params);
+    for (const State& state : states_) state.engine().reset_state(state.entry);
+    start_averages(params, true);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::use(const std::shared_ptr<Device>& device) {
+  for (const auto& objective : objectives_) objective->use(device);
+}
+
+std::vector<const Instance*> TrainerImpl::instances() const {
+  std::vector<const Instance*> all;
+  for (const auto& objective : objectives_) all.push_back(&objective->engine().instance());
+  return all;
+}
+
+void TrainerImpl::move(CompiledFunctionImpl& function) {
+  function.use(engine().device(), instances());
+}
+
+void TrainerImpl::wait() {
+  for (const auto& objective : objectives_) objective->wait();
+}
+
+std::vector<Recovery> TrainerImpl::recoveries() const {
+  const auto lock = turns_->lock();
+  return recoverer_->recoveries();
+}
+
+void TrainerImpl::collect_states() {
+  for (const auto& objective : objectives_) {
+    for (const StateEntry& entry : objective->engine().states()) {
+      const auto known = std::find_if(states_.begin(), states_.end(), [&](const State& each) {
+        return each.entry.name == entry.name;
+      });
+      if (known == states_.end()) {
+        states_.push_back({entry, objective.get()});
+      } else if (known->entry.type != entry.type || known->entry.initial != entry.initial ||
+                 known->entry.values != entry.values) {
+        throw UserError("state " + in_marks(entry.name) + ": objectives " +
+                        in_marks(known->objective->name()) + " and " + in_marks(objective->name()) +
+                        " disagree on its type or initial value");
+      }
+    }
+  }
+}
+
+void TrainerImpl::check_datasets() const {
+  // Maps the name of an entry to its declaration and objective.
+  std::map<std::string, std::pair<const InputSpec*, std::string>> known;
+  for (const auto& objective : objectives_) {
+    for (const InputSpec& spec : objective->source().options.dataset) {
+      const auto [at, fresh] = known.try_emplace(spec.name, &spec, objective->name());
+      const auto& [first, who] = at->second;
+      if (fresh || (first->shape == spec.shape && first->dtype == spec.dtype)) continue;
+      const auto text = [](const InputSpec& each) {
+        return std::string(to_string(each.dtype)) + to_string(each.shape);
+      };
+      throw UserError("dataset entry " + in_marks(spec.name) + ": types differ: " + text(*first) +
+                      " in objective " + in_marks(who) + ", " + text(spec) + " in " +
+                      in_marks(objective->name()));
+    }
+  }
+}
+
+void TrainerImpl::allocate() {
+  std::vector<const Program*> programs;
+  for (const auto& objective : objectives_)
+    programs.push_back(&objective->engine().compiled().program);
+  const BufferPool pool = pool_buffers(programs, {data_buffer(kOrderName)});
+  bytes_ = pool.bytes();
+  if (options_.memory_budget > 0 && bytes_ > options_.memory_budget) {
+    throw UserError("memory budget: the objectives need " + std::to_string(bytes_) +
+                    " bytes in total, the budget is " + std::to_string(options_.memory_budget));
+  }
+  SharedMemory memory;
+  for (const PooledBuffer& buffer : pool.buffers)
+    memory.push_back(std::make_shared<Memory>(engine().device(), buffer.bytes, buffer.name));
+  for (std::size_t k = 0; k < objectives_.size(); ++k) {
+    SharedMemory own;
+    for (const std::size_t place : pool.places[k]) own.push_back(memory[place]);
+    objectives_[k]->allocate(std::move(own));
+  }
+}
+
+std::size_t TrainerImpl::find(const std::string& name) const {
+  for (std::size_t k = 0; k < objectives_.size(); ++k) {
+    if (objectives_[k]->name() == name && !name.empty()) return k;
+  }
+  throw UserError("no objective named " + in_marks(name) + "; available: " + known_names());
+}
+
+std::vector<std::string> TrainerImpl::names() const {
+  std::vector<std::string> names;
+  for (const auto& objective : objectives_) {
+    if (!objective->name().empty()) names.push_back(objective->name());
+  }
+  return names;
+}
+
+std::string TrainerImpl::known_names() const {
+  std::string text;
+  for (const std::string& name : names()) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "one unnamed objective" : text;
+}
+
+std::vector<std::string> TrainerImpl::dataset_names() const {
+  std::vector<std::string> all;
+  for (const auto& objective : objectives_) {
+    for (const InputSpec& spec : objective->source().options.dataset) {
+      if (std::find(all.begin(), all.end(), spec.name) == all.end()) all.push_back(spec.name);
+    }
+  }
+  return all;
+}
+
+std::vector<Engine*> TrainerImpl::users_of_data(const std::string& name,
+                                                const HostView& values) const {
+  std::vector<Engine*> users;
+  for (const auto& objective : objectives_) {
+    if (objective->engine().check_data(name, values)) users.push_back(&objective->engine());
+  }
+  if (users.empty()) check_known("unknown dataset entry", name, dataset_names());
+  return users;
+}
+
+void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
+  const auto lock = turns_->lock();
+  const std::vector<Engine*> users = users_of_data(name, values);
+  if (users.front()->bound(data_buffer(name))) {
+    throw UserError("upload_data: '" + name + "' is bound to an application buffer");
+  }
+  // Steps that are repeated after a loss must not see the new data.
+  recoverer_->guarded([&] { recoverer_->take_if_behind(); });
+  recoverer_->keep_data(name, values);
+  recoverer_->guarded([&] { users.front()->upload_data(name, values); });
+  for (Engine* user : users) user->mark_given(name, true);
+}
+
+void TrainerImpl::put_data(const std::string& name, const HostView& values) {
+  users_of_data(name, values).front()->upload_data(name, values);
+}
+
+void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
+  const auto lock = turns_->lock();
+  const std::string buffer = data_buffer(name);
+  std::shared_ptr<Memory> memory;
+  for (const auto& objective : objectives_) {
+    for (const InputSpec& spec : objective->source().options.dataset) {
+      if (spec.name != name) continue;
+      if (!memory)
+        memory = objective->engine().memory_for(buffer, native, "bind_data: '" + name + "'");
+      objective->bind(buffer, memory, native);
+      if (memory) objective->engine().mark_given(name, native != nullptr);
+    }
+  }
+  check_known("bind_data: unknown dataset entry", name, dataset_names());
+}
+
+void TrainerImpl::start_averages(const std::vector<float>& params, bool always) {
+  for (const auto& objective : objectives_) {
+    if (always || objective->steps() == 0) objective->start_averages(params);
+  }
+}
+
+void TrainerImpl::reset(const ResetOptions& options) {
+  const auto lock = turns_->lock();
+  recoverer_->guarded([&] {
+    reset_now(options);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::reset_now(const ResetOptions& options) {
+  const bool computes = engine().device()->info().computes;
+  if (options.params && computes)
+    engine().upload_params(table_.initial(options_.seed, options_.initial));
+  for (const State& state : states_) {
+    if (state.models() ? options.params : options.optimizer)
+      state.engine().reset_state(state.entry);
+  }
+  if (!options.optimizer) return;
+  if (computes && averages()) start_averages(engine().download_floats("params"), true);
+  for (const auto& objective : objectives_) objective->reset();
+  for (const auto& [name, weak] : loaders_) {
+    if (const auto each = weak.lock()) each->reset();
+  }
+}
+
+NamedTensors TrainerImpl::download_params() {
+  const auto lock = turns_->lock();
+  return recoverer_->guarded([&] { return table_.unpack(engine().download_floats("params")); });
+}
+
+NamedTensors TrainerImpl::download_ema() {
+  const auto lock = turns_->lock();
+  if (!averages()) throw UserError("download_ema: ema_decay is not set");
+  return recoverer_->guarded([&] { return averaged(); });
+}
+
+NamedTensors TrainerImpl::averaged() const {
+  return table_.averages(engine().download_floats("params"), [&](const std::string& name) {
+    const auto state = std::find_if(states_.begin(), states_.end(),
+                                    [&](const State& each) { return each.entry.name == name; });
+    return state->engine().download_floats(state->buffer());
+  });
+}
+
+NamedTensors TrainerImpl::download_optimizer() {
+  const auto lock = turns_->lock();
+  return recoverer_->guarded([&] { return optimizer_states(); });
+}
+
+NamedTensors TrainerImpl::optimizer_states() const {
+  NamedTensors result;
+  for (const State& state : states_) {
+    if (!state.optimizers()) continue;
+    const std::string prefix = state.entry.name.substr(kOptimPrefix.size()) + "/";
+    for (auto& [name, tensor] :
+         state.objective->part().unpack(state.engine().download_floats(state.buffer())))
+      result[prefix + name] = std::move(tensor);
+  }
+  return result;
+}
+
+NamedTensors TrainerImpl::download_buffers() {
+  const auto lock = turns_->lock();
+  return recoverer_->guarded([&] { return buffers(); });
+}
+
+void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
+  const auto lock = turns_->lock();
+  NamedTensors params, buffers;
+  for (const auto& [name, tensor] : given) {
+    const bool state = std::any_of(states_.begin(), states_.end(), [&](const State& each) {
+      return each.models() && each.entry.name == name;
+    });
+    (state || table_.has_buffer(name) ? buffers : params).emplace(name, tensor);
+  }
+  for (const auto& objective : objectives_)
+    objective->engine().check_states("upload_params", buffers);
+  recoverer_->guarded([&] {
+    std::vector<float> flat(static_cast<size_t>(table_.elements()));
+    if (partial) flat = engine().download_floats("params");
+    table_.write(params, "upload_params", partial, flat);
+    engine().upload_params(flat);
+    for (const State& state : states_) {
+      const auto value = buffers.find(state.entry.name);
+      if (value != buffers.end()) state.engine().upload_state(value->first, value->second);
+    }
+    start_averages(flat, false);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& options) {
+  const auto lock = turns_->lock();
+  std::vector<StateEntry> entries;
+  for (const State& state : states_) entries.push_back(state.entry);
+  recoverer_->guarded([&] {
+    const ImportedModel model =
+        import_model(source, options, table_, entries, engine().download_floats("params"));
+    engine().upload_params(model.params);
+    for (const State& state : states_) {
+      const auto given = model.states.find(state.entry.name);
+      if (given == model.states.end()) continue;
+      state.engine().instance().upload(state.buffer(), 0, given->second.bytes);
+    }
+    start_averages(model.params, false);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
+  const auto lock = turns_->lock();
+  std::map<std::string, NamedTensors> parts;
+  for (const auto& [name, tensor] : states) {
+    const std::size_t slash = name.find('/');
+    const std::string state = std::string(kOptimPrefix) + name.substr(0, slash);
+    const bool known = std::any_of(states_.begin(), states_.end(),
+                                   [&](const State& each) { return each.entry.name == state; });
+    if (slash == std::string::npos || !known)
+      throw UserError("upload_optimizer: the optimizer has no state '" + name + "'");
+    parts[state][name.substr(slash + 1)] = tensor;
+  }
+  recoverer_->guarded([&] {
+    std::vector<std::pair<const State*, std::vector<float>>> written;
+    for (const State& state : states_) {
+      if (!state.optimizers()) continue;
+      const std::string& name = state.entry.name;
+      auto& [to, flat] =
+          written.emplace_back(&state, state.engine().download_floats(state.buffer()));
+      const std::string what = "upload_optimizer: state " + name.substr(kOptimPrefix.size());
+      state.objective->part().write(parts[name], what, partial, flat);
+    }
+    for (const auto& [state, flat] : written) state->engine().upload_state(state->entry.name, flat);
+    recoverer_->take();
+  });
+}
+
+bool TrainerImpl::averages() const {
+  return std::any_of(objectives_.begin(), objectives_.end(),
+                     [](const auto& objective) { return objective->part().averaged; });
+}
+
+std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
+                                                          const FunctionOptions& options,
+                                                          const SourceLocation& location) {
+  const auto lock = turns_->lock();
+  if (options.weights == WeightSource::kEma && !averages())
+    throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
+  FunctionOptions own = options;
+  if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
+  // Buffers keep their device alive.
+  auto attached = recoverer_->guarded([&] {
+    return std::make_shared<CompiledFunctionImpl>(model_, table_, forward, own, engine().device(),
+                                                  "shared with the trainer", turns_->beside(),
+                                                  instances(), location, recoverer_);
+  });
+  for (const StateEntry& theirs : attached->first().states()) {
+    for (const State& ours : states_) {
+      if (ours.entry.name != theirs.name || ours.entry.type == theirs.type) continue;
+      throw UserError("attach: the state '" + theirs.name + "' is " + to_string(theirs.type) +
+                          " here and " + to_string(ours.entry.type) + " in the trainer",
+                      location);
+    }
+  }
+  recoverer_->add(attached);
+  return attached;
+}
+
+void TrainerImpl::take_states(const TrainerImpl& old) {
+  for (const State& state : states_) {
+    if (!state.models()) continue;
+    const auto theirs =
+        std::find_if(old.states_.begin(), old.states_.end(), [&](const State& each) {
+          return each.entry.name == state.entry.name && each.entry.type == state.entry.type;
+        });
+    if (theirs == old.states_.end()) continue;
+    const std::vector<float> values =
+        old.recoverer_->guarded([&] { return theirs->engine().download_floats(theirs->buffer()); });
+    recoverer_->guarded([&] { state.engine().upload_state(state.entry.name, values); });
+  }
+  recoverer_->guarded([&] { recoverer_->take(); });
+}
+
+std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
+                                                   std::vector<TraceFunction> losses, bool keep,
+                                                   const SourceLocation& location) {
+  const auto lock = turns_->lock();
+  std::vector<ObjectiveSource> sources;
+  for (std::size_t k = 0; k < objectives_.size(); ++k) {
+    ObjectiveSource& source = sources.emplace_back(objectives_[k]->source());
+    source.loss = std::move(losses.at(k));
+  }
+  auto next = std::make_shared<TrainerImpl>(std::move(model), std::move(sources), options_,
+                                            location, &engine());
+  for (std::size_t k = 0; k < objectives_.size(); ++k)
+    next->objectives_[k]->go_on_as(*objectives_[k]);
+  next->loaders_ = loaders_;
+  if (!keep) return next;
+  NamedTensors kept = download_params();
+  const NamedTensors initial = next->download_params();
+  std::erase_if(kept, [&](const auto& each) {
+    const auto theirs = initial.find(each.first);
+    return theirs == initial.end() || theirs->second.shape != each.second.shape;
+  });
+  next->upload_params(kept, true);
+  next->take_states(*this);
+  return next;
+}
+
+CompileReport TrainerImpl::report() const {
+  CompileReport all;
+  for (const auto& objective : objectives_) {
+    const CompileReport one = objective->engine().report();
+    all.milliseconds += one.milliseconds;
+    all.launches += one.launches;
+    all.passes.insert(all.passes.end(), one.passes.begin(), one.passes.end());
+  }
+  all.peak_bytes = bytes_;
+  all.snapshot_bytes = recoverer_->host_bytes();
+  return all;
+}
+
+std::string TrainerImpl::explain() const {
+  if (objectives_.size() == 1) return engine().explain();
+  std::string text = "objectives  " + known_names() + "\npeak        " + std::to_string(bytes_) +
+                     " bytes in total\n";
+  for (const auto& objective : objectives_)
+    text += "\nobjective " + objective->name() + "\n" + objective->engine().explain();
+  return text;
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

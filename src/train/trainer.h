@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Implementation of Trainer: the parameters and states that its objectives share.
+#pragma once
+
+#include "train/data_loader.h"
+#include "train/compiled_function.h"
+#include "train/objective.h"
+#include "compile/runtime/buffer_sharing.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
+
+class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
+ public:
+  // Creates its own device, or uses that of `other`. The sources must have the common options.
+  TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
+              const TrainerOptions& options, const SourceLocation& location,
+              const Engine* other = nullptr);
+  TrainerImpl(const TrainerImpl&) = delete;
+  TrainerImpl& operator=(const TrainerImpl&) = delete;
+  ~TrainerImpl() { recoverer_->leave(); }
+
+  [[nodiscard]] std::size_t size() const { return objectives_.size(); }
+  [[nodiscard]] ObjectiveImpl& objective(std::size_t index) const { return *objectives_[index]; }
+  // Returns the index of an objective. Throws UserError, listing the names, if it is unknown.
+  [[nodiscard]] std::size_t find(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  void abort() { turns_->abort(); }
+  [[nodiscard]] const std::shared_ptr<Turns>& turns() const { return turns_; }
+  void upload_data(const std::string& name, const HostView& values);
+  void bind_data(const std::string& name, WGPUBufferImpl* native);
+  void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);
+  void reset(const ResetOptions& options);
+  void save(const FileSink& sink);
+  void load(const FileSource& source);
+  NamedTensors download_params();
+  NamedTensors download_buffers();
+  NamedTensors download_ema();
+  NamedTensors download_optimizer();
+  void upload_params(const NamedTensors& params, bool partial);
+  void import_weights(const FileSource& source, const ImportOptions& options);
+  void load_params(const FileSource& source, WeightSource weights);
+  void save_weights(const FileSink& sink, WeightSource weights);
+  void upload_optimizer(const NamedTensors& states, bool partial);
+  std::shared_ptr<CompiledFunctionImpl> attach(TraceFunction forward,
+                                               const FunctionOptions& options,
+                                               const SourceLocation& location);
+  // Creates a trainer for another model with the schedules and scalars of this one.
+  std::shared_ptr<TrainerImpl> replaced(ModelFunctions model, std::vector<TraceFunction> losses,
+                                        bool keep, const SourceLocation& location);
+
+  // The following are for the recoverer. After use(), allocate() creates all buffers with initial
+  // states; then move() moves functions to the device.
+  void use(const std::shared_ptr<Device>& device);
+  void allocate();
+  void move(CompiledFunctionImpl& function);
+  void put_data(const std::string& name, const HostView& values);
+  void wait();
+  // Fields of a checkpoint: of the objectives, and of the loaders that still exist.
+  [[nodiscard]] std::map<std::string, std::string> fields() const;
+  [[nodiscard]] std::map<std::string, std::string> loader_fields() const;
+  [[nodiscard]] std::vector<Recovery> recoveries() const;
+
+  // Reports over all objectives.
+  [[nodiscard]] CompileReport report() const;
+  [[nodiscard]] std::string explain() const;
+  [[nodiscard]] const ParameterTable& table() const { return table_; }
+  [[nodiscard]] Engine& engine() const { return objectives_.front()->engine(); }
+
+ private:
+  // A state of the model, or of an objective's optimizer.
+  struct State {
+    StateEntry entry;
+    const ObjectiveImpl* objective;  // one of the objectives that use it
+    [[nodiscard]] bool optimizers() const { return entry.name.starts_with(kOptimPrefix); }
+    [[nodiscard]] bool models() const { return !optimizers() && !is_scale_state(entry.name); }
+    [[nodiscard]] std::string buffer() const { return state_buffer(entry.name); }
+    [[nodiscard]] Engine& engine() const { return objective->engine(); }
+  };
+
+  [[nodiscard]] std::string known_names() const;  // as text
+  [[nodiscard]] std::vector<std::string> dataset_names() const;
+  [[nodiscard]] bool averages() const;  // true if an objective keeps averages
+  void collect_states();
+  void check_datasets() const;
+  [[nodiscard]] std::vector<const Instance*> instances() const;
+  void reset_now(const ResetOptions& options);
+  [[nodiscard]] NamedTensors averaged() const;
+  [[nodiscard]] NamedTensors buffers() const;  // of the model
+  [[nodiscard]] NamedTensors optimizer_states() const;
+  // Returns the engines that use the dataset entry. Throws UserError if there are none.
+  [[nodiscard]] std::vector<Engine*> users_of_data(const std::string& name,
+                                                   const HostView& values) const;
+  // Collects the parameters and states of a checkpoint. `read` returns the contents of a buffer.
+  [[nodiscard]] Checkpoint checkpoint_of(
+      const std::function<std::vector<float>(Engine&, const std::string&)>& read) const;
+  // Initializes the averages of all objectives, or of those that have not begun.
+  void start_averages(const std::vector<float>& params, bool always);
+  // Copies the model states of equal name and type from `old`.
+  void take_states(const TrainerImpl& old);
+  // Returns a state of the checkpoint in the device's layout. Throws if it is missing.
+  [[nodiscard]] std::vector<float> read_state(const State& state, const Checkpoint& checkpoint,
+                                              const std::string& path) const;
+  // Throws UserError if the checkpoint has a state that this trainer does not have.
+  void check_states_known(const Checkpoint& checkpoint, const std::string& path) const;
+  using LoaderStates = std::vector<std::pair<std::shared_ptr<LoaderImpl>, LoaderState>>;
+  // Returns the loader positions in a checkpoint. Throws UserError if its loaders differ or a
+  // position does not fit.
+  LoaderStates loader_states(const Checkpoint& checkpoint, const std::string& path) const;
+  // Throws UserError if the loader was destroyed.
+  std::shared_ptr<LoaderImpl> loader(const std::string& name) const;
+
+  std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
+  ModelFunctions model_;
+  TrainerOptions options_;
+  ParameterTable table_;
+  std::shared_ptr<Recoverer> recoverer_;  // shared with attached functions
+  std::vector<std::unique_ptr<ObjectiveImpl>> objectives_;
+  std::size_t attached_ = 0;   // number of functions that were given a seed
+  std::vector<State> states_;  // without duplicates
+  std::int64_t bytes_ = 0;     // of all buffers
+  // Weak, so that the threads of a loader end when the user destroys it.
+  std::map<std::string, std::weak_ptr<LoaderImpl>> loaders_;
+};
+
+// Returns the sources with the trainer's common options applied. Throws UserError if a name is
+// missing, invalid or duplicate, or an option belongs to the trainer.
+std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources, bool named,
+                                                 const TrainerOptions& options);
+
+// Returns the random seed of an objective.
+std::uint32_t objective_seed(std::uint32_t seed, std::size_t number);
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT
+// Saving and loading of trainers.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "train/trainer.h"
+#include "train/update.h"
+#include "base/numbers.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
+namespace {
+
+constexpr int kVersion = 1;  // of the checkpoint fields
+constexpr std::string_view kLoaderPrefix = "loader.";
+
+HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>& values) {
+  HostTensor tensor{dtype, shape, {}};
+  tensor.bytes.resize(static_cast<size_t>(numel(shape)) * element_bytes(dtype));
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return tensor;
+}
+
+[[noreturn]] void refuse_field(const std::string& path, const std::string& name,
+                               const std::string& what) {
+  throw IoError(path + ": not a trainer checkpoint: the field '" + name + "' is " + what);
+}
+
+const std::string& text_field(const Checkpoint& checkpoint, const std::string& name,
+                              const std::string& path) {
+  const auto at = checkpoint.fields.find(name);
+  if (at == checkpoint.fields.end()) refuse_field(path, name, "missing");
+  return at->second;
+}
+
+std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name,
+                           const std::string& path) {
+  const std::string& text = text_field(checkpoint, name, path);
+  if (text.empty() || text.size() > 18 ||
+      text.find_first_not_of("0123456789") != std::string::npos) {
+    refuse_field(path, name, "'" + text + "'");
+  }
+  return std::stoll(text);
+}
+
+// Parses a number in the format of hex_float().
+double number_field(const Checkpoint& checkpoint, const std::string& name,
+                    const std::string& path) {
+  const std::string& text = text_field(checkpoint, name, path);
+  std::string_view rest = text;
+  const std::optional<double> value = take_float(rest);
+  if (!value || !rest.empty()) refuse_field(path, name, "'" + text + "', expected a number");
+  return *value;
+}
+
+void check_version(const Checkpoint& checkpoint, const std::string& path) {
+  const std::int64_t version = integer_field(checkpoint, "version", path);
+  if (version == kVersion) return;
+  throw IoError(path + ": unsupported checkpoint version " + std::to_string(version) +
+                "; expected version " + std::to_string(kVersion));
+}
+
+// Returns the names as text, e.g. "d g".
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+void check_objectives(const Checkpoint& checkpoint, const std::vector<std::string>& names,
+                      const std::string& path) {
+  const auto at = checkpoint.fields.find(kObjectivesField);
+  const std::string theirs = at == checkpoint.fields.end() ? "" : at->second;
+  if (theirs == listed(names)) return;
+  const auto text = [](const std::string& each) {
+    return each.empty() ? "one unnamed objective" : "the objectives " + each;
+  };
+  throw UserError(path + ": the checkpoint is from a trainer with " + text(theirs) +
+                  ", this one has " + text(listed(names)));
+}
+
+Schedule parse_schedule(const std::string& text, const std::string& path) {
+  try {
+    return Schedule::parse(text);
+  } catch (const IoError& error) {
+    throw IoError(path + ": " + error.message());
+  }
+}
+
+}  // namespace
+
+Progress ObjectiveImpl::progress() const {
+  return {step_, epoch_, position_, schedule_start_, schedule_, engine().scalars()};
+}
+
+std::string ObjectiveImpl::field(const std::string& name) const {
+  return source_.name.empty() ? name : "objective." + source_.name + "." + name;
+}
+
+void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
+  fields[field("step")] = std::to_string(step_);
+  fields[field("epoch")] = std::to_string(epoch_);
+  fields[field("position")] = std::to_string(position_);
+  fields[field("schedule")] = schedule_.text();
+  fields[field("schedule_start")] = std::to_string(schedule_start_);
+  fields[field("accumulate")] = std::to_string(options_.accumulate);
+  fields[field("batch")] = std::to_string(options_.batch);
+  const std::string& optimizer = options_.optimizer.name();
+  if (!optimizer.empty()) fields[field("optimizer")] = optimizer;
+  for (const auto& [name, value] : engine().scalars())
+    fields[field("scalar." + name)] = hex_float(value);
+}
+
+// Older checkpoints, and those of an optimizer without a name, have no such field.
+void ObjectiveImpl::check_same_optimizer(const Checkpoint& checkpoint,
+                                         const std::string& path) const {
+  const auto theirs = checkpoint.fields.find(field("optimizer"));
+  const std::string& ours = options_.optimizer.name();
+  if (theirs == checkpoint.fields.end() || ours.empty() || theirs->second == ours) return;
+  throw UserError(path + ": the checkpoint is from a trainer with the optimizer " + theirs->second +
+                  ", this one has " + ours);
+}
+
+void ObjectiveImpl::check_same_batch(const Checkpoint& checkpoint, const std::string& path) const {
+  if (!checkpoint.fields.contains(field("batch"))) return;
+  const std::int64_t saved = integer_field(checkpoint, field("batch"), path);
+  if (saved == options_.batch) return;
+  const auto text = [](std::int64_t batch) {
+    return batch == 0 ? "no dataset" : "batches of " + std::to_string(batch) + " from a dataset";
+  };
+  throw UserError(path + ": the checkpoint is from a trainer with " + text(saved) +
+                  ", this one has " + text(options_.batch) +
+                  "; the position in the data would differ");
+}
+
+// Throws UserError if an option that the saved counters depend on differs.
+void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
+                                       const std::string& path) const {
+  if (checkpoint.fields.contains(field("accumulate"))) {
+    const std::int64_t saved = integer_field(checkpoint, field("accumulate"), path);
+    if (saved != options_.accumulate) {
+      throw UserError(path + ": the checkpoint is from a trainer with accumulate = " +
+                      std::to_string(saved) + ", this one has " +
+                      std::to_string(options_.accumulate) + "; the number of updates would differ");
+    }
+  }
+  check_same_optimizer(checkpoint, path);
+  check_same_batch(checkpoint, path);
+  const auto differs = [&](const std::string& name, const char* theirs, const char* ours) {
+    throw UserError(path + ": the checkpoint is from another optimizer or other options: it has " +
+                    theirs + "value for '" + name + "', this trainer " + ours);
+  };
+  const auto& scalars = engine().scalars();
+  for (const auto& [name, value] : scalars) {
+    if (!checkpoint.fields.contains(field("scalar." + name))) differs(name, "no ", "needs one");
+  }
+  const std::string prefix = field("scalar.");
+  for (const auto& [name, value] : checkpoint.fields) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string scalar = name.substr(prefix.size());
+    if (!scalars.contains(scalar)) differs(scalar, "a ", "has none");
+  }
+}
+
+void ObjectiveImpl::complete(Checkpoint& checkpoint, const Progress& progress) const {
+  if (scales() || !skips()) return;
+  const std::string name = scale_state(part_, false);
+  if (checkpoint.states.contains(name)) return;
+  checkpoint.states[name] = from_floats({kScaleNumbers}, DType::kF32,
+                                        unscaled_state(progress.step / options_.accumulate));
+}
+
+Progress ObjectiveImpl::read(const Checkpoint& checkpoint, const std::string& path) const {
+  check_same_options(checkpoint, path);
+  Progress progress;
+  progress.step = integer_field(checkpoint, field("step"), path);
+  progress.epoch = integer_field(checkpoint, field("epoch"), path);
+  progress.position = integer_field(checkpoint, field("position"), path);
+  progress.schedule_start = integer_field(checkpoint, field("schedule_start"), path);
+  progress.schedule = parse_schedule(text_field(checkpoint, field("schedule"), path), path);
+  if (progress.position > batches_per_epoch() || progress.schedule_start > progress.step) {
+    throw IoError(path + ": the checkpoint is from another dataset or corrupt: position " +
+                  std::to_string(progress.position) + " of " + std::to_string(batches_per_epoch()) +
+                  " batches");
+  }
+  for (const auto& [name, value] : engine().scalars())
+    progress.scalars[name] = number_field(checkpoint, field("scalar." + name), path);
+  return progress;
+}
+
+void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
+  engine().scalars() = std::move(progress.scalars);
+  step_ = first_unread_ = progress.step;
+  kept_.clear();
+  epoch_ = progress.epoch;
+  position_ = progress.position;
+  options_.seed = seed;
+  schedule_ = std::move(progress.schedule);
+  schedule_start_ = progress.schedule_start;
+  order_sent_ = false;
+}
+
+void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader) {
+  const auto lock = turns_->lock();
+  std::weak_ptr<LoaderImpl>& kept = loaders_[name];
+  if (!kept.expired() && kept.lock() != loader)
+    throw UserError("add_loader: the trainer already has a loader '" + name + "'");
+  kept = loader;
+  recoverer_->note_loaders();
+}
+
+std::shared_ptr<LoaderImpl> TrainerImpl::loader(const std::string& name) const {
+  if (auto found = loaders_.at(name).lock()) return found;
+  throw UserError("the data loader '" + name + "' of this trainer no longer exists");
+}
+
+TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoint,
+                                                     const std::string& path) const {
+  for (const auto& [name, value] : checkpoint.fields) {
+    if (name.starts_with(kLoaderPrefix) && !loaders_.contains(name.substr(kLoaderPrefix.size()))) {
+      throw UserError(path + ": the checkpoint has the state of a data loader '" +
+                      name.substr(kLoaderPrefix.size()) + "'; call add_loader() first");
+    }
+  }
+  LoaderStates states;
+  for (const auto& [name, weak] : loaders_) {
+    const std::string& text = text_field(checkpoint, std::string(kLoaderPrefix) + name, path);
+    const std::shared_ptr<LoaderImpl> each = loader(name);
+    try {
+      states.emplace_back(each, each->parse(text));
+    } catch (const UserError& error) {
+      throw UserError(path + ": data loader '" + name + "': " + error.message());
+    }
+  }
+  return states;
+}
+
+std::map<std::string, std::string> TrainerImpl::fields() const {
+  std::map<std::string, std::string> fields = {{"version", std::to_string(kVersion)},
+                                               {"seed", std::to_string(options_.seed)}};
+  if (const std::string all = listed(names()); !all.empty()) fields[kObjectivesField] = all;
+  for (const auto& objective : objectives_) objective->write(fields);
+  return fields;
+}
+
+std::map<std::string, std::string> TrainerImpl::loader_fields() const {
+  std::map<std::string, std::string> fields;
+  for (const auto& [name, weak] : loaders_) {
+    if (const auto each = weak.lock()) fields[std::string(kLoaderPrefix) + name] = each->text();
+  }
+  return fields;
+}
+
+void TrainerImpl::save(const FileSink& sink) {
+  const auto lock = turns_->lock();
+  for (const auto& [name, weak] : loaders_) static_cast<void>(loader(name));
+  const bool stranded = recoverer_->stranded();
+  Checkpoint checkpoint;
+  try {
+    checkpoint = recoverer_->guarded([&] {
+      Checkpoint now = checkpoint_of(
+          [](Engine& engine, const std::string& buffer) { return engine.download_floats(buffer); });
+      now.fields = fields();
+      now.fields.merge(loader_fields());
+      return now;
+    });
+  } catch (const DeviceLostError&) {
+    if (!stranded) throw;  // the error says what save() will write
+    checkpoint = checkpoint_of(
+        [&](Engine&, const std::string& buffer) { return recoverer_->saved_floats(buffer); });
+    checkpoint.fields = recoverer_->fields();
+  }
+  write_checkpoint(sink, std::move(checkpoint));
+}
+
+NamedTensors TrainerImpl::buffers() const {
+  NamedTensors result;
+  for (const State& state : states_) {
+    if (!state.models()) continue;
+    const auto& type = state.entry.type;
+    result[state.entry.name] =
+        from_floats(type.shape, type.dtype, state.engine().download_floats(state.buffer()));
+  }
+  return result;
+}
+
+void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
+  const auto lock = turns_->lock();
+  std::set<std::string> buffers = table_.buffer_names();
+  for (const State& state : states_) {
+    if (state.models()) buffers.insert(state.entry.name);
+  }
+  Checkpoint checkpoint = read_checkpoint(source, buffers);
+  if (weights == WeightSource::kEma) take_averages(checkpoint, source.name());
+  const std::vector<float> params = table_.pack(checkpoint.params, source.name());
+  std::vector<std::pair<const State*, std::vector<float>>> written;
+  for (const State& state : states_) {
+    if (state.models() && !checkpoint.states.empty())  // otherwise the file has only parameters
+      written.emplace_back(&state, read_state(state, checkpoint, source.name()));
+  }
+  recoverer_->guarded([&] {
+    engine().upload_params(params);
+    for (const auto& [state, values] : written)
+      state->engine().upload_state(state->entry.name, values);
+    start_averages(params, false);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
+  const auto lock = turns_->lock();
+  if (weights == WeightSource::kEma && !averages())
+    throw UserError("save_weights: ema_decay is not set");
+  write_weights(sink, recoverer_->guarded([&] {
+    NamedTensors all = weights == WeightSource::kEma
+                           ? averaged()
+                           : table_.unpack(engine().download_floats("params"));
+    all.merge(buffers());
+    return all;
+  }));
+}
+
+Checkpoint TrainerImpl::checkpoint_of(
+    const std::function<std::vector<float>(Engine&, const std::string&)>& read) const {
+  Checkpoint checkpoint;
+  checkpoint.params = table_.unpack(read(engine(), "params"));
+  for (const State& state : states_) {
+    const auto& [name, type, initial, start] = state.entry;
+    const std::vector<float> values = read(state.engine(), state.buffer());
+    if (!state.optimizers()) {
+      checkpoint.states[name] = from_floats(type.shape, type.dtype, values);
+      continue;
+    }
+    for (auto& [parameter, tensor] : state.objective->part().unpack(values))
+      checkpoint.states[name + "/" + parameter] = std::move(tensor);
+  }
+  return checkpoint;
+}
+
+std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
+                                           const std::string& path) const {
+  const auto& [name, type, initial, start] = state.entry;
+  std::vector<float> values(static_cast<size_t>(numel(type.shape)));
+  if (!state.optimizers()) {
+    const HostTensor& stored = find_state(checkpoint, name, type, path);
+    std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
+    return values;
+  }
+  NamedTensors parts;
+  const std::string prefix = name + "/";
+  for (const auto& [each, tensor] : checkpoint.states) {
+    if (each.starts_with(prefix)) parts[each.substr(prefix.size())] = tensor;
+  }
+  state.objective->part().write(parts, path + ": state " + name, false, values);
+  return values;
+}
+
+void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::string& path) const {
+  for (const auto& [name, tensor] : checkpoint.states) {
+    // The file has one state for each parameter of an optimizer state.
+    const std::string known =
+        name.starts_with(kOptimPrefix) ? name.substr(0, name.find('/')) : name;
+    const bool here = std::any_of(states_.begin(), states_.end(),
+                                  [&](const State& each) { return each.entry.name == known; });
+    if (!here)
+      throw UserError(path + ": the checkpoint has a state '" + name + "', this trainer does not");
+  }
+}
+
+// Reads and checks everything before anything is changed.
+void TrainerImpl::load(const FileSource& source) {
+  const auto lock = turns_->lock();
+  const std::string& path = source.name();
+  Checkpoint checkpoint = read_checkpoint(source);
+  check_version(checkpoint, path);
+  check_objectives(checkpoint, names(), path);
+  const std::int64_t seed = integer_field(checkpoint, "seed", path);
+  if (seed > 0xffffffffLL) refuse_field(path, "seed", std::to_string(seed));
+  std::vector<Progress> progress;
+  for (const auto& objective : objectives_) {
+    progress.push_back(objective->read(checkpoint, path));
+    objective->complete(checkpoint, progress.back());
+  }
+  const std::vector<float> params = table_.pack(checkpoint.params, path);
+  check_states_known(checkpoint, path);
+  std::vector<std::vector<float>> states;
+  for (const State& state : states_) states.push_back(read_state(state, checkpoint, path));
+  const LoaderStates loaders = loader_states(checkpoint, path);
+  recoverer_->guarded([&] {
+    engine().upload_params(params);
+    for (std::size_t i = 0; i < states.size(); ++i)
+      states_[i].engine().upload_state(states_[i].entry.name, states[i]);
+    for (const auto& [each, state] : loaders) each->load_state(state);
+    options_.seed = static_cast<std::uint32_t>(seed);
+    for (std::size_t k = 0; k < objectives_.size(); ++k)
+      objectives_[k]->go_on_from(progress[k], objective_seed(options_.seed, k));
+    recoverer_->take();
+  });
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+#include "train/training_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/loss_scale.h"
+#include "base/check.h"
+#include "base/numbers.h"
+#include "ops/registry.h"
+#include "tensorgrad/ops/pointwise.h"
+#include "tensorgrad/ops/reduction.h"
+#include "tensorgrad/ops/state.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+namespace {
+
+// Accumulates gradients: steps that end in an update see the mean, other steps add to the sum.
+// Returns whether this step ends in an update.
+Tensor accumulate(ArenaUpdate& update, int steps) {
+  const Composite composite("accumulate", {});
+  const Tensor due = update.host_scalar(kDueScalar) != 0.0;
+  const Tensor sum = update.state(kSumState, 0) + update.grad;
+  update.set_state(kSumState, where(due, 0.0, sum));
+  update.grad = sum / steps;
+  update.change_only_if(due);
+  return due;
+}
+
+// Normalizes the gradient of each parameter separately: g / (norm + 1e-8).
+void normalize(ArenaUpdate& update, const ParamFilter& filter) {
+  const Composite composite("normalize_grads", {});
+  std::vector<Tensor> parts(update.param_infos().size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [name, shape] = update.param_infos()[i];
+    if (!filter(name, shape)) continue;
+    const Tensor grad = update.param_view(update.grad, i);
+    parts[i] = grad / (sqrt(sum(square(grad))) + 1e-8);
+  }
+  update.grad = where(update.mask(filter), update.flatten(parts), update.grad);
+}
+
+void clip_value(ArenaUpdate& update, double most) {
+  const Composite composite("clip_grad_value", {});
+  const Tensor limit = scalar(kClipValueScalar, most);
+  update.grad = minimum(maximum(update.grad, -limit), limit);
+}
+
+// Pascanu, Mikolov and Bengio 2013, as PyTorch's clip_grad_norm_:
+//   g * min(1, max_norm / (norm + 1e-6))
+void clip_norm(ArenaUpdate& update, const Tensor& norm, double max_norm) {
+  const Composite composite("clip_grad_norm", {});
+  update.grad = update.grad * minimum(scalar(kClipScalar, max_norm) / (norm + 1e-6), 1.0);
+}
+
+void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& options,
+                      LossScaler* scaler) {
+  const Tensor scaled = update.grad;
+  const bool scales = scaler != nullptr && scaler->scales();
+  if (scales) update.grad = scaled * scaler->unscale();
+  std::optional<Tensor> due;
+  if (options.accumulate > 1) due = accumulate(update, options.accumulate);
+  if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
+  if (options.clip_grad_value != 0) clip_value(update, options.clip_grad_value);
+  if (options.clip_grad_norm == 0 && scaler == nullptr) return;
+  const Composite composite("grad_norm", {});
+  const Tensor norm = sqrt(sum(square(update.grad)));
+  trace.graph.outputs.push_back({kGradNorm, norm.id()});
+  if (scaler != nullptr) {
+    scaler->follow(norm, due);
+    update.only_if(scaler->number(ScaleNumber::kChanges) != 0.0);
+    update.step = scaler->number(ScaleNumber::kTaken);
+    const bool unchanged = scales && options.accumulate == 1 &&
+                           !options.normalize_grads.present() && options.clip_grad_value == 0;
+    if (unchanged) update.grad = scaled * scaler->number(ScaleNumber::kUnscale);
+  }
+  if (options.clip_grad_norm != 0) clip_norm(update, norm, options.clip_grad_norm);
+}
+
+// As torch.optim.swa_utils: starts with the first parameters, then
+//   average += (1 - decay) * (param - average)
+void average(ArenaUpdate& update, double decay) {
+  const Composite composite("ema", {});
+  const Tensor old = update.state(kEmaName, 0), param = *update.new_param();
+  update.set_state(kEmaName, where(update.step == 1.0, param, old + (1 - decay) * (param - old)));
+}
+
+void check_options(const CompileOptions& options, const ParameterTable& table,
+                   const TrainedPart& trained, const SourceLocation& location) {
+  if (!options.optimizer.present()) throw UserError("compile: an optimizer is required", location);
+  if (table.entries().empty()) throw UserError("compile: the model has no parameters", location);
+  if (trained.entries.empty()) throw UserError("compile: every parameter is frozen", location);
+  if (options.clip_grad_norm != 0) check_scalar(kClipScalar, options.clip_grad_norm);
+  if (options.clip_grad_value != 0) check_scalar(kClipValueScalar, options.clip_grad_value);
+  check_rate("compile", options.optimizer.lr());
+  for (const ParamGroup& group : options.groups) {
+    check_scalar(kLrFactorPrefix + group_name(group), group.lr_factor);
+    check_scalar(kDecayScalar, group.weight_decay.value_or(0));
+    if (group.lr) check_rate("group '" + group_name(group) + "'", *group.lr);
+  }
+  if (options.accumulate < 1) {
+    throw UserError("compile: accumulate: expected at least one step, got " +
+                    std::to_string(options.accumulate));
+  }
+  if (!(options.ema_decay >= 0 && options.ema_decay < 1)) {
+    throw UserError("compile: ema_decay: expected at least 0 and less than 1, got " +
+                    number_text(options.ema_decay));
+  }
+  if (options.normalize_grads.present())
+    table.check_filter("normalize_grads", options.normalize_grads);
+}
+
+// Returns null if no update is ever skipped.
+std::shared_ptr<LossScaler> make_scaler(Trace& trace, const TrainedPart& trained,
+                                        const CompileOptions& options) {
+  std::optional<LossScale> scale = options.loss_scale;
+  if (!scale && options.mixed_precision) scale = LossScale{};
+  if (!scale && !options.skip_nonfinite) return nullptr;
+  const TraceScope scope(trace);
+  return std::make_shared<LossScaler>(trace, trained, scale);
+}
+
+}  // namespace
+
+void check_rate(const std::string& who, const Schedule& schedule) {
+  const double rate = schedule.at(0);
+  if (rate >= 0 && std::isfinite(rate)) return;
+  throw UserError(who + ": expected a learning rate of at least 0, got " + number_text(rate));
+}
+
+void check_scalar(const std::string& name, double value) {
+  const bool clips = name == kClipScalar || name == kClipValueScalar;
+  if (clips && !(value > 0))
+    throw UserError(name + ": expected more than 0, got " + number_text(value));
+  const bool ours = name == kDecayScalar || name.starts_with(std::string(kDecayScalar) + ".") ||
+                    name.starts_with(kLrFactorPrefix);
+  if (ours && !(value >= 0 && std::isfinite(value)))
+    throw UserError(name + ": expected a number of at least 0, got " + number_text(value));
+}
+
+CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
+                                const TrainedPart& trained, const CompileOptions& options,
+                                const SourceLocation& location) {
+  check_options(options, table, trained, location);
+  CompileRequest request;
+  request.name = trained.objective.empty() ? "train" : "train_" + trained.objective;
+  request.plan.params_elements = table.elements();
+  request.plan.memory_budget = options.memory_budget;
+  request.progress = options.progress;
+  request.plan.rings = {{"loss", kLossRing}};
+  request.loss = traced.trace.graph.outputs.at(0).value;
+  for (const ParameterEntry& entry : trained.entries) {
+    request.wrt.push_back(traced.trace.parameters.at(entry.parameter));
+  }
+  // The optimizer's ops are added to the trace's graph; compile_graph() passes its own copy.
+  const auto scaler = make_scaler(traced.trace, trained, options);
+  if (scaler && scaler->scales()) request.loss_scale = scaler->factor();
+  request.extend = [&traced, &trained, &options, location, scaler](
+                       Graph& graph, const std::vector<ValueId>& grads) {
+    if (std::all_of(grads.begin(), grads.end(),
+                    [&](ValueId id) { return graph[id].origin == kZeroGradient; })) {
+      throw UserError("compile: the loss has no gradient with respect to any parameter",
+                      graph[graph.outputs.at(0).value].location);
+    }
+    Trace& trace = traced.trace;
+    std::swap(trace.graph, graph);
+    {
+      const TraceScope scope(trace);
+      ArenaUpdate update(trace, trained, options.groups, grads);
+      change_gradients(update, trace, options, scaler.get());
+      {
+        const Composite composite("optimizer", location);
+        options.optimizer.apply(update);
+      }
+      if (!update.new_param()) throw UserError("optimizer: set_param() was never called", location);
+      if (options.ema_decay > 0) average(update, options.ema_decay);
+    }
+    std::swap(trace.graph, graph);
+  };
+  request.graph = traced.trace.graph;
+  return request;
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

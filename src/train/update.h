@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Implementation of optim::Update for a part of the parameter arena. States have its layout.
+#pragma once
+
+#include "train/parameters.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+// Names of the run-time scalars that the trainer sets at each step.
+inline constexpr const char* kLrScalar = "_lr";
+inline constexpr const char* kCountScalar = "_t";
+inline std::string group_lr_scalar(int group) { return kLrScalar + std::to_string(group); }
+// True if the group's learning rate differs from the common one.
+bool has_own_lr(const ParamGroup& group);
+// Names of scalars that the user can set.
+inline constexpr const char* kLrFactorPrefix = "lr_factor.";
+inline constexpr const char* kDecayScalar = "weight_decay";
+
+class ArenaUpdate final : public optim::Update {
+ public:
+  // Must be constructed within the trace. `grads` are the gradients of the part's entries. For
+  // other elements within the part, the optimizer sees zero gradients, and its changes to them are
+  // discarded.
+  ArenaUpdate(Trace& trace, const TrainedPart& trained, const std::vector<ParamGroup>& groups,
+              const std::vector<ValueId>& grads);
+
+  Tensor state(const std::string& name, double initial) override;
+  void set_state(const std::string& name, Tensor value) override;
+  void set_param(Tensor value) override;
+  std::optional<Tensor> weight_decay(double initial) override;
+  Tensor per_update(const std::string& name,
+                    std::function<double(std::int64_t update)> value) override;
+  Tensor hyperparameter(const std::string& name, const optim::Hyperparameter& number, double below,
+                        const std::function<double(double)>& of) override;
+  [[nodiscard]] const std::vector<ParamInfo>& param_infos() const override { return params_; }
+  Tensor param_view(const Tensor& flat, std::size_t index) override;
+  Tensor flatten(const std::vector<Tensor>& params) override;
+  Tensor mask(const ParamFilter& filter) override;
+
+  // Returns a run-time scalar, [], that the trainer sets at each step.
+  [[nodiscard]] Tensor host_scalar(const std::string& name) const;
+  // From now on, states and parameters change only if this bool [] is also true.
+  void change_only_if(const Tensor& condition);
+  // Replaces all previous conditions.
+  void only_if(const Tensor& condition) { condition_ = condition; }
+  // Returns the argument of set_param(), or null before it.
+  [[nodiscard]] const std::optional<Tensor>& new_param() const { return new_param_; }
+
+ private:
+  [[nodiscard]] Attrs flat_attrs(const std::string& name) const;
+  // Returns a tensor that has values[i] at the elements of range i.
+  [[nodiscard]] Tensor by_range(const std::vector<Tensor>& values) const;
+  [[nodiscard]] Tensor gated(const Tensor& value, const Tensor& old) const;
+  // Returns a bool mask of the rows selected by ParamGroup::rows. Null if no group selects rows.
+  [[nodiscard]] std::optional<Tensor> trained_rows() const;
+
+  Trace& trace_;
+  const TrainedPart& trained_;
+  const std::vector<ParamGroup>& groups_;
+  mutable Builder builder_;
+  std::vector<ParamInfo> params_;
+  Ex param_leaf_;
+  std::optional<Tensor> own_;   // mask of its own parameters; null if all
+  std::optional<Tensor> rows_;  // mask of trained rows; null if all
+  std::optional<Tensor> condition_, new_param_;
+};
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
