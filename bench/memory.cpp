@@ -11,7 +11,7 @@ namespace tensorgrad::bench {
 namespace {
 
 // Smaller launches are not measured: each of these reads a whole matrix.
-constexpr std::int64_t kLeastBytes = 16 << 20;
+constexpr std::int64_t kMinBytes = 16 << 20;
 constexpr std::int64_t kColumns = 1024;
 constexpr std::int64_t kRowBytes = kColumns * 4;
 constexpr const char* kUpdate = "adamw update";
@@ -85,7 +85,7 @@ void print_large(const Measured& of, const std::string& what, const std::string&
   const Profile profile = profiled(kTimes);
   for (const LaunchProfile& launch : profile.launches) {
     const bool update = launch.name.find("optimizer") != std::string::npos;
-    if (launch.bytes < kLeastBytes || update != (what == kUpdate)) continue;
+    if (launch.bytes < kMinBytes || update != (what == kUpdate)) continue;
     Fields fields = {{"workload", text("memory")}, {"who", text("tensorgrad")}};
     append(fields, described_device(device));
     if (of.options.threads > 0) fields.emplace_back("threads", std::to_string(of.options.threads));

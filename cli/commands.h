@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "run/run_folder.h"
 #include "classify/settings.h"
+#include "run/run_folder.h"
 #include "tensorgrad/train/debug.h"
 #include "tensorgrad/train/device.h"
 

@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "classify/classifier.h"
-#include "commands.h"
 #include "classify/evaluation.h"
+#include "commands.h"
 #include "run/run_folder.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/error.h"

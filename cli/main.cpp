@@ -44,8 +44,8 @@ class ShortFormatter : public CLI::Formatter {
   }
 };
 
-constexpr std::int64_t kMostUnits = 1 << 20;  // per hidden layer
-constexpr std::int64_t kMostSide = 65'535;    // pixels of an image
+constexpr std::int64_t kMaxUnits = 1 << 20;  // per hidden layer
+constexpr std::int64_t kMaxSide = 65'535;    // pixels of an image
 
 // The selected subcommand. It is called after parsing and returns the exit code.
 using Action = std::function<int()>;
@@ -59,10 +59,10 @@ std::vector<std::int64_t> layer_sizes(const std::string& text) {
   for (;; ++at) {
     std::int64_t size = -1;
     const auto [stop, error] = std::from_chars(at, end, size);
-    if (error != std::errc() || (stop != end && *stop != ',') || size < 0 || size > kMostUnits) {
+    if (error != std::errc() || (stop != end && *stop != ',') || size < 0 || size > kMaxUnits) {
       throw CLI::ValidationError(
           "--hidden", fmt::format("expected sizes up to {}, separated by single commas, got '{}'",
-                                  kMostUnits, text));
+                                  kMaxUnits, text));
     }
     if (size > 0) sizes.push_back(size);
     if (stop == end) return sizes;
@@ -78,24 +78,24 @@ void take_size(const std::string& text, TrainSettings& settings) {
   const auto [stop, second] = std::from_chars(more ? cross + 1 : end, end, settings.width);
   if (more && second == std::errc() && stop == end &&
       std::min(settings.height, settings.width) > 0 &&
-      std::max(settings.height, settings.width) <= kMostSide) {
+      std::max(settings.height, settings.width) <= kMaxSide) {
     return;
   }
   throw CLI::ValidationError(
       "--size",
-      fmt::format("expected HEIGHTxWIDTH up to {}, such as 28x28, got '{}'", kMostSide, text));
+      fmt::format("expected HEIGHTxWIDTH up to {}, such as 28x28, got '{}'", kMaxSide, text));
 }
 
 // Adds the settings of a new run and returns their options, so that --run and --resume can exclude
 // them.
 std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
-  constexpr std::int64_t kMost = 1 << 24;
+  constexpr std::int64_t kMax = 1 << 24;
   return {
       command.add_option("--epochs", s.epochs, "Number of passes over the training set")
           ->check(CLI::Range(1, 1'000'000))
           ->capture_default_str(),
       command.add_option("--batch", s.batch, "Images or rows per training step")
-          ->check(CLI::Range(std::int64_t{1}, kMost))
+          ->check(CLI::Range(std::int64_t{1}, kMax))
           ->default_str(std::to_string(kDefaultBatch)),
       command.add_option("--lr", s.lr, "Initial learning rate; follows a cosine down to 0")
           ->check(kPositive)

@@ -54,7 +54,7 @@ Evaluation evaluate(std::span<const float> log_probabilities, std::span<const st
   const auto n = static_cast<std::size_t>(classes);
   Evaluation result;
   result.count = static_cast<std::int64_t>(labels.size());
-  if (classes <= kMostConfusedClasses) result.confusion.resize(n * n);
+  if (classes <= kMaxConfusedClasses) result.confusion.resize(n * n);
   double loss = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = log_probabilities.subspan(i * n, n);

@@ -9,7 +9,7 @@
 
 namespace tensorgrad::cli {
 
-inline constexpr std::int64_t kMostConfusedClasses = 1000;  // no confusion matrix above it
+inline constexpr std::int64_t kMaxConfusedClasses = 1000;  // no confusion matrix above it
 
 struct Evaluation {
   std::int64_t count = 0;

@@ -23,13 +23,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "tensorgrad run";
 constexpr int kVersion = 1;
-constexpr std::uint64_t kMaxBytes = 256 << 20;
-constexpr std::size_t kMostClasses = 65'536;
+constexpr std::uint64_t kMaxSettingsBytes = 256 << 20;
+constexpr std::size_t kMaxClasses = 65'536;
 
 TrainSettings read_settings(const JsonObject& in) {
   TrainSettings s;
   s.epochs = static_cast<int>(in.integer("epochs", 1, 1'000'000));
-  s.batch = in.integer("batch", 1, kMostElements);
+  s.batch = in.integer("batch", 1, kMaxElements);
   s.lr = in.number("lr", 0, 1e30);
   s.weight_decay = in.number("weight_decay", 0, 1e30);
   s.hidden = in.integers("hidden", 1000);
@@ -57,19 +57,19 @@ Task read_task(const JsonObject& in) {
     task.image_shape = in.integers("image_shape", 8);
     double elements = 1;
     for (const std::int64_t size : task.image_shape) elements *= static_cast<double>(size);
-    if (task.image_shape.empty() || elements > kMostElements) {
+    if (task.image_shape.empty() || elements > kMaxElements) {
       in.fail("task.image_shape", "expected the sizes of an image");
     }
   } else {
-    task.feature_names = in.texts("feature_names", kMostElements);
+    task.feature_names = in.texts("feature_names", kMaxElements);
     task.had_header = in.boolean("had_header");
     task.label_name = in.text("label_name");
     if (task.feature_names.empty()) in.fail("task.feature_names", "expected at least one");
   }
-  task.class_names = in.texts("class_names", kMostClasses);
+  task.class_names = in.texts("class_names", kMaxClasses);
   if (task.class_names.empty()) in.fail("task.class_names", "expected at least one");
-  task.train_count = in.integer("train_count", 1, kMostElements);
-  task.test_count = in.integer("test_count", 1, kMostElements);
+  task.train_count = in.integer("train_count", 1, kMaxElements);
+  task.test_count = in.integer("test_count", 1, kMaxElements);
   task.fingerprint = in.text("fingerprint");
   task.mean = in.numbers("mean", -1e300);
   task.deviation = in.numbers("deviation", 1e-300);
@@ -158,7 +158,7 @@ Run read_run(const std::string& folder) {
     throw IoError(folder + ": not a run folder");
   }
   finish_replacement(folder);
-  const Json json = read_json_file(path, kMaxBytes);
+  const Json json = read_json_file(path, kMaxSettingsBytes);
   const JsonObject in(json, path, "");
   in.check_run(kFormat, kVersion, "tg train");
   Run run;

@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 
 #include "classify/classifier.h"
-#include "commands.h"
 #include "classify/evaluation.h"
+#include "commands.h"
+#include "plot/plots.h"
 #include "run/interrupt.h"
 #include "run/metrics.h"
-#include "plot/plots.h"
 #include "run/progress.h"
 #include "run/run_folder.h"
 #include "tensorgrad/data/files.h"
@@ -40,9 +40,9 @@ double now() {
 // Returns the name of a table's label column, and how to select another one.
 std::string label_text(const Run& run) {
   if (run.task.kind != Task::Kind::kTable) return "";
-  const char* const why =
+  const char* const reason =
       run.settings.label.empty() ? ", the last one (--label selects another)" : "";
-  return fmt::format(" in column '{}'{}", printable(run.task.label_name), why);
+  return fmt::format(" in column '{}'{}", printable(run.task.label_name), reason);
 }
 
 std::string skipped_text(const TrainingData& data) {

@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "run/interrupt.h"
 #include "lm/commands.h"
 #include "lm/text.h"
+#include "run/interrupt.h"
 #include "run/progress.h"
 #include "run/run_folder.h"
 #include "tensorgrad/data/npy.h"
@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using LmLine = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostAtOnce = 16;
+constexpr std::int64_t kMaxSamplesAtOnce = 16;
 
 std::string lm_line(const LmLine& line) {
   return line.dump(-1, ' ', false, LmLine::error_handler_t::replace);
@@ -108,7 +108,8 @@ int lm_generate(const LmGenerateArguments& arguments) {
   for (const std::string& prompt : given)
     prompts.insert(prompts.end(), static_cast<std::size_t>(arguments.count), prompt);
   const auto total = static_cast<std::int64_t>(prompts.size());
-  const std::int64_t batch = std::min(total, arguments.batch > 0 ? arguments.batch : kMostAtOnce);
+  const std::int64_t batch =
+      std::min(total, arguments.batch > 0 ? arguments.batch : kMaxSamplesAtOnce);
   lm::Generator generator(model, {.batch = batch, .device = arguments.device});
   lm::GenerateOptions options = arguments.options;
   const bool streams = total == 1 && !arguments.json;

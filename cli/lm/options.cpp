@@ -15,7 +15,7 @@ namespace {
 
 using LmAction = std::function<int()>;
 
-constexpr std::int64_t kMostOfLm = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxOfLm = std::int64_t{1} << 40;
 
 const std::map<std::string, nn::OutNorm> kOutNorms = {{"none", nn::OutNorm::kNone},
                                                       {"before_gate", nn::OutNorm::kBeforeGate},
@@ -94,7 +94,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
   lm::TrainingOptions& t = s.training;
   const auto counted = [&](const char* name, std::int64_t& value, const char* what) {
     return command.add_option(name, value, what)
-        ->check(CLI::Range(std::int64_t{1}, kMostOfLm))
+        ->check(CLI::Range(std::int64_t{1}, kMaxOfLm))
         ->capture_default_str();
   };
   std::vector<CLI::Option*> options = {
@@ -111,7 +111,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
                      ->check(kFromZero)
                      ->option_text("FLOAT (a tenth of --lr)"),
       command.add_option("--warmup", t.warmup, "Warmup steps: the learning rate rises from 0")
-          ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
+          ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
           ->capture_default_str(),
       command
           .add_option("--weight-decay", t.weight_decay, "Weight decay, applied to matrices only")
@@ -136,10 +136,10 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
           ->capture_default_str(),
       add_max_expansion(command, s.max_expansion, "Gzipped texts"),
       command.add_option("--eval-every", s.eval_every, "Steps between validations")
-          ->check(CLI::Range(std::int64_t{1}, kMostOfLm))
+          ->check(CLI::Range(std::int64_t{1}, kMaxOfLm))
           ->option_text("INT (a tenth of --steps)"),
       command.add_option("--eval-windows", s.eval_windows, "Windows per validation; 0: all")
-          ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
+          ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
           ->capture_default_str(),
       command
           .add_option("--patience", s.patience,
@@ -189,7 +189,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
                                    "Replace an existing run; other files in the folder are kept"));
   for (CLI::Option* const option : fixed) option->excludes(resume);
   command.add_option("--stop-after", args->stop_after, "Stop after this step, as with Ctrl-C")
-      ->check(CLI::Range(std::int64_t{1}, kMostOfLm));
+      ->check(CLI::Range(std::int64_t{1}, kMaxOfLm));
   add_checkpoint_every(command, args->checkpoint_seconds);
   add_device_options(command, args->device);
   command.footer(
@@ -238,7 +238,7 @@ void add_lm_generate(CLI::App& app, LmAction& action) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command.add_option("--max-tokens", o.max_tokens, "Maximum number of tokens per text")
-      ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
+      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command
       .add_option("--temperature", o.sampling.temperature,
@@ -247,7 +247,7 @@ void add_lm_generate(CLI::App& app, LmAction& action) {
       ->capture_default_str();
   command
       .add_option("--top-k", o.sampling.top_k, "Sample only from the K most likely tokens; 0: all")
-      ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
+      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command
       .add_option("--top-p", o.sampling.top_p,
@@ -302,7 +302,7 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
           "--context", args->options.context,
           "Reset the context every N tokens, a multiple of --chunk; 0: never, or at the context "
           "length of attention layers")
-      ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
+      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command.add_flag("--json", args->json, "Print one JSON object");
   add_device_options(command, args->device);
@@ -368,7 +368,7 @@ void add_lm_import(CLI::App& app, LmAction& action) {
   command
       .add_option("--context", args->context,
                   "Limit of the context length of attention layers; 0: that of the model")
-      ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
+      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command.add_flag("--euler", args->euler,
                    "MBJS: the weights were trained with Euler discretization");

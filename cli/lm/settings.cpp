@@ -19,8 +19,8 @@ using nn::MixerKind;
 
 constexpr const char* kLmFormat = "tensorgrad lm run";
 constexpr std::int64_t kLmVersion = 1;
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
-constexpr std::uint64_t kMostRunBytes = 64 << 20;
+constexpr std::int64_t kMaxSteps = std::int64_t{1} << 40;
+constexpr std::uint64_t kMaxRunBytes = 64 << 20;
 
 MixerKind mixer_at(const std::string& arch, std::int64_t layer, std::int64_t layers) {
   if (arch == "gpt") return MixerKind::kAttention;
@@ -71,13 +71,13 @@ LmSettings read_lm_settings(const JsonObject& in) {
   s.tokenizer = in.text("tokenizer");
   s.from = in.text("from");
   lm::TrainingOptions& t = s.training;
-  t.batch = in.integer("batch", 1, kMostElements);
-  t.length = in.integer("length", 1, kMostElements);
-  t.steps = in.integer("steps", 1, kMostSteps);
+  t.batch = in.integer("batch", 1, kMaxElements);
+  t.length = in.integer("length", 1, kMaxElements);
+  t.steps = in.integer("steps", 1, kMaxSteps);
   t.accumulate = static_cast<int>(in.integer("accumulate", 1, 1'000'000));
   t.lr = in.number("lr", 0, 1e30);
   t.final_lr = in.number("final_lr", 0, 1e30);
-  t.warmup = in.integer("warmup", 0, kMostSteps);
+  t.warmup = in.integer("warmup", 0, kMaxSteps);
   t.weight_decay = in.number("weight_decay", 0, 1e30);
   t.beta1 = in.number("beta1", 0, 1);
   t.beta2 = in.number("beta2", 0, 1);
@@ -88,12 +88,12 @@ LmSettings read_lm_settings(const JsonObject& in) {
   t.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
   s.holdout = in.number("holdout", 0, 1);
   s.max_expansion = in.number_or("max_expansion", 0, 1e30, kMaxExpansion);
-  s.eval_every = in.integer("eval_every", 1, kMostSteps);
-  s.eval_windows = in.integer("eval_windows", 0, kMostElements);
+  s.eval_every = in.integer("eval_every", 1, kMaxSteps);
+  s.eval_windows = in.integer("eval_windows", 0, kMaxElements);
   s.patience = static_cast<int>(in.integer("patience", 0, 1'000'000));
   s.samples = in.boolean("samples");
   s.prompt = in.text("prompt");
-  s.sample_tokens = in.integer("sample_tokens", 1, kMostElements);
+  s.sample_tokens = in.integer("sample_tokens", 1, kMaxElements);
   return s;
 }
 
@@ -149,7 +149,7 @@ LmRun read_lm_run(const std::string& folder) {
     throw IoError(folder + ": not a run folder");
   }
   finish_replacement(folder);
-  const LmJson json = read_json_file(path, kMostRunBytes);
+  const LmJson json = read_json_file(path, kMaxRunBytes);
   const JsonObject in(json, path, "");
   in.check_run(kLmFormat, kLmVersion, "tg lm train");
   LmRun run;

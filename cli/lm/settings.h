@@ -45,7 +45,7 @@ struct LmSettings {
   std::int64_t eval_windows = 128;       // maximum number of validation windows; 0: all
   int patience = 0;                      // validations without improvement; 0: no early stopping
   bool samples = true;                   // generate a sample after each validation
-  bool pack = false;                      // reset the model at the start of each document
+  bool pack = false;                     // reset the model at the start of each document
   std::string prompt;
   std::int64_t sample_tokens = 120;
 };

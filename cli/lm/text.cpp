@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;
+constexpr std::uint64_t kMaxTextBytes = std::uint64_t{4} << 30;
 constexpr std::int64_t kFingerprintTokens = 1 << 16;
 
 // Returns N of "bpe:N", or nullopt if `wanted` has another form. Throws UserError if N is invalid.
@@ -118,7 +118,7 @@ std::vector<std::string> read_documents(const std::vector<std::string>& files,
                       ": not a text file; a token file must be the only input, and a model is "
                       "passed with --from");
     }
-    documents.push_back(read_text_file(file, kMostTextBytes, max_expansion));
+    documents.push_back(read_text_file(file, kMaxTextBytes, max_expansion));
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (documents.back().starts_with(kByteOrderMark)) documents.back().erase(0, 3);
   }

@@ -14,13 +14,13 @@
 #include <fmt/format.h>
 
 #include "classify/fingerprint.h"
-#include "run/interrupt.h"
 #include "lm/commands.h"
 #include "lm/text.h"
+#include "plot/svg_plot.h"
+#include "run/interrupt.h"
 #include "run/metrics.h"
 #include "run/progress.h"
 #include "run/run_folder.h"
-#include "plot/svg_plot.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/error.h"

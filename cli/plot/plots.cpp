@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "plot/image_sheet.h"
-#include "run/run_folder.h"
 #include "plot/svg_plot.h"
+#include "run/run_folder.h"
 #include "tensorgrad/data/files.h"
 
 namespace tensorgrad::cli {

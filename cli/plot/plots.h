@@ -6,8 +6,8 @@
 
 #include "classify/dataset.h"
 #include "classify/evaluation.h"
-#include "run/metrics.h"
 #include "classify/settings.h"
+#include "run/metrics.h"
 
 namespace tensorgrad::cli {
 

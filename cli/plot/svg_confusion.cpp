@@ -12,8 +12,8 @@
 namespace tensorgrad::cli {
 namespace {
 
-constexpr std::size_t kMostWithCounts = 30;
-constexpr std::size_t kMostNames = 30;  // if there are more classes, only some are named
+constexpr std::size_t kMaxWithCounts = 30;
+constexpr std::size_t kMaxNames = 30;  // if there are more classes, only some are named
 constexpr double kHeatTop = 70;
 constexpr double kGridMargin = 16;
 constexpr double kBarWidth = 14;
@@ -89,7 +89,7 @@ std::string cells(const Heat& heat) {
       out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n",
                          coordinate(x), coordinate(y), coordinate(heat.cell), coordinate(heat.cell),
                          color_of(share));
-      if (heat.n > kMostWithCounts) continue;
+      if (heat.n > kMaxWithCounts) continue;
       const std::string text = count < 1e5 ? fmt::format("{:.0f}", count) : short_number(count);
       out += svg_text(x + heat.cell / 2, y + heat.cell / 2 + text_size * 0.36, text,
                       {.size = text_size,
@@ -102,7 +102,7 @@ std::string cells(const Heat& heat) {
 }
 
 std::string cell_grid(const Heat& heat) {
-  if (heat.n > kMostNames) {
+  if (heat.n > kMaxNames) {
     return fmt::format(
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" "
         "stroke=\"#adb5bd\"/>\n",
@@ -120,7 +120,7 @@ std::string cell_grid(const Heat& heat) {
 
 std::string names(const Heat& heat, double bottom_room) {
   std::string out;
-  const std::size_t step = (heat.n + kMostNames - 1) / kMostNames;
+  const std::size_t step = (heat.n + kMaxNames - 1) / kMaxNames;
   const double size = std::clamp(heat.cell * static_cast<double>(step) * 0.8, 5.0, 12.0);
   const double bottom = kHeatTop + heat.side;
   for (std::size_t i = 0; i < heat.n; i += step) {

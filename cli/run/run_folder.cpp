@@ -31,8 +31,8 @@ constexpr const char* kLock = ".lock";
 constexpr const char* kReplacement = ".replacement";
 
 [[noreturn]] void fail(const std::string& path, const std::string& what,
-                       const std::error_code& why) {
-  throw IoError(fmt::format("{}: {}: {}", path, what, why.message()));
+                       const std::error_code& reason) {
+  throw IoError(fmt::format("{}: {}: {}", path, what, reason.message()));
 }
 
 bool is_there(const fs::path& path) {

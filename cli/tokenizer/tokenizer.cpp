@@ -23,7 +23,7 @@
 namespace tensorgrad::cli {
 namespace {
 
-constexpr std::uint64_t kMostText = std::uint64_t{4} << 30;  // bytes
+constexpr std::uint64_t kMaxText = std::uint64_t{4} << 30;  // bytes
 
 using TokenizerJsonLine = nlohmann::ordered_json;
 
@@ -58,7 +58,7 @@ std::string standard_input() {
   std::string all;
   char block[1 << 16];
   while (const std::size_t n = std::fread(block, 1, sizeof block, stdin)) {
-    if (all.size() + n > kMostText) throw IoError("standard input: larger than 4 GiB");
+    if (all.size() + n > kMaxText) throw IoError("standard input: larger than 4 GiB");
     all.append(block, n);
   }
   if (std::ferror(stdin) != 0) throw IoError("standard input: cannot be read");
@@ -70,7 +70,7 @@ std::vector<std::string> texts_of(const TokenizerEncodeArguments& arguments) {
   if (arguments.files.empty()) return {standard_input()};
   std::vector<std::string> texts;
   for (const std::string& file : arguments.files)
-    texts.push_back(file == "-" ? standard_input() : read_text_file(file, kMostText));
+    texts.push_back(file == "-" ? standard_input() : read_text_file(file, kMaxText));
   return texts;
 }
 
@@ -151,7 +151,7 @@ int train_tokenizer(const TokenizerTrainArguments& arguments) {
     if (arguments.kind == "bytes") return Tokenizer::bytes(arguments.specials);
     if (arguments.kind == "characters") {
       std::string all;
-      for (const std::string& path : arguments.data) all += read_text_file(path, kMostText);
+      for (const std::string& path : arguments.data) all += read_text_file(path, kMaxText);
       return Tokenizer::characters(Vocabulary::of(all).symbols(), arguments.specials);
     }
     return Tokenizer::train_from_files(
@@ -162,7 +162,7 @@ int train_tokenizer(const TokenizerTrainArguments& arguments) {
          .nfc = arguments.nfc,
          .special_tokens = arguments.specials,
          .on_progress = [&](const BpeProgress& now) { progress.update(now); }},
-        kMostText);
+        kMaxText);
   };
   const Tokenizer tokenizer = trained();
   progress.finish();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "api/documents.h"
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "tensorgrad/functional/state_space.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

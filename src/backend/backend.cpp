@@ -11,7 +11,7 @@ BufferHandle Device::adopt(WGPUBufferImpl*, std::int64_t, const std::string& lab
                   info().backend + " (" + info().name + ")");
 }
 
-std::size_t Device::run_some(Executable& executable, const HyperRow& row, std::size_t,
+std::size_t Device::run_some(Executable& executable, const RuntimeScalars& row, std::size_t,
                              std::chrono::duration<double>) {
   wait(run(executable, {&row, 1}));
   return 0;

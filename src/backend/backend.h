@@ -64,7 +64,7 @@ class Executable {
 struct LaunchTiming {
   double microseconds = 0;  // device time of one run
   bool by_device = false;   // measured by the device's clock
-  bool beside = false;      // in one kernel with the previous launch, whose time covers both
+  bool concurrent = false;  // in one kernel with the previous launch, whose time covers both
 };
 
 class Device {
@@ -108,12 +108,12 @@ class Device {
   // Runs the program rows.size() times, each time with its own run-time scalars. Uses one submit if
   // the device has submits. May return before the work is done; the number of runs in flight is
   // bounded.
-  virtual Ticket run(Executable& executable, std::span<const HyperRow> rows) = 0;
+  virtual Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) = 0;
 
   // Runs launches `first`, `first` + 1, ... of one run and waits for them. Runs as many as fit into
   // `budget`, by their previous times, but at least one. Returns the number of the next launch, or
   // 0 after the last. By default, runs all launches.
-  virtual std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
+  virtual std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
                                std::chrono::duration<double> budget);
 
   [[nodiscard]] virtual bool done(Ticket ticket) = 0;
@@ -121,15 +121,15 @@ class Device {
   virtual void wait(Ticket ticket) = 0;
 
   // Runs the program and returns the time of each launch. The run takes effect.
-  virtual std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) = 0;
+  virtual std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) = 0;
   // Returns the host times since the device was opened.
   [[nodiscard]] virtual HostTimes host_times() const { return {}; }
 };
 
-inline constexpr int kMostCpuThreads = 256;
+inline constexpr int kMaxCpuThreads = 256;
 
 struct CpuOptions {
-  int threads = 0;  // at most kMostCpuThreads; 0: all cores available to the process
+  int threads = 0;  // at most kMaxCpuThreads; 0: all cores available to the process
 };
 // Throws UserError if the number of threads is out of range.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
@@ -142,7 +142,7 @@ struct AdapterInfo {
   DeviceInfo device;
   std::string kind;     // "discrete", "integrated", "cpu", "unknown"
   bool usable = false;  // can be chosen by `auto`
-  std::string why;      // the reason for `usable`
+  std::string reason;   // the reason for `usable`
   // True if the adapter may have subgroup matrices. Their shapes are known only for an open device;
   // they are not in `features` here.
   bool offers_units = false;
@@ -160,7 +160,7 @@ struct WebGpuOptions {
 };
 // Returns an empty list if no WebGPU library can be loaded or it has no adapters. `why` is then the
 // reason.
-std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why);
+std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& reason);
 // Throws DeviceError if there is no library or no suitable adapter.
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options);
 // Opens a device on the application's WebGPU objects. Throws UserError if `external` is incomplete,

@@ -12,8 +12,8 @@ constexpr const char* kWhy =
 
 }  // namespace
 
-std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions&, std::string& why) {
-  why = kWhy;
+std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions&, std::string& reason) {
+  reason = kWhy;
   return {};
 }
 

@@ -22,7 +22,8 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_RETRACE",
      "1: trace each loss and function again before each call, and stop if the graph differs"},
     {"TENSORGRAD_SKIP",
-     "passes to skip, comma-separated: fold, simplify, cse, dce, split_product, split_depth, "
+     "passes to skip, comma-separated: fold, simplify, cse, dce, split_k_to_binding_limit, "
+     "split_k, "
      "split_scatter, split_reduce, rematerialize, fuse, row_epilogue, chain"},
     {"TENSORGRAD_CPU_TARGET",
      "best instruction set for the cpu backend, as named by `tg devices`: AVX3, AVX2, SSE4 ..."},

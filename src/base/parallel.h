@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Threads for one-time work (reading files, compiling shaders, drawing values), and persistent
-// threads for repeated work. The launches of the CPU backend use their own (backend/cpu/thread_pool.h).
+// threads for repeated work. The launches of the CPU backend use their own
+// (backend/cpu/thread_pool.h).
 #pragma once
 
 #include <condition_variable>

@@ -10,10 +10,10 @@
 #include "base/env.h"
 #include "base/numbers.h"
 #include "base/visits.h"
+#include "codegen/wgsl/writer.h"
 #include "compile/debug/dump.h"
 #include "compile/gradients.h"
 #include "ir/max_elements.h"
-#include "codegen/wgsl/writer.h"
 #include "passes/autodiff.h"
 #include "passes/decompose.h"
 #include "passes/fuse/fuse.h"
@@ -189,12 +189,12 @@ std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_ro
                                    const RematerializeOptions& rematerializing, bool split_all) {
   std::vector<GraphPass> passes;
   if (max_binding_bytes > 0) {
-    passes.push_back({"split_product", [=](const Graph& g) {
-                        return split_product(g, max_binding_bytes, split_all);
+    passes.push_back({"split_k_to_binding_limit", [=](const Graph& g) {
+                        return split_k_to_binding_limit(g, max_binding_bytes, split_all);
                       }});
   }
   if (split_rows) {
-    passes.push_back({"split_depth", [=](const Graph& g) { return split_depth(g, split_all); }});
+    passes.push_back({"split_k", [=](const Graph& g) { return split_k(g, split_all); }});
   }
   if (split_rows || split_all) {
     passes.push_back(
@@ -262,7 +262,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   // Row epilogues and fused sequences need many barriers.
   const bool rows = device.joins_launches && !device.slow_barriers &&
                     device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
-  request.fusing.row_epilogue_columns = rows ? kMostRowColumns : 0;
+  request.fusing.row_epilogue_columns = rows ? kMaxRowColumns : 0;
   if (device.joins_launches) request.fusing.cached_elements = kCachedOnGpu;
   request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
   request.plan.chains = rows;
@@ -271,16 +271,16 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
 namespace {
 
 // Attention with more weights than this is not decomposed.
-constexpr std::int64_t kMostAttentionWeights = 1 << 24;
+constexpr std::int64_t kMaxAttentionWeights = 1 << 24;
 
 Graph store_attention(const Graph& graph) {
   const auto is_attention = [](const Node& node) { return node.op->kind == OpKind::kAttention; };
   for (const Node& node : graph.nodes) {
     if (!is_attention(node)) continue;
     const Shape &q = graph[node.inputs[0]].type.shape, &k = graph[node.inputs[1]].type.shape;
-    if (numel(q) / q.back() * k[k.size() - 2] > kMostAttentionWeights) return graph;
+    if (numel(q) / q.back() * k[k.size() - 2] > kMaxAttentionWeights) return graph;
   }
-  return expand_where(graph, is_attention);
+  return decompose_where(graph, is_attention);
 }
 
 void differentiate(Graph& graph, const CompileRequest& request) {

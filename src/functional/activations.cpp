@@ -6,12 +6,12 @@
 #include <numbers>
 #include <vector>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "base/numbers.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 #include "tensorgrad/ops/autograd.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "base/numbers.h"
 #include "ops/attention.h"
 #include "ops/registry.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -132,7 +132,7 @@ Tensor stored_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask
 Tensor fused_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
                        std::optional<Tensor> keep, bool causal, bool half, double scale, Loc loc) {
   OpContext ctx(kName, loc);
-  std::vector<Ex> operands = {ctx.in(q), ctx.in(k), ctx.in(v)};
+  std::vector<Expr> operands = {ctx.in(q), ctx.in(k), ctx.in(v)};
   if (mask) operands.push_back(ctx.in(*mask));
   if (keep) operands.push_back(ctx.in(*keep));
   Attrs attrs = {{"causal", std::int64_t{causal}},

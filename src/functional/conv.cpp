@@ -2,16 +2,16 @@
 // Convolutions: the macro ops of ops/conv, plus a bias. A 1-D convolution is a 2-D one of height 1.
 #include <algorithm>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "ops/structured.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-void check_ranks(const OpContext& ctx, Ex x, Ex weight, std::size_t rank) {
+void check_ranks(const OpContext& ctx, Expr x, Expr weight, std::size_t rank) {
   if (x.shape().size() == rank && weight.shape().size() == rank) return;
   throw ShapeError(ctx.name() + ": expected x and weight with " + std::to_string(rank) +
                        " axes, got x " + to_string(x.shape()) + ", weight " +
@@ -20,22 +20,22 @@ void check_ranks(const OpContext& ctx, Ex x, Ex weight, std::size_t rank) {
 }
 
 // [B, C, L] -> [B, C, 1, L]
-Ex with_height(Ex x) {
+Expr with_height(Expr x) {
   Shape shape = x.shape();
   shape.insert(shape.begin() + 2, 1);
   return op::reshape(x, shape);
 }
 
-Ex without_height(Ex x) {
+Expr without_height(Expr x) {
   Shape shape = x.shape();
   shape.erase(shape.begin() + 2);
   return op::reshape(x, shape);
 }
 
 // Returns y [B, C, ..] plus bias [C].
-Tensor plus_bias(OpContext& ctx, Ex y, const std::optional<Tensor>& bias) {
+Tensor plus_bias(OpContext& ctx, Expr y, const std::optional<Tensor>& bias) {
   if (!bias) return ctx.out(y);
-  const Ex b = ctx.in(*bias);
+  const Expr b = ctx.in(*bias);
   const Shape shape = y.shape();
   if (b.shape() != Shape{shape[1]}) {
     throw ShapeError(ctx.name() + ": bias must be " + to_string(Shape{shape[1]}) + ", got " +
@@ -81,13 +81,13 @@ std::int64_t transposed_size(const OpContext& ctx, std::int64_t length, std::int
 // The convolution of the result has as many windows as x has elements only if output_padding is
 // less than the stride. Each whole stride in output_padding adds a window, for which x is padded
 // with zeros.
-Ex with_windows_of_zeros(Ex x, const ConvTranspose2dOptions& o) {
+Expr with_windows_of_zeros(Expr x, const ConvTranspose2dOptions& o) {
   const std::int64_t below = o.output_padding.h / o.stride.h,
                      right = o.output_padding.w / o.stride.w;
   return below + right == 0 ? x : op::pad(x, {0, 0, 0, 0}, {0, 0, below, right});
 }
 
-Ex transposed(OpContext& ctx, Ex x, Ex weight, const ConvTranspose2dOptions& o) {
+Expr transposed(OpContext& ctx, Expr x, Expr weight, const ConvTranspose2dOptions& o) {
   Attrs attrs = geometry(
       {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
   const Shape &from = x.shape(), kernel = weight.shape();
@@ -106,7 +106,7 @@ Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv2dO
   const Composite composite("conv2d", loc);
   const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv2d", loc);
-  const Ex in = ctx.in(x), w = ctx.in(weight);
+  const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
   return narrowed(
       plus_bias(ctx, op::apply(ctx.builder, ops::conv2d, {in, w}, geometry(options)), bias));
@@ -117,10 +117,10 @@ Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv1dO
   const Composite composite("conv1d", loc);
   const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv1d", loc);
-  const Ex in = ctx.in(x), w = ctx.in(weight);
+  const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);
-  const Ex y = op::apply(ctx.builder, ops::conv2d, {with_height(in), with_height(w)},
-                         geometry(in_two(options)));
+  const Expr y = op::apply(ctx.builder, ops::conv2d, {with_height(in), with_height(w)},
+                           geometry(in_two(options)));
   return narrowed(plus_bias(ctx, without_height(y), bias));
 }
 
@@ -129,7 +129,7 @@ Tensor conv_transpose2d(Tensor x, Tensor weight, std::optional<Tensor> bias,
   const Composite composite("conv_transpose2d", loc);
   const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv_transpose2d", loc);
-  const Ex in = ctx.in(x), w = ctx.in(weight);
+  const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
   return narrowed(plus_bias(ctx, transposed(ctx, in, w, options), bias));
 }
@@ -139,14 +139,14 @@ Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
   const Composite composite("conv_transpose1d", loc);
   const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv_transpose1d", loc);
-  const Ex in = ctx.in(x), w = ctx.in(weight);
+  const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);
   const ConvTranspose2dOptions in_two = {.stride = {1, options.stride},
                                          .padding = {0, options.padding},
                                          .output_padding = {0, options.output_padding},
                                          .groups = options.groups,
                                          .dilation = {1, options.dilation}};
-  const Ex y = transposed(ctx, with_height(in), with_height(w), in_two);
+  const Expr y = transposed(ctx, with_height(in), with_height(w), in_two);
   return narrowed(plus_bias(ctx, without_height(y), bias));
 }
 

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <mutex>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "ir/custom.h"
 #include "ops/registry.h"
 #include "tensorgrad/ops/autograd.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // A launch uses one binding for each input and one for its result.
-constexpr std::size_t kMostInputs = 7;
+constexpr std::size_t kMaxInputs = 7;
 
 std::vector<TensorType> public_types(const std::vector<Type>& types) {
   std::vector<TensorType> result;
@@ -127,14 +127,14 @@ Tensor CustomOp::operator()(const std::vector<Tensor>& inputs, Loc loc) const {
   const Definition& definition = state_->definition;
   const std::string& name = definition.name;
   const Composite composite(name.c_str(), loc);
-  if (inputs.empty() || inputs.size() > kMostInputs) {
-    throw UserError(name + ": expected 1 to " + std::to_string(kMostInputs) + " inputs, got " +
+  if (inputs.empty() || inputs.size() > kMaxInputs) {
+    throw UserError(name + ": expected 1 to " + std::to_string(kMaxInputs) + " inputs, got " +
                         std::to_string(inputs.size()),
                     loc);
   }
   const auto forward = [&](const std::vector<Tensor>& given) -> Tensor {
     OpContext ctx(name, loc);
-    std::vector<Ex> operands;
+    std::vector<Expr> operands;
     std::vector<Type> types;
     for (const Tensor& each : given) {
       operands.push_back(ctx.in(of_type(each, DType::kF32, ctx.location())));

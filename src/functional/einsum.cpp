@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
+#include "tensorgrad/ops.h"
 #include "trace/composite.h"
 #include "trace/trace.h"
-#include "tensorgrad/ops.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ops that create, view, place and index tensors, composed of the ops in views.cpp.
-#include "tensorgrad/ops/creation.h"
 #include "tensorgrad/ops/indexing.h"
+#include "tensorgrad/ops/creation.h"
 #include "tensorgrad/ops/manipulation.h"
 #include "tensorgrad/ops/reduction.h"
 #include "tensorgrad/ops/views.h"
@@ -10,9 +10,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "tensorgrad/ops.h"
 #include "trace/composite.h"
 #include "trace/trace.h"
-#include "tensorgrad/ops.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

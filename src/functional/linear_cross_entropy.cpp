@@ -5,18 +5,18 @@
 // neither kept nor recomputed. Liger Kernel (Hsu et al. 2024) does the same.
 #include <algorithm>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "ops/registry.h"
 #include "tensorgrad/functional/losses.h"
 #include "tensorgrad/ops.h"
 #include "tensorgrad/ops/autograd.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Default number of logits of a chunk: 256 MB, enough to occupy any GPU with matrix products.
-constexpr std::int64_t kMostLogits = std::int64_t{1} << 26;
+constexpr std::int64_t kMaxLogits = std::int64_t{1} << 26;
 
 // Returns the largest divisor of `rows` in (most / 2, most], or min(rows, most) if there is none.
 std::int64_t rows_of_piece(std::int64_t rows, std::int64_t most) {
@@ -142,7 +142,7 @@ Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets,
   const std::int64_t each =
       options.rows > 0
           ? options.rows
-          : rows_of_piece(rows, std::max<std::int64_t>(1, kMostLogits / weight.size(0)));
+          : rows_of_piece(rows, std::max<std::int64_t>(1, kMaxLogits / weight.size(0)));
   if (rows <= each || autocasts()) {
     return cross_entropy(linear(x, weight, options.bias, loc), targets,
                          options_of(options, options.reduction), loc);

@@ -6,12 +6,12 @@
 #include <limits>
 #include <vector>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "base/numbers.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -31,16 +31,16 @@ DType number_type(OpContext& ctx, const OpDef& def, const std::vector<const Oper
   return DType::kF32;
 }
 
-Ex number(OpContext& ctx, const Operand& operand, DType dtype) {
+Expr number(OpContext& ctx, const Operand& operand, DType dtype) {
   check_number(ctx, operand.number, dtype);
   return op::constant(ctx.builder, operand.number, dtype);
 }
 
 // Casts f16 tensors to f32 if one of the tensors is f32.
-void promote(std::vector<Ex>& values) {
+void promote(std::vector<Expr>& values) {
   const bool any =
-      std::any_of(values.begin(), values.end(), [](Ex x) { return x.dtype() == DType::kF32; });
-  for (Ex& value : values) {
+      std::any_of(values.begin(), values.end(), [](Expr x) { return x.dtype() == DType::kF32; });
+  for (Expr& value : values) {
     if (any && value.dtype() == DType::kF16) value = op::cast(value, DType::kF32);
   }
 }
@@ -66,18 +66,18 @@ Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operand
   const bool truths = number_type(ctx, called, operands) == DType::kBool;
   const OpDef* logic = truths ? logic_of(called) : nullptr;
   const OpDef& def = logic ? *logic : called;
-  std::vector<Ex> tensors;
+  std::vector<Expr> tensors;
   for (const Operand* operand : operands) {
     if (!operand->is_number) tensors.push_back(ctx.in(operand->tensor));
   }
   if (&def == &ops::where) promote(tensors);
   const bool half = !op::takes_f16(def) && op::widen(tensors);
   DType dtype = is_logic(def) ? DType::kBool : number_type(ctx, def, operands);
-  for (Ex& tensor : tensors) {
+  for (Expr& tensor : tensors) {
     if (is_logic(def) && tensor.dtype() != DType::kBool) tensor = op::ne(tensor, 0);
   }
   if (!op::takes_f16(def)) dtype = register_dtype(dtype);
-  std::vector<Ex> inputs;
+  std::vector<Expr> inputs;
   Shape shape;
   auto tensor = tensors.begin();
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -87,7 +87,7 @@ Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operand
                          : *tensor++);
     shape = broadcast_shapes(shape, inputs.back().shape(), ctx.name(), ctx.location());
   }
-  for (Ex& input : inputs) input = op::broadcast(input, shape);
+  for (Expr& input : inputs) input = op::broadcast(input, shape);
   return ctx.out(op::narrowed(op::apply(ctx.builder, def, inputs, std::move(attrs)), half));
 }
 

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-void check_images(const OpContext& ctx, Ex x) {
+void check_images(const OpContext& ctx, Expr x) {
   if (register_dtype(x.dtype()) != DType::kF32) {
     throw DtypeError(ctx.name() + ": expected f32, got " + to_string(x.type()), ctx.location());
   }
@@ -59,10 +59,10 @@ bool pays_by_axes(const Shape& x, Size2d kernel, Size2d stride, Size2d padding, 
 
 // Pools one axis after the other if that pays. The gradient of a maximum still goes to the first
 // element in row-major order: the first row that has it, and the first column in this row.
-Ex pool(OpContext& ctx, const OpDef& def, Ex x, Size2d kernel, Size2d stride, Size2d padding,
-        Size2d dilation) {
+Expr pool(OpContext& ctx, const OpDef& def, Expr x, Size2d kernel, Size2d stride, Size2d padding,
+          Size2d dilation) {
   if (pays_by_axes(x.shape(), kernel, stride, padding, dilation)) {
-    const Ex across =
+    const Expr across =
         pool(ctx, def, x, {1, kernel.w}, {1, stride.w}, {0, padding.w}, {1, dilation.w});
     return pool(ctx, def, across, {kernel.h, 1}, {stride.h, 1}, {padding.h, 0}, {dilation.h, 1});
   }
@@ -74,19 +74,19 @@ Ex pool(OpContext& ctx, const OpDef& def, Ex x, Size2d kernel, Size2d stride, Si
 }
 
 template <class T>
-Ex list_of(OpContext& ctx, const std::vector<T>& values, DType dtype) {
+Expr list_of(OpContext& ctx, const std::vector<T>& values, DType dtype) {
   return op::literal(ctx.builder, values, {dtype, {static_cast<std::int64_t>(values.size())}});
 }
 
 // Broadcasts a list of numbers along `axis` to `shape`.
-Ex along(Ex list, int axis, const Shape& shape) {
+Expr along(Expr list, int axis, const Shape& shape) {
   Shape one(shape.size(), 1);
   one[static_cast<std::size_t>(axis)] = list.shape()[0];
   return op::broadcast(op::reshape(list, one), shape);
 }
 
 // Returns the elements `from` of an axis.
-Ex take(OpContext& ctx, Ex x, int axis, const std::vector<std::int32_t>& from) {
+Expr take(OpContext& ctx, Expr x, int axis, const std::vector<std::int32_t>& from) {
   Shape shape = x.shape();
   shape[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(from.size());
   return op::gather(x, along(list_of(ctx, from, DType::kI32), axis, shape), axis);
@@ -129,11 +129,11 @@ Bins bins_of(std::int64_t length, std::int64_t count) {
 }
 
 // Returns the means of the bins of an axis.
-Ex mean_of_bins(OpContext& ctx, Ex x, int axis, std::int64_t count) {
+Expr mean_of_bins(OpContext& ctx, Expr x, int axis, std::int64_t count) {
   const auto a = static_cast<std::size_t>(axis);
   const Bins bins = bins_of(x.shape()[a], count);
-  const Ex taken = take(ctx, x, axis, bins.elements);
-  const Ex weighed = taken * along(list_of(ctx, bins.weights, DType::kF32), axis, taken.shape());
+  const Expr taken = take(ctx, x, axis, bins.elements);
+  const Expr weighed = taken * along(list_of(ctx, bins.weights, DType::kF32), axis, taken.shape());
   Shape split = taken.shape();
   split[a] = count;
   split.insert(split.begin() + axis + 1, bins.most);
@@ -141,7 +141,7 @@ Ex mean_of_bins(OpContext& ctx, Ex x, int axis, std::int64_t count) {
 }
 
 // Selects element floor(i * length / size) of an axis, computed in f32 like PyTorch.
-Ex nearest(OpContext& ctx, Ex x, int axis, std::int64_t size) {
+Expr nearest(OpContext& ctx, Expr x, int axis, std::int64_t size) {
   const std::int64_t length = x.shape()[static_cast<std::size_t>(axis)];
   if (size == length) return x;
   const float scale = static_cast<float>(length) / static_cast<float>(size);
@@ -154,18 +154,18 @@ Ex nearest(OpContext& ctx, Ex x, int axis, std::int64_t size) {
 }
 
 // Repeats each element of an axis `times` times.
-Ex repeated(Ex x, int axis, std::int64_t times) {
+Expr repeated(Expr x, int axis, std::int64_t times) {
   const auto a = static_cast<std::size_t>(axis);
   Shape shape = x.shape(), split = shape;
   split.insert(split.begin() + axis + 1, 1);
-  const Ex one = op::reshape(x, split);
+  const Expr one = op::reshape(x, split);
   split[a + 1] = times;
   shape[a] *= times;
   return op::reshape(op::broadcast(one, split), shape);
 }
 
 // Interpolates linearly along an axis between the two nearest elements.
-Ex bilinear(OpContext& ctx, Ex x, int axis, std::int64_t size, bool align_corners) {
+Expr bilinear(OpContext& ctx, Expr x, int axis, std::int64_t size, bool align_corners) {
   const std::int64_t length = x.shape()[static_cast<std::size_t>(axis)];
   if (size == length) return x;
   std::vector<std::int32_t> low, high;
@@ -181,8 +181,8 @@ Ex bilinear(OpContext& ctx, Ex x, int axis, std::int64_t size, bool align_corner
     high.push_back(static_cast<std::int32_t>(std::min(below + 1, length - 1)));
     share.push_back(std::clamp(place - static_cast<float>(below), 0.0F, 1.0F));
   }
-  const Ex a = take(ctx, x, axis, low), b = take(ctx, x, axis, high);
-  const Ex t = along(list_of(ctx, share, DType::kF32), axis, a.shape());
+  const Expr a = take(ctx, x, axis, low), b = take(ctx, x, axis, high);
+  const Expr t = along(list_of(ctx, share, DType::kF32), axis, a.shape());
   return a * (op::full_like(t, 1) - t) + b * t;
 }
 
@@ -191,7 +191,7 @@ Ex bilinear(OpContext& ctx, Ex x, int axis, std::int64_t size, bool align_corner
 Tensor max_pool2d(Tensor x, Size2d kernel, const MaxPool2dOptions& options, Loc loc) {
   const Composite composite("max_pool2d", loc);
   OpContext ctx("max_pool2d", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   check_images(ctx, in);
   return ctx.out(pool(ctx, ops::max_pool, in, kernel, options.stride.value_or(kernel),
                       options.padding, options.dilation));
@@ -209,7 +209,7 @@ Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc 
   const Composite composite("avg_pool2d", loc);
   const Narrowing narrowed(x);
   OpContext ctx("avg_pool2d", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   check_images(ctx, in);
   const Size2d stride = options.stride.value_or(kernel);
   const Size2d padding = options.padding;
@@ -219,13 +219,13 @@ Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc 
                          to_string({kernel.h, kernel.w}),
                      ctx.location());
   }
-  const Ex sums = pool(ctx, ops::sum_pool, in, kernel, stride, padding, 1);
+  const Expr sums = pool(ctx, ops::sum_pool, in, kernel, stride, padding, 1);
   if (options.count_include_pad || (padding.h == 0 && padding.w == 0)) {
     return narrowed(ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w))));
   }
   const Shape from = in.shape(), to = sums.shape();
-  const Ex down = list_of(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
-  const Ex across = list_of(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
+  const Expr down = list_of(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
+  const Expr across = list_of(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
   return narrowed(ctx.out(sums * along(down, 2, to) * along(across, 3, to)));
 }
 
@@ -241,7 +241,7 @@ Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc) {
   const Composite composite("adaptive_avg_pool2d", loc);
   const Narrowing narrowed(x);
   OpContext ctx("adaptive_avg_pool2d", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   check_images(ctx, in);
   check_size(ctx, size);
   const Shape shape = in.shape();
@@ -255,7 +255,7 @@ Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc) {
 Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc) {
   const Composite composite("adaptive_max_pool2d", loc);
   OpContext ctx("adaptive_max_pool2d", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   check_images(ctx, in);
   check_size(ctx, size);
   const Shape shape = in.shape();
@@ -263,20 +263,20 @@ Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc) {
     return max_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc);
   }
   const Bins down = bins_of(shape[2], size.h), across = bins_of(shape[3], size.w);
-  const Ex taken = take(ctx, take(ctx, in, 3, across.elements), 2, down.elements);
+  const Expr taken = take(ctx, take(ctx, in, 3, across.elements), 2, down.elements);
   return max_pool2d(ctx.out(taken), {down.most, across.most}, {}, loc);
 }
 
 Tensor interpolate(Tensor x, Size2d size, Interpolation mode, bool align_corners, Loc loc) {
   const Composite composite("interpolate", loc);
   OpContext ctx("interpolate", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   check_images(ctx, in);
   check_size(ctx, size);
   const Shape shape = in.shape();
   if (mode == Interpolation::kBilinear) {
     const Narrowing narrowed(x);
-    const Ex rows = bilinear(ctx, ctx.in(x), 2, size.h, align_corners);
+    const Expr rows = bilinear(ctx, ctx.in(x), 2, size.h, align_corners);
     return narrowed(ctx.out(bilinear(ctx, rows, 3, size.w, align_corners)));
   }
   if (align_corners) {

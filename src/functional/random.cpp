@@ -5,12 +5,12 @@
 #include <limits>
 #include <numbers>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "base/numbers.h"
 #include "compile/runtime/host_random.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -109,9 +109,9 @@ Tensor bernoulli(Tensor p, Loc loc) {
 
 Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc) {
   const Composite composite("randint", loc);
-  constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min();
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (lo < kLeast || hi <= lo || hi > kMost + 1 || hi - lo > kMost) {
+  constexpr std::int64_t kMin = std::numeric_limits<std::int32_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (lo < kMin || hi <= lo || hi > kMax + 1 || hi - lo > kMax) {
     throw UserError("randint: expected i32 numbers lo < hi less than 2^31 apart, got " +
                         std::to_string(lo) + " and " + std::to_string(hi),
                     loc);

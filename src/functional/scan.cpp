@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "base/numbers.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 Tensor scanned(const OpDef& def, const char* name, Tensor x, int axis,
                const SourceLocation& location) {
   OpContext ctx(name, location);
-  const Ex in = op::counted_truths(ctx.in(x));
+  const Expr in = op::counted_truths(ctx.in(x));
   const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{0}}};
   return ctx.out(op::apply(ctx.builder, def, {in}, attrs));
@@ -55,7 +55,7 @@ Tensor rank_words(Tensor x, bool largest) {
 }
 
 // Up to this many are found one after another, each by a look at all elements.
-constexpr std::int64_t kMostRounds = 8;
+constexpr std::int64_t kMaxRounds = 8;
 
 // Each round's element is the first of the largest words that come after the last round's: those
 // before have been found, and count as 0.
@@ -118,8 +118,8 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   if (initial) tensors.push_back(&*initial);
   const Narrowing narrowed(tensors);
   OpContext ctx("linear_recurrence", loc);
-  const Ex factors = ctx.in(a);
-  Ex terms = ctx.in(b);
+  const Expr factors = ctx.in(a);
+  Expr terms = ctx.in(b);
   const Shape shape = factors.shape();
   const std::int64_t along = resolve_axis(axis, shape, ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{reverse ? 1 : 0}}};
@@ -130,7 +130,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   const auto d = static_cast<std::size_t>(along);
   Shape line = shape;
   line[d] = 1;
-  const Ex start = ctx.in(*initial);
+  const Expr start = ctx.in(*initial);
   if (start.shape() != line) {
     throw ShapeError(ctx.name() + ": initial must be " + to_string(line) + " for a " +
                          to_string(shape) + " along axis " + std::to_string(axis) + ", got " +
@@ -142,7 +142,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   std::vector<std::int64_t> before(shape.size(), 0), after(shape.size(), 0);
   (reverse ? begin[d] : end[d]) = reverse ? shape[d] - 1 : 1;
   (reverse ? before : after)[d] = shape[d] - 1;
-  const Ex first = op::slice(factors, begin, end) * start;
+  const Expr first = op::slice(factors, begin, end) * start;
   terms = terms + (shape[d] == 1 ? first : op::pad(first, before, after));
   return narrowed(ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs)));
 }
@@ -226,7 +226,7 @@ Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
 
 Tensor argsort(Tensor x, int axis, bool descending, Loc loc) {
   OpContext ctx("argsort", loc);
-  const Ex in = op::counted_truths(ctx.in(x));
+  const Expr in = op::counted_truths(ctx.in(x));
   const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"descending", std::int64_t{descending ? 1 : 0}}};
   return ctx.out(op::apply(ctx.builder, ops::argsort, {in}, attrs));
@@ -248,7 +248,7 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc)
                      loc);
   }
   const bool in_rounds =
-      k <= kMostRounds && x.dtype() == DType::kF32 && !Trace::current("topk", loc).exported;
+      k <= kMaxRounds && x.dtype() == DType::kF32 && !Trace::current("topk", loc).exported;
   const Tensor indices = in_rounds ? best_places(x, k, axis, largest, loc)
                                    : narrow(argsort(x, axis, largest, loc), axis, 0, k, loc);
   return {gather(x, axis, indices, loc), indices};

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "trace/composite.h"
 #include "api/documents.h"
-#include "trace/trace.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kSsdName = "ssd";
 
 // The logarithm of the decay of a step is at least this, as e^-128 is 0 in f32.
-constexpr double kLeastDecay = -128;
+constexpr double kMinDecay = -128;
 
 struct SsdSizes {
   std::int64_t batch, length, heads, width, groups, states, ranks, chunk, chunks;
@@ -166,10 +166,10 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
     return s.ranks == 1 ? steps : repeat_interleave(steps, s.ranks, -1, loc);
   };
   // Nothing is left of what is before a document.
-  if (starts) decay = where(unsqueeze(*starts, -1, loc), kLeastDecay, decay);
+  if (starts) decay = where(unsqueeze(*starts, -1, loc), kMinDecay, decay);
   const Tensor input = in_rows(by_head(x, s, loc), s, loc);  // [.., Q R, P]
   // So sums stay where they are exact.
-  const Tensor decays = maximum(Operand(by_head(decay, s, loc), loc), kLeastDecay);
+  const Tensor decays = maximum(Operand(by_head(decay, s, loc), loc), kMinDecay);
   const RunningSums steps = RunningSums::of(decays, -1, 64, std::nullopt, loc);  // [.., Q]
   const RunningSums total =
       steps.with([&](Tensor v) { return narrow(v, -1, s.chunk - 1, 1, loc); });  // [.., 1]

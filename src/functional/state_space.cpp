@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "trace/composite.h"
 #include "api/documents.h"
-#include "trace/trace.h"
 #include "ops/registry.h"
 #include "ops/selective_scan.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -123,9 +123,9 @@ namespace {
 constexpr const char* kScanName = "selective_scan";
 
 // Of a step before which the state is reset.
-constexpr double kLeastStep = 1e-30;
+constexpr double kMinStep = 1e-30;
 
-// At most SelectiveSizes::kMostStates states. A [N, D]; of the options D, z, the discretization,
+// At most SelectiveSizes::kMaxStates states. A [N, D]; of the options D, z, the discretization,
 // and the initial state, [B, N, D].
 SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
                            const SelectiveScanOptions& options, Loc loc) {
@@ -138,13 +138,14 @@ SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
     attrs.set("skip", std::int64_t{1});
     A = concat({A, reshape(*options.D, {1, A.size(1)}, loc)}, 0, loc);
   }
-  std::vector<Ex> operands = {ctx.in(u), ctx.in(delta), ctx.in(A), ctx.in(concat({B, C}, 2, loc))};
+  std::vector<Expr> operands = {ctx.in(u), ctx.in(delta), ctx.in(A),
+                                ctx.in(concat({B, C}, 2, loc))};
   if (options.initial_state) operands.push_back(ctx.in(*options.initial_state));
   if (options.z) {
     attrs.set("gate", std::int64_t{1});
     operands.push_back(ctx.in(*options.z));
   }
-  const Ex all = op::apply(ctx.builder, ops::selective_scan, operands, attrs);
+  const Expr all = op::apply(ctx.builder, ops::selective_scan, operands, attrs);
   const Shape steps = u.shape(), state = {steps[0], B.size(2), steps[2]};
   const std::int64_t at = numel(steps);
   return {ctx.out(op::reshape(op::slice(all, {0}, {at}), steps)),
@@ -158,8 +159,8 @@ SelectiveScan scanned_in_parts(Tensor u, Tensor delta, Tensor A, Tensor B, Tenso
   SelectiveScanOptions part = options;
   std::optional<Tensor> y;
   std::vector<Tensor> ends;
-  for (std::int64_t n = 0; n < states; n += SelectiveSizes::kMostStates) {
-    const std::int64_t count = std::min(SelectiveSizes::kMostStates, states - n);
+  for (std::int64_t n = 0; n < states; n += SelectiveSizes::kMaxStates) {
+    const std::int64_t count = std::min(SelectiveSizes::kMaxStates, states - n);
     const auto some = [&](Tensor x, int axis) { return narrow(x, axis, n, count, loc); };
     if (options.initial_state) part.initial_state = some(*options.initial_state, 1);
     const SelectiveScan scan =
@@ -211,7 +212,7 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
     const DocumentSteps documents(kScanName, *options.documents, steps[0], steps[1], loc);
     if (!options.delta_softplus) delta = maximum(delta, 0.0);
     // The scan resets its states before a step whose delta is negative, and -0 is not.
-    delta = where(unsqueeze(documents.starts, -1, loc), -maximum(delta, kLeastStep), delta);
+    delta = where(unsqueeze(documents.starts, -1, loc), -maximum(delta, kMinStep), delta);
   }
   if (options.D) demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
   std::optional<Tensor> z = options.z;
@@ -232,7 +233,7 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
                                .documents = options.documents};
   if (options.initial_state) part.initial_state = transpose(*options.initial_state, 1, 2, loc);
   A = transpose(A, 0, 1, loc);
-  if (states <= SelectiveSizes::kMostStates) {
+  if (states <= SelectiveSizes::kMaxStates) {
     part.D = options.D;
     part.z = z;
     const SelectiveScan scan = scanned_part(u, delta, A, B, C, part, loc);

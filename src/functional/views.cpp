@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -39,11 +39,11 @@ Tensor literal(const std::vector<T>& values, const Shape& shape, DType dtype,
 Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool keepdim,
               const SourceLocation& location) {
   OpContext ctx(def.name, location);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), ctx.name(), ctx.location());
   const bool extreme_truth =
       in.dtype() == DType::kBool && (&def == &ops::reduce_max || &def == &ops::reduce_min);
-  Ex out = op::counted_truths(in);
+  Expr out = op::counted_truths(in);
   if (!list.empty()) out = op::apply(ctx.builder, def, {out}, {{"axes", list}});
   if (extreme_truth) out = op::ne(out, 0);
   if (keepdim) {
@@ -58,9 +58,9 @@ Tensor arg_extreme(const OpDef& def, Tensor x, std::optional<int> axis, bool kee
                    const SourceLocation& location) {
   if (axis) return reduce(def, x, {*axis}, keepdim, location);
   OpContext ctx(def.name, location);
-  const Ex in = ctx.in(x);
-  const Ex flat = op::reshape(op::counted_truths(in), {numel(in.shape())});
-  const Ex out = op::apply(ctx.builder, def, {flat}, {{"axes", std::vector<std::int64_t>{0}}});
+  const Expr in = ctx.in(x);
+  const Expr flat = op::reshape(op::counted_truths(in), {numel(in.shape())});
+  const Expr out = op::apply(ctx.builder, def, {flat}, {{"axes", std::vector<std::int64_t>{0}}});
   return ctx.out(keepdim ? op::reshape(out, Shape(in.shape().size(), 1)) : out);
 }
 
@@ -150,7 +150,7 @@ void set_state(const std::string& name, Tensor value, Loc loc) {
   if (leaf == kNoValue)
     throw UserError(ctx.name() + ": unknown state '" + name + "'", ctx.location());
   const Type type = ctx.trace.graph[leaf].type;
-  const Ex to = ctx.in(of_type(value, type.dtype, ctx.location()));
+  const Expr to = ctx.in(of_type(value, type.dtype, ctx.location()));
   if (to.type() != type) {
     throw ShapeError(
         ctx.name() + ": '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
@@ -186,7 +186,7 @@ Tensor argmin(Tensor x, std::optional<int> axis, bool keepdim, Loc loc) {
 
 Tensor reshape(Tensor x, const Shape& shape, Loc loc) {
   OpContext ctx("reshape", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   Shape target = shape;
   const auto unknown = std::find(target.begin(), target.end(), -1);
   if (unknown != target.end()) {
@@ -206,7 +206,7 @@ Tensor reshape(Tensor x, const Shape& shape, Loc loc) {
 
 Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc) {
   OpContext ctx("permute", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   std::vector<std::int64_t> list;
   for (const int axis : axes)
     list.push_back(resolve_axis(axis, in.shape(), ctx.name(), ctx.location()));
@@ -215,7 +215,7 @@ Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc) {
 
 Tensor transpose(Tensor x, int a, int b, Loc loc) {
   OpContext ctx("transpose", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   std::vector<std::int64_t> list(in.shape().size());
   std::iota(list.begin(), list.end(), 0);
   std::swap(list[static_cast<size_t>(resolve_axis(a, in.shape(), ctx.name(), ctx.location()))],
@@ -230,7 +230,7 @@ Tensor broadcast_to(Tensor x, const Shape& shape, Loc loc) {
 
 Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc loc) {
   OpContext ctx("narrow", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   const auto d = static_cast<size_t>(resolve_axis(axis, in.shape(), ctx.name(), ctx.location()));
   std::vector<std::int64_t> from(in.shape().size(), 0), to = in.shape();
   if (start < 0 || length < 1 || start > to[d] || length > to[d] - start) {
@@ -285,7 +285,7 @@ AxisRange range_of(const OpContext& ctx, const Index& index, std::size_t axis, c
 Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
   using Kind = Index::Kind;
   OpContext ctx("index", indices.size() == 0 ? Loc() : indices.begin()->location);
-  Ex out = ctx.in(*this);
+  Expr out = ctx.in(*this);
   const Shape shape = out.shape();
   const auto count = [&](auto... kinds) {
     return static_cast<std::size_t>(
@@ -335,7 +335,7 @@ Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
 
 Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc loc) {
   OpContext ctx("pad", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   const std::size_t rank = in.shape().size();
   if (amounts.size() % 2 != 0 || amounts.size() / 2 > rank) {
     throw ShapeError(ctx.name() + ": expected pairs of amounts for the last axes of " +
@@ -348,30 +348,30 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc
     before[rank - 1 - i] = amounts[2 * i];
     after[rank - 1 - i] = amounts[2 * i + 1];
   }
-  const Ex padded = op::pad(in, before, after);
+  const Expr padded = op::pad(in, before, after);
   if (value == 0) return ctx.out(padded);
   check_number(ctx, value, in.dtype());
-  const Ex inside = op::pad(op::full(ctx.builder, 1, {DType::kBool, in.shape()}), before, after);
+  const Expr inside = op::pad(op::full(ctx.builder, 1, {DType::kBool, in.shape()}), before, after);
   return ctx.out(op::where(inside, padded, op::full(ctx.builder, value, padded.type())));
 }
 
 Tensor flip(Tensor x, Axes axes, Loc loc) {
   OpContext ctx("flip", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   return ctx.out(op::flip(in, resolve_axes(axes.list, in.shape(), ctx.name(), ctx.location())));
 }
 
 Tensor unfold(Tensor x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation,
               Loc loc) {
   OpContext ctx("unfold", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   return ctx.out(op::unfold(in, static_cast<int>(d), size, step, dilation));
 }
 
 Tensor unsqueeze(Tensor x, int axis, Loc loc) {
   OpContext ctx("unsqueeze", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   Shape shape = in.shape();
   const int rank = static_cast<int>(shape.size());
   if (axis < -rank - 1 || axis > rank) {
@@ -386,7 +386,7 @@ Tensor unsqueeze(Tensor x, int axis, Loc loc) {
 
 Tensor squeeze(Tensor x, int axis, Loc loc) {
   OpContext ctx("squeeze", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   Shape shape = in.shape();
   const std::int64_t at = resolve_axis(axis, shape, ctx.name(), ctx.location());
   if (shape[static_cast<size_t>(at)] != 1) {
@@ -400,7 +400,7 @@ Tensor squeeze(Tensor x, int axis, Loc loc) {
 
 Tensor flatten(Tensor x, int first, int last, Loc loc) {
   OpContext ctx("flatten", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   const Shape shape = in.shape();
   if (shape.empty()) return ctx.out(op::reshape(in, {1}));
   const std::int64_t from = resolve_axis(first, shape, ctx.name(), ctx.location());
@@ -418,7 +418,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, Loc loc) {
   OpContext ctx("concat", loc);
   if (parts.empty())
     throw ShapeError(ctx.name() + ": expected at least one tensor", ctx.location());
-  std::vector<Ex> inputs;
+  std::vector<Expr> inputs;
   const bool wide = std::any_of(parts.begin(), parts.end(), [&](const Tensor& part) {
     return ctx.in(part).dtype() == DType::kF32;
   });
@@ -437,7 +437,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, Loc loc) {
 
 Tensor gather(Tensor x, int axis, Tensor index, Loc loc) {
   OpContext ctx("gather", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   return ctx.out(op::gather(in, ctx.in(index), static_cast<int>(d)));
 }
@@ -445,13 +445,13 @@ Tensor gather(Tensor x, int axis, Tensor index, Loc loc) {
 Tensor embedding(Tensor index, Tensor table, Loc loc) {
   const Composite composite("embedding", loc);
   OpContext ctx("embedding", loc);
-  const Ex rows = ctx.in(table), at = ctx.in(index);
+  const Expr rows = ctx.in(table), at = ctx.in(index);
   if (rows.shape().size() != 2) {
     throw ShapeError(ctx.name() + ": expected a table [V, D], got " + to_string(rows.shape()),
                      ctx.location());
   }
   const std::int64_t count = numel(at.shape()), size = rows.shape()[1];
-  const Ex wide = op::broadcast(op::reshape(at, {count, 1}), {count, size});
+  const Expr wide = op::broadcast(op::reshape(at, {count, 1}), {count, size});
   Shape shape = at.shape();
   shape.push_back(size);
   return ctx.out(op::reshape(op::gather(rows, wide, 0), shape));
@@ -460,10 +460,10 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
   const Narrowing narrowed(std::vector<Tensor*>{&x, &source});
   OpContext ctx("scatter_add", loc);
-  const Ex in = ctx.in(x);
+  const Expr in = ctx.in(x);
   const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
-  const Ex added = op::scatter_add(ctx.in(source), ctx.in(index), static_cast<int>(d),
-                                   in.shape()[static_cast<size_t>(d)]);
+  const Expr added = op::scatter_add(ctx.in(source), ctx.in(index), static_cast<int>(d),
+                                     in.shape()[static_cast<size_t>(d)]);
   if (added.shape() != in.shape()) {
     throw ShapeError(ctx.name() + ": x " + to_string(in.shape()) + " and source " +
                          to_string(ctx.in(source).shape()) + " differ on axes other than " +
@@ -500,7 +500,7 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
     return narrowed(matmul(a, b, loc));
   }
   OpContext ctx("matmul", loc);
-  Ex left = ctx.in(a), right = ctx.in(b);
+  Expr left = ctx.in(a), right = ctx.in(b);
   Shape ls = left.shape(), rs = right.shape();
   if (ls.empty() || rs.empty()) {
     throw ShapeError(ctx.name() + ": expected at least one axis, got a " + to_string(ls) + ", b " +
@@ -518,7 +518,7 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
   if (rs.size() == 2 && ls.size() > 2) {
     Shape out = ls;
     out.back() = n;
-    const Ex flat = op::reshape(left, {numel(ls) / k, k});
+    const Expr flat = op::reshape(left, {numel(ls) / k, k});
     return ctx.out(op::reshape(op::matmul(flat, right), out));
   }
   const Shape batch = broadcast_shapes({ls.begin(), ls.end() - 2}, {rs.begin(), rs.end() - 2},

@@ -185,10 +185,10 @@ void GgufReader::array(GgufArray& out) {
       [&]<class List>(List& list) {
         if constexpr (!std::is_same_v<List, std::monostate>) {
           using T = typename List::value_type;
-          constexpr std::uint64_t kLeast = std::is_same_v<T, std::string> ? sizeof(std::uint64_t)
-                                           : std::is_same_v<T, bool>      ? 1
-                                                                          : sizeof(T);
-          const std::uint64_t size = count(kLeast, "an array's length");
+          constexpr std::uint64_t kMin = std::is_same_v<T, std::string> ? sizeof(std::uint64_t)
+                                         : std::is_same_v<T, bool>      ? 1
+                                                                        : sizeof(T);
+          const std::uint64_t size = count(kMin, "an array's length");
           if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
             list.resize(size);
             take(std::as_writable_bytes(std::span(list)), "an array");
@@ -301,9 +301,9 @@ GgufFile GgufReader::read() {
     fail(4, big ? std::string("big-endian files are not supported")
                 : "version " + std::to_string(version) + " is not supported; expected 2 or 3");
   }
-  constexpr std::uint64_t kLeastTensor = 24, kLeastKey = 13;  // bytes of one without a name
-  const std::uint64_t tensors = count(kLeastTensor, "the number of tensors");
-  const std::uint64_t keys = count(kLeastKey, "the number of keys");
+  constexpr std::uint64_t kMinTensor = 24, kMinKey = 13;  // bytes of one without a name
+  const std::uint64_t tensors = count(kMinTensor, "the number of tensors");
+  const std::uint64_t keys = count(kMinKey, "the number of keys");
   read_metadata(keys);
   read_tensors(tensors);
   return std::move(content_);

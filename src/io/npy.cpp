@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostAxes = 64;
+constexpr std::size_t kMaxAxes = 64;
 
 struct NpyType {
   const char* npy;  // without byte order
@@ -114,7 +114,7 @@ class NpyHeaderReader {
       rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size()));
       std::int64_t size = 0;
       const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
-      if (error != std::errc() || size < 0 || shape.size() == kMostAxes)
+      if (error != std::errc() || size < 0 || shape.size() == kMaxAxes)
         fail("expected up to 64 sizes, got " + in_quotes(rest_, 20));
       rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
       take("L");  // as written by Python 2

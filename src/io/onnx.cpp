@@ -38,9 +38,9 @@ class Writer {
     ProtoMessage begin = model_head(model);
     begin.begin(kGraph, graph_size);
     const std::uint64_t total = begin.bytes().size() + graph_size;
-    if (total > kMostProtoBytes) {
+    if (total > kMaxProtoBytes) {
       throw IoError(sink_.name() + ": the model takes " + std::to_string(total) +
-                    " bytes; an ONNX file is limited to " + std::to_string(kMostProtoBytes));
+                    " bytes; an ONNX file is limited to " + std::to_string(kMaxProtoBytes));
     }
     OutputFile out(sink_, total);
     out.write(as_bytes(begin.bytes()));

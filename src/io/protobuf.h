@@ -14,7 +14,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // The maximum size of a message for readers.
-inline constexpr std::uint64_t kMostProtoBytes = 0x7fffffff;
+inline constexpr std::uint64_t kMaxProtoBytes = 0x7fffffff;
 
 // A message under construction. Fields can be added in any order, repeated ones any number of
 // times.

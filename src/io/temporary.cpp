@@ -17,7 +17,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-constexpr int kMostTemporaries = 1 << 20;
+constexpr int kMaxTemporaries = 1 << 20;
 
 // Closes the file on destruction.
 struct OpenFile {
@@ -81,7 +81,7 @@ bool remove_if_stale(const std::string& path) {
 
 Temporary make_temporary(const std::string& path, bool folder) {
   const auto name = [&](int i) { return path + ".tmp." + std::to_string(i); };
-  for (int i = 0; i < kMostTemporaries; ++i) {
+  for (int i = 0; i < kMaxTemporaries; ++i) {
     Temporary made = make_at(name(i), folder);
     if (made.fd < 0 && errno == EEXIST) continue;
     if (made.fd < 0) return made;

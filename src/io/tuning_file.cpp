@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kTuningVersion = "tensorgrad tuning 1";
 constexpr std::string_view kTuningColumns =
     "# device\tdriver\tcontraction\tchoice\tmicroseconds of each candidate\n";
-constexpr std::uint64_t kMostTuningBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxTuningBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kTuningFields = 5;
 
 // Replaces control characters, such as separators and line ends, by spaces.
@@ -59,7 +59,7 @@ std::vector<std::string> tuning_fields(std::string_view line) {
 std::string tuning_text(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
-  return read_text_file(path, kMostTuningBytes);
+  return read_text_file(path, kMaxTuningBytes);
 }
 
 // Locks the file at the path during its lifetime; creates it if it does not exist. On file systems

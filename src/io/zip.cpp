@@ -19,8 +19,8 @@ constexpr std::uint32_t kLocalMark = 0x04034b50, kEntryMark = 0x02014b50, kEndMa
                         kWideEndMark = 0x06064b50, kLocatorMark = 0x07064b50;
 constexpr std::size_t kLocalBytes = 30, kEntryBytes = 46, kEndBytes = 22, kLocatorBytes = 20,
                       kWideEndBytes = 56;
-constexpr std::uint32_t kWide = 0xffffffff;     // the size is in the extra field
-constexpr std::uint64_t kMostExpansion = 1032;  // of deflate
+constexpr std::uint32_t kWide = 0xffffffff;       // the size is in the extra field
+constexpr std::uint64_t kMaxDeflateRatio = 1032;  // of deflate
 
 class ZipReader {
  public:
@@ -138,7 +138,7 @@ class ZipReader {
   [[nodiscard]] std::vector<std::byte> inflated(std::span<const std::byte> from, std::uint64_t size,
                                                 const std::string& name) const {
     const auto damaged = [&] { fail(in_quotes(name) + " is damaged"); };
-    if (size / kMostExpansion > from.size() + 1) damaged();
+    if (size / kMaxDeflateRatio > from.size() + 1) damaged();
     std::vector<std::byte> out(static_cast<std::size_t>(size));
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) fail("zlib failed to initialize");
@@ -196,9 +196,9 @@ std::string common_fields(const ZipMember& member) {
 }
 
 void check_members(const std::vector<ZipMember>& members, const std::string& file) {
-  constexpr std::size_t kMostMembers = 65'535, kLongestName = 65'535;
+  constexpr std::size_t kMaxZipMembers = 65'535, kLongestName = 65'535;
   const auto fail = [&](const std::string& what) { throw IoError(file + ": " + what); };
-  if (members.size() > kMostMembers) fail("a ZIP archive holds at most 65535 arrays");
+  if (members.size() > kMaxZipMembers) fail("a ZIP archive holds at most 65535 arrays");
   std::uint64_t total = kEndBytes;
   for (const ZipMember& member : members) {
     for (std::string_view rest = member.name; !rest.empty();) {

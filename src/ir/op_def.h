@@ -29,7 +29,7 @@ enum class OpKind {
   kGather,       // out[.., i, ..] = x[.., index[.., i, ..], ..] along attr "axis"
   kScatter,      // the adjoint of gather
   kContraction,  // batched matrix product
-  kMacro,        // replaced by other ops in the pass `expand`; has its own gradient and evaluation
+  kComposite,    // replaced by other ops in the pass `expand`; has its own gradient and evaluation
   kScan,    // each element from those before it along attr "axis" (with attr "reverse": after it)
   kSort,    // the order of the elements along attr "axis"
   kCustom,  // a user's kernel
@@ -77,8 +77,8 @@ struct OpDef {
   const PointwiseCode* code;         // kPointwise only
   SampleRange samples[kMaxSamples];  // kPointwise only
   bool barrier = false;              // kView: readers are not fused with what computes its input
-  ExpandFn expand = nullptr;  // kMacro, kAttention, kSelectiveScan: builds the decomposition and
-                              // returns its value
+  ExpandFn expand = nullptr;  // kComposite, kAttention, kSelectiveScan: builds the decomposition
+                              // and returns its value
   // For a flat result of several parts: returns the attrs with which the last parts are omitted, if
   // the first `needed` elements do not include them, else nullopt. Null: all parts are always
   // computed.
@@ -87,8 +87,8 @@ struct OpDef {
 
 // Returns the OpDef of an op with any number of operands that has kernels of its own and a
 // decomposition to use instead.
-constexpr OpDef written_otherwise(const char* name, OpKind kind, InferFn infer, GradFn grad,
-                                  EvalFn eval, ExpandFn expand) {
+constexpr OpDef with_decomposition(const char* name, OpKind kind, InferFn infer, GradFn grad,
+                                   EvalFn eval, ExpandFn expand) {
   return {.name = name,
           .kind = kind,
           .arity = -1,

@@ -16,7 +16,7 @@ bool is_computed(const Node& node) {
     case OpKind::kReduce:
     case OpKind::kContraction:
     case OpKind::kScatter:
-    case OpKind::kMacro:
+    case OpKind::kComposite:
     case OpKind::kScan:
     case OpKind::kSort:
     case OpKind::kCustom:

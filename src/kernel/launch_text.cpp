@@ -35,7 +35,7 @@ std::string what(const ScalarProgram& program, const Instr& instr) {
     case InstrKind::kConst: {
       return format_text("const 0x%x", static_cast<unsigned>(instr.bits));
     }
-    case InstrKind::kHyper: return "scalar word " + std::to_string(instr.index);
+    case InstrKind::kRuntimeScalar: return "scalar word " + std::to_string(instr.index);
     case InstrKind::kIndex: return "index";
     case InstrKind::kCoord:
       return "index / " + std::to_string(instr.divisor) + " % " + std::to_string(instr.modulus);
@@ -90,8 +90,8 @@ std::string print(const Program& program, const Launch& launch) {
   const bool of_body = !launch.body.instrs.empty();
   for (const Store& store : launch.stores)
     print_store(out, store, of_body ? "v" + std::to_string(store.value) : "result");
-  if (launch.ones_row) print_store(out, launch.ones_store, "sum of b over k");
-  if (launch.ones_column) print_store(out, launch.ones_store, "sum of a over k");
+  if (launch.bias_grad_row) print_store(out, launch.bias_grad_store, "sum of b over k");
+  if (launch.bias_grad_column) print_store(out, launch.bias_grad_store, "sum of a over k");
   return out.str();
 }
 

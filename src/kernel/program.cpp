@@ -179,7 +179,7 @@ bool index_repeats(const Launch& launch) {
   if (launch.post == 1) return true;
   const ScalarProgram& program = launch.scatter_index;
   for (const Instr& instr : program.instrs) {
-    const bool still = instr.kind == InstrKind::kConst || instr.kind == InstrKind::kHyper ||
+    const bool still = instr.kind == InstrKind::kConst || instr.kind == InstrKind::kRuntimeScalar ||
                        instr.kind == InstrKind::kOp || instr.kind == InstrKind::kLoad ||
                        (instr.kind == InstrKind::kCoord && instr.divisor % launch.post == 0);
     if (!still) return false;
@@ -222,7 +222,8 @@ void verify_program(const Launch& launch, const ScalarProgram& program, std::int
         instr.kind == InstrKind::kInBounds) {
       CHECK(instr.index >= 0 && instr.index < static_cast<int>(program.accesses.size()), name);
     }
-    if (instr.kind == InstrKind::kHyper) CHECK(instr.index >= 0 && instr.index < kHyperWords, name);
+    if (instr.kind == InstrKind::kRuntimeScalar)
+      CHECK(instr.index >= 0 && instr.index < kMaxRuntimeScalars, name);
   }
   for (const Access& access : program.accesses) {
     CHECK(access.binding >= 0 && access.binding < static_cast<int>(launch.bindings.size()), name);
@@ -267,7 +268,7 @@ void verify_selective(const Launch& launch) {
   const bool backward = launch.selective == SelectivePart::kBackward;
   CHECK(launch.inputs.size() == kSelectiveInputs, launch.name);
   const SelectiveSizes sizes = selective_sizes(launch);
-  CHECK(sizes.states <= SelectiveSizes::kMostStates, launch.name);
+  CHECK(sizes.states <= SelectiveSizes::kMaxStates, launch.name);
   for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
     const auto which = static_cast<SelectiveInput>(i);
     const bool absent = launch.inputs[i].instrs.empty();
@@ -315,22 +316,23 @@ void verify_launch(const Program& program, const Launch& launch) {
   if (launch.kind == LaunchKind::kContraction) {
     rows = elements = launch.batch * launch.parts * launch.m * launch.n;
     if (launch.parts > 1) {
-      CHECK(launch.batch == 1 && !launch.by_rows && !launch.ones_row && !launch.ones_column,
-            launch.name);
+      CHECK(
+          launch.batch == 1 && !launch.by_rows && !launch.bias_grad_row && !launch.bias_grad_column,
+          launch.name);
       CHECK((launch.parts - 1) * launch.part_depth < launch.k &&
                 launch.k <= launch.parts * launch.part_depth,
             launch.name);
     }
     if (launch.by_rows) {
-      CHECK(launch.batch == 1 && !launch.ones_row && !launch.ones_column, launch.name);
-      CHECK(launch.n <= kMostRowColumns, launch.name);
+      CHECK(launch.batch == 1 && !launch.bias_grad_row && !launch.bias_grad_column, launch.name);
+      CHECK(launch.n <= kMaxRowColumns, launch.name);
       rows = launch.m;
     }
     verify_program(launch, launch.a, 1, launch.batch * launch.m * launch.k);
     verify_program(launch, launch.b, 1, launch.batch * launch.k * launch.n);
-    if (launch.ones_row || launch.ones_column) {
-      CHECK(launch.batch == 1 && !(launch.ones_row && launch.ones_column), launch.name);
-      verify_store(launch, launch.ones_store, 1, launch.ones_row ? launch.n : launch.m);
+    if (launch.bias_grad_row || launch.bias_grad_column) {
+      CHECK(launch.batch == 1 && !(launch.bias_grad_row && launch.bias_grad_column), launch.name);
+      verify_store(launch, launch.bias_grad_store, 1, launch.bias_grad_row ? launch.n : launch.m);
     }
   }
   if (launch.kind == LaunchKind::kScatter) {
@@ -440,7 +442,7 @@ std::string buffer_name(BufferKind kind, const std::string& name) {
 
 namespace {
 
-// Checks what Launch::beside requires of two launches, as far as buffers show it.
+// Checks what Launch::concurrent requires of two launches, as far as buffers show it.
 void verify_beside(const Program& program, const Launch& launch, const Launch& other) {
   for (const Binding& mine : launch.bindings) {
     for (const Binding& theirs : other.bindings) {
@@ -456,8 +458,9 @@ void verify_beside(const Program& program, const Launch& launch, const Launch& o
 }  // namespace
 
 std::int64_t count_dispatches(const Program& program) {
-  return std::count_if(program.launches.begin(), program.launches.end(),
-                       [](const Launch& launch) { return !launch.beside && !launch.chained; });
+  return std::count_if(program.launches.begin(), program.launches.end(), [](const Launch& launch) {
+    return !launch.concurrent && !launch.fused_sequence;
+  });
 }
 
 void verify(const Program& program) {
@@ -468,13 +471,13 @@ void verify(const Program& program) {
   for (const Launch& launch : program.launches) verify_launch(program, launch);
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     const Launch& launch = program.launches[i];
-    if (!launch.chained) continue;
-    CHECK(i > 0 && !launch.beside && launch.row_count == 0, launch.name);
+    if (!launch.fused_sequence) continue;
+    CHECK(i > 0 && !launch.concurrent && launch.row_count == 0, launch.name);
     CHECK(launch.blocks > 0 && launch.blocks == program.launches[i - 1].blocks, launch.name);
   }
   std::size_t first = 0;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
-    if (!program.launches[i].beside) first = i;
+    if (!program.launches[i].concurrent) first = i;
     for (std::size_t j = first; j < i; ++j) {
       verify_beside(program, program.launches[i], program.launches[j]);
     }
@@ -490,8 +493,8 @@ std::string print(const Program& program) {
     out << kind_name(launch.kind) << ' ' << launch.name << ' ' << domain_text(launch) << ' '
         << launch.bytes_moved << " B";
     if (launch.flops > 0) out << ' ' << launch.flops << " flop";
-    if (launch.beside) out << "  beside";
-    if (launch.chained) out << "  chained";
+    if (launch.concurrent) out << "  concurrent";
+    if (launch.fused_sequence) out << "  fused";
     if (!launch.locations.empty()) out << "  at " << to_string(launch.locations.front());
     out << '\n';
     for (const Binding& binding : launch.bindings) {

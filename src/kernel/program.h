@@ -22,11 +22,11 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // An instruction of a scalar program. Programs are in SSA form: instruction i defines value i, and
 // operands have smaller indices.
 enum class InstrKind : std::uint8_t {
-  kConst,   // the 32-bit pattern `bits`, of type dtype
-  kHyper,   // word `index` of the run-time scalars (HyperRow), bitcast to dtype
-  kIndex,   // linear index in the program's domain, u32; at row level the row index
-  kCoord,   // coordinate of the element on an axis: (linear / divisor) % modulus, u32
-  kLoad,    // accesses[index] at this element; zero if its map is not valid there
+  kConst,          // the 32-bit pattern `bits`, of type dtype
+  kRuntimeScalar,  // word `index` of the run-time scalars (RuntimeScalars), bitcast to dtype
+  kIndex,          // linear index in the program's domain, u32; at row level the row index
+  kCoord,          // coordinate of the element on an axis: (linear / divisor) % modulus, u32
+  kLoad,           // accesses[index] at this element; zero if its map is not valid there
   kLoadAt,  // gather: accesses[index] at map(element) + at_stride * v, v = operand 0 (i32 or u32);
             // zero if v is not in [0, at_size)
   kInBounds,  // bool: true if the map of accesses[index] is valid at this element
@@ -61,7 +61,7 @@ struct Instr {
   ReduceOp reduce = ReduceOp::kSum;
   std::vector<int> operands = {};
   std::uint32_t bits = 0;  // kConst
-  // kHyper: index of the word. kLoad, kLoadAt, kInBounds: index of the access.
+  // kRuntimeScalar: index of the word. kLoad, kLoadAt, kInBounds: index of the access.
   int index = 0;
   std::int64_t divisor = 1, modulus = 1;  // kCoord
 };
@@ -129,12 +129,12 @@ struct Launch {
   // including the last one that is not `beside`. A backend may run the group as one dispatch. The
   // launches share no written buffer except the gradient arena, in which they write disjoint
   // ranges.
-  bool beside = false;
+  bool concurrent = false;
   // True if the launch continues a fused sequence, which begins at the last preceding launch that
   // is not `chained`. The elements that a launch writes are cut into `blocks` equal blocks. Block i
   // reads only what block i of the preceding launches of the sequence wrote. A backend may run the
   // sequence as one kernel with one workgroup per block. `blocks` is 0 outside of fused sequences.
-  bool chained = false;
+  bool fused_sequence = false;
   std::int64_t blocks = 0;
   std::vector<Binding> bindings;
 
@@ -142,8 +142,8 @@ struct Launch {
   // column, and all its instructions are at element level.
   std::int64_t rows = 1, cols = 1;
   // kContraction: if true, the epilogue is that of a row launch over m rows and n columns, whose
-  // elements are kAcc. Requires batch == 1, at most kMostRowColumns columns, and no ones_row or
-  // ones_column.
+  // elements are kAcc. Requires batch == 1, at most kMaxRowColumns columns, and no bias_grad_row or
+  // bias_grad_column.
   bool by_rows = false;
   // The body of kMap and kRow, and the epilogue of others. Domain of the epilogue, row-major:
   // - kContraction: batch*m*n
@@ -155,17 +155,18 @@ struct Launch {
   // kContraction. The last instruction of an operand program (f32) is the operand's element.
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   // Split-K: if parts > 1, out[p,m,n] is the sum over the p-th slice of k. Slices have `part_depth`
-  // steps; the last one may have fewer. Requires batch == 1 and no ones_row or ones_column. The
-  // epilogue is over parts*m*n.
+  // steps; the last one may have fewer. Requires batch == 1 and no bias_grad_row or
+  // bias_grad_column. The epilogue is over parts*m*n.
   std::int64_t parts = 1, part_depth = 0;
   ScalarProgram a;  // over batch*m*k, row-major
   ScalarProgram b;  // over batch*k*n, row-major
-  // Fused bias gradient. With ones_row, A has an additional row m of ones, so that row m of the
-  // product is the column sum of B. It is stored by `ones_store` (over n), and the body does not
-  // see it. With ones_column, B has an additional column of ones, and `ones_store` stores the row
-  // sum of A (over m). At most one of them is set. Requires batch == 1.
-  bool ones_row = false, ones_column = false;
-  Store ones_store;
+  // Fused bias gradient. With bias_grad_row, A has an additional row m of ones, so that row m of
+  // the product is the column sum of B. It is stored by `bias_grad_store` (over n), and the body
+  // does not see it. With bias_grad_column, B has an additional column of ones, and
+  // `bias_grad_store` stores the row sum of A (over m). At most one of them is set. Requires batch
+  // == 1.
+  bool bias_grad_row = false, bias_grad_column = false;
+  Store bias_grad_store;
 
   // kScatter: sources src[pre, count, post], result [pre, size, post].
   std::int64_t pre = 1, count = 1, post = 1, size = 1;
@@ -216,7 +217,7 @@ struct Launch {
   // refer to the whole. If the range covers several batches (or pre), it consists of whole ones.
   // The number of rows is:
   // - kMap, kRow: rows
-  // - kContraction: batch * m, or parts * m; ones_row is not counted
+  // - kContraction: batch * m, or parts * m; bias_grad_row is not counted
   // - kScatter: pre * size
   // - kScan, kSort: pre
   // - kAttention, kSelectiveScan: batch
@@ -273,12 +274,12 @@ struct Port {
 
 // Run-time scalars: one row of 32-bit words per step. Words 0 and 1 are always the bit patterns of
 // +inf and of a quiet NaN, as WGSL has no literals for them.
-inline constexpr int kHyperInf = 0;
-inline constexpr int kHyperNan = 1;
-inline constexpr int kHyperWords = 64;
+inline constexpr int kScalarInf = 0;
+inline constexpr int kScalarNan = 1;
+inline constexpr int kMaxRuntimeScalars = 64;
 
-struct HyperRow {
-  std::uint32_t words[kHyperWords];
+struct RuntimeScalars {
+  std::uint32_t words[kMaxRuntimeScalars];
 };
 
 struct Program {
@@ -286,8 +287,8 @@ struct Program {
   std::vector<Launch> launches;  // in order
   // Outputs kept in a ring have a leading dimension of `ring` elements.
   std::vector<Port> inputs, outputs;
-  std::vector<std::string> hypers;  // names of the words in use, from word 2 on
-  std::int64_t peak_bytes = 0;      // sum of all buffers
+  std::vector<std::string> scalars;  // names of the words in use, from word 2 on
+  std::int64_t peak_bytes = 0;       // sum of all buffers
 };
 
 // kScatter: returns true if the index of (p, i) is known to be the same for all q.
@@ -316,10 +317,10 @@ void verify(const Program& program);
 const char* kind_name(LaunchKind kind);
 // Maximum number of columns of a contraction with by_rows, and the workgroup memory it needs on a
 // GPU.
-inline constexpr int kMostRowColumns = 64;
+inline constexpr int kMaxRowColumns = 64;
 inline constexpr std::int64_t kRowEpilogueBytes = 32 << 10;
 // Rows of a contraction per block of a fused sequence.
-inline constexpr std::int64_t kChainRows = 8;
+inline constexpr std::int64_t kFusedSequenceRows = 8;
 // Returns the number of kernels on a device that runs each fused sequence, and each group of
 // concurrent launches, as one kernel.
 std::int64_t count_dispatches(const Program& program);

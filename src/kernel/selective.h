@@ -48,9 +48,9 @@ struct SelectiveSizes {
   // Threads, each with four states of a channel, that do.
   static constexpr std::int64_t kManyThreads = 1 << 14;
   // More states are several scans whose results are added up.
-  static constexpr std::int64_t kMostStates = 64;
+  static constexpr std::int64_t kMaxStates = 64;
   // A block of channels times its states, which go in fours, is the work of this many threads.
-  static constexpr std::int64_t kBlockThreads = 128, kMostBlock = 32;
+  static constexpr std::int64_t kBlockThreads = 128, kMaxBlock = 32;
 
   // Below this |z| what divides by z is a series.
   static constexpr double kSeriesBelow = 0.25;
@@ -67,7 +67,7 @@ struct SelectiveSizes {
   [[nodiscard]] std::int64_t fours() const { return power_of_two((states + 3) / 4); }
   // Channels of a block, a power of two.
   [[nodiscard]] std::int64_t block() const {
-    return std::min({kMostBlock, kBlockThreads / fours(), power_of_two(channels)});
+    return std::min({kMaxBlock, kBlockThreads / fours(), power_of_two(channels)});
   }
   [[nodiscard]] std::int64_t blocks() const { return (channels + block() - 1) / block(); }
   // Elements of a tensor with these axes.

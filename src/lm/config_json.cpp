@@ -20,8 +20,8 @@ using nn::MixerKind;
 constexpr const char* kFormat = "tensorgrad LanguageModel";
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // products of two are int64
-constexpr std::int64_t kMostLayers = 65'536;
-constexpr std::int64_t kMostLayerOptions = std::int64_t{1} << 20;  // entries times layers
+constexpr std::int64_t kMaxLayers = 65'536;
+constexpr std::int64_t kMaxLayerOptions = std::int64_t{1} << 20;  // entries times layers
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
 // In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
 constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
@@ -113,8 +113,8 @@ class ConfigReader {
     const nlohmann::json& given = at(key);
     if (given.is_string()) {
       const nlohmann::json& count = at("n_layer");
-      if (!count.is_number_integer() || count < 1 || count > kMostLayers) {
-        fail(full("n_layer"), "expected an integer from 1 to " + std::to_string(kMostLayers) +
+      if (!count.is_number_integer() || count < 1 || count > kMaxLayers) {
+        fail(full("n_layer"), "expected an integer from 1 to " + std::to_string(kMaxLayers) +
                                   ", got " + shown(count));
       }
       try {
@@ -124,9 +124,8 @@ class ConfigReader {
       }
       return;
     }
-    if (!given.is_array() || given.empty() ||
-        given.size() > static_cast<std::size_t>(kMostLayers)) {
-      fail(full(key), "expected a list of 1 to " + std::to_string(kMostLayers) +
+    if (!given.is_array() || given.empty() || given.size() > static_cast<std::size_t>(kMaxLayers)) {
+      fail(full(key), "expected a list of 1 to " + std::to_string(kMaxLayers) +
                           " layer kinds, or the name of a schedule");
     }
     value.clear();
@@ -367,7 +366,7 @@ void ConfigReader::layer_options(const char* key, nn::LanguageModelConfig& confi
   if (!in_.contains(key)) return;
   const nlohmann::json& given = at(key);
   const auto layers = static_cast<std::int64_t>(config.layers.size());
-  const std::int64_t most = std::max<std::int64_t>(1, kMostLayerOptions / layers);
+  const std::int64_t most = std::max<std::int64_t>(1, kMaxLayerOptions / layers);
   if (!given.is_array() || given.size() > static_cast<std::size_t>(most)) {
     fail(full(key), "expected a list of at most " + std::to_string(most) + " objects for " +
                         std::to_string(layers) + " layers");

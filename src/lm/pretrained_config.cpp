@@ -15,8 +15,8 @@ using ForeignJson = nlohmann::json;
 using nn::MixerKind;
 
 constexpr std::int64_t kLargestForeignSize = std::int64_t{1} << 30;
-constexpr std::int64_t kMostForeignLayers = 65'536;
-constexpr std::int64_t kMostForeignExperts = 65'536;
+constexpr std::int64_t kMaxForeignLayers = 65'536;
+constexpr std::int64_t kMaxForeignExperts = 65'536;
 constexpr double kLargestForeign = 1e30;
 
 // An object of the file, with the values that its fields have where they are not there.
@@ -138,7 +138,7 @@ nn::LanguageModelConfig transformers_config(const ForeignConfig& in, bool second
   config.norm_epsilon = in.number_or("layer_norm_epsilon", 1e-5);
   config.tie_embeddings = in.boolean_or("tie_word_embeddings", !second);
   if (in.has("hidden_act") && in.at("hidden_act") != "swish") in.only("hidden_act", "silu");
-  finish(config, in.size("num_hidden_layers", kMostForeignLayers),
+  finish(config, in.size("num_hidden_layers", kMaxForeignLayers),
          second ? MixerKind::kMamba2 : MixerKind::kMamba1);
   if (second) {
     nn::Mamba2Options& o = config.mamba2;
@@ -218,7 +218,7 @@ nn::LanguageModelConfig llama_config(const ForeignConfig& in, const std::string&
   config.attention.bias = in.boolean_or("attention_bias", false);
   config.mlp_bias = in.boolean_or("mlp_bias", false);
   config.attention.rope_base = rope_base(in, file, 1);
-  const std::int64_t layers = in.size("num_hidden_layers", kMostForeignLayers / 2);
+  const std::int64_t layers = in.size("num_hidden_layers", kMaxForeignLayers / 2);
   config.n_layer = 2 * layers;
   for (std::int64_t i = 0; i < layers; ++i)
     config.layers.insert(config.layers.end(), {MixerKind::kAttention, MixerKind::kMlp});
@@ -255,7 +255,7 @@ nn::LanguageModelConfig bamba_config(const ForeignConfig& in, const std::string&
     in.fail("mamba_n_heads",
             "expected mamba_expand * hidden_size / mamba_d_head, got " + std::to_string(heads));
   }
-  const std::int64_t layers = in.size("num_hidden_layers", kMostForeignLayers / 2);
+  const std::int64_t layers = in.size("num_hidden_layers", kMaxForeignLayers / 2);
   finish(config, 2 * layers, MixerKind::kMlp);
   for (std::int64_t i = 0; i < layers; ++i)
     config.layers[static_cast<std::size_t>(2 * i)] = MixerKind::kMamba2;
@@ -277,10 +277,10 @@ nn::LanguageModelConfig jamba_config(const ForeignConfig& in) {
   o.conv_bias = in.boolean_or("mamba_conv_bias", true);
   o.b_c_dt_norm = o.b_c_dt_norm_weights = true;
   o.norm_epsilon = config.norm_epsilon;
-  config.moe = {.experts = in.has("num_experts") ? in.size("num_experts", kMostForeignExperts) : 16,
+  config.moe = {.experts = in.has("num_experts") ? in.size("num_experts", kMaxForeignExperts) : 16,
                 .top_k = in.size_or("num_experts_per_tok", 2),
                 .width = config.mlp_width};
-  const std::int64_t layers = in.size("num_hidden_layers", kMostForeignLayers / 2);
+  const std::int64_t layers = in.size("num_hidden_layers", kMaxForeignLayers / 2);
   const auto every = [&](const std::string& what, std::int64_t period, std::int64_t offset) {
     const std::string period_key = what + "_layer_period", offset_key = what + "_layer_offset";
     if (in.has(period_key.c_str())) period = in.size(period_key.c_str());
@@ -308,7 +308,7 @@ nn::LanguageModelConfig jamba_config(const ForeignConfig& in) {
 
 nn::LanguageModelConfig gpt2_config(const ForeignConfig& in) {
   const std::int64_t blocks = in.size_or("n_layer", 12);
-  if (blocks > kMostForeignLayers / 2) (void)in.size("n_layer", kMostForeignLayers / 2);
+  if (blocks > kMaxForeignLayers / 2) (void)in.size("n_layer", kMaxForeignLayers / 2);
   const std::int64_t width = in.size_or("n_embd", 768), heads = in.size_or("n_head", 12);
   if (width % heads != 0) in.fail("n_head", "expected a divisor of n_embd");
   nn::LanguageModelConfig config = nn::gpt2_config(in.size_or("vocab_size", 50'257), width, blocks,
@@ -346,7 +346,7 @@ nn::LanguageModelConfig state_spaces_config(const ForeignConfig& in, const std::
   const ForeignJson none = ForeignJson::object();
   const ForeignConfig ssm(in.has("ssm_cfg") ? in.at("ssm_cfg") : none, file, "ssm_cfg");
   const ForeignJson kind = ssm.has("layer") ? ssm.at("layer") : ForeignJson("Mamba1");
-  const std::int64_t layers = in.size("n_layer", kMostForeignLayers);
+  const std::int64_t layers = in.size("n_layer", kMaxForeignLayers);
   if (kind == "Mamba1") {
     ssm.known({"layer", "d_state", "d_conv", "expand", "dt_rank", "bias", "conv_bias", "dt_min",
                "dt_max", "dt_init", "dt_scale", "dt_init_floor", "use_fast_path"});

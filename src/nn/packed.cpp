@@ -80,9 +80,9 @@ struct PackedElements {
   WeightFormat format;
   Loc loc;
 
-  [[noreturn]] void fail(std::size_t at, const std::string& why) const {
+  [[noreturn]] void fail(std::size_t at, const std::string& reason) const {
     throw UserError("quantize_weight: element " + std::to_string(at) + " is " +
-                        number_text(double{values[at]}) + ", " + why,
+                        number_text(double{values[at]}) + ", " + reason,
                     loc);
   }
   [[nodiscard]] double largest(std::size_t begin, std::size_t end) const {

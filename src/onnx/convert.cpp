@@ -44,7 +44,7 @@ ValueId slice_of_part(Graph& out, const Node& node) {
 // size may be one.
 Graph prepared(const Graph& graph) {
   const auto simpler = [](const Graph& of) { return simplify_without(of, "div_by_power_of_two"); };
-  Graph ready = expand_where(graph, [](const Node& node) { return !is_writable(node); });
+  Graph ready = decompose_where(graph, [](const Node& node) { return !is_writable(node); });
   ready = simpler(rewrite_graph(ready, slice_of_part));
   return dce(cse(fold(simpler(fold(dce(ready))))));
 }
@@ -284,10 +284,10 @@ class Conversion {
 
 }  // namespace
 
-void refuse(const Node& node, const std::string& why) {
+void refuse(const Node& node, const std::string& reason) {
   std::string called = node.origin.empty() ? node.op->name : node.origin;
   if (node.op == &ops::custom) called = node.attrs.text("name");
-  throw UserError("export_onnx: " + called + ": " + why, node.location);
+  throw UserError("export_onnx: " + called + ": " + reason, node.location);
 }
 
 const Writers& writers() {

@@ -8,10 +8,10 @@
 namespace tensorgrad::onnx {
 namespace {
 
-constexpr double kMostWhole = 0x1p53;  // doubles represent all integers up to this
+constexpr double kMaxWhole = 0x1p53;  // doubles represent all integers up to this
 
 bool is_integral(double value) {
-  return value == std::floor(value) && std::abs(value) <= kMostWhole;
+  return value == std::floor(value) && std::abs(value) <= kMaxWhole;
 }
 
 // Views the elements of a tensor as [outer, length, inner].

@@ -51,7 +51,7 @@ class WriteContext {
 };
 
 // Throws UserError with the called op and its line.
-[[noreturn]] void refuse(const Node& node, const std::string& why);
+[[noreturn]] void refuse(const Node& node, const std::string& reason);
 
 // Writes an op, either as a single operator on the same operands or with a function. Returns the
 // name of the result.

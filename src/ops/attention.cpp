@@ -275,7 +275,7 @@ void eval_dkv(const EvalContext& ctx, RefTensor& out) {
 
 // ---- decomposition -----------------------------------------------------------------------------
 
-Ex as(DType dtype, Ex x) { return x.dtype() == dtype ? x : op::cast(x, dtype); }
+Expr as(DType dtype, Expr x) { return x.dtype() == dtype ? x : op::cast(x, dtype); }
 
 // The operands of a node and formulas with materialized T x S weights. Used for second-order
 // gradients, the gradient of a mask, and error bounds.
@@ -292,7 +292,7 @@ struct Formula {
         mask(at(builder, node, s.mask)),
         keep(at(builder, node, s.keep)) {}
 
-  static Ex at(Builder& builder, const Node& node, int i) {
+  static Expr at(Builder& builder, const Node& node, int i) {
     if (i < 0) return {};
     return {&builder, node.inputs[static_cast<std::size_t>(i)]};
   }
@@ -303,15 +303,17 @@ struct Formula {
     return shape;
   }
   // Broadcasts one number per row along the columns of the weights (or of `like`).
-  static Ex along(Ex rows, Ex like) {
+  static Expr along(Expr rows, Expr like) {
     return op::expand_reduced(rows, {static_cast<std::int64_t>(like.shape().size()) - 1},
                               like.shape());
   }
-  static Ex row_sum(Ex x) { return op::sum(x, {static_cast<std::int64_t>(x.shape().size()) - 1}); }
+  static Expr row_sum(Expr x) {
+    return op::sum(x, {static_cast<std::int64_t>(x.shape().size()) - 1});
+  }
 
   // Returns the mask of allowed elements, bool. Null if all are allowed.
-  [[nodiscard]] std::optional<Ex> allowed() const {
-    std::optional<Ex> result;
+  [[nodiscard]] std::optional<Expr> allowed() const {
+    std::optional<Expr> result;
     if (s.causal) {
       Builder& b = *q.builder;
       const int last = static_cast<int>(weights_shape().size()) - 1;
@@ -321,26 +323,26 @@ struct Formula {
     if (!truth_mask()) return result;
     return result ? op::apply_pointwise(ops::logical_and, {*result, mask}) : mask;
   }
-  [[nodiscard]] Ex masked(Ex x, double other) const {
-    const std::optional<Ex> where = allowed();
+  [[nodiscard]] Expr masked(Expr x, double other) const {
+    const std::optional<Expr> where = allowed();
     return where ? op::where(*where, x, other) : x;
   }
-  [[nodiscard]] Ex scores() const {
-    const Ex product = op::matmul(q, op::transpose(k)) * s.scale;
+  [[nodiscard]] Expr scores() const {
+    const Expr product = op::matmul(q, op::transpose(k)) * s.scale;
     return mask.present() && !truth_mask() ? product + mask : product;
   }
-  [[nodiscard]] Ex kept(Ex x) const { return keep.present() ? x * keep : x; }
-  [[nodiscard]] Ex p() const { return masked(op::exp(scores() - along(lse, scores())), 0); }
-  [[nodiscard]] Ex dp() const { return kept(op::matmul(dy, op::transpose(v))); }
-  [[nodiscard]] Ex ds() const { return p() * (dp() - along(delta, dp())); }
+  [[nodiscard]] Expr kept(Expr x) const { return keep.present() ? x * keep : x; }
+  [[nodiscard]] Expr p() const { return masked(op::exp(scores() - along(lse, scores())), 0); }
+  [[nodiscard]] Expr dp() const { return kept(op::matmul(dy, op::transpose(v))); }
+  [[nodiscard]] Expr ds() const { return p() * (dp() - along(delta, dp())); }
   // Casts an f32 value to the result type of the node.
-  [[nodiscard]] Ex result(Ex x) const { return as(result_dtype(s), x); }
+  [[nodiscard]] Expr result(Expr x) const { return as(result_dtype(s), x); }
 
   AttentionShape s;
-  Ex q, k, v, dy, lse, delta, mask, keep;
+  Expr q, k, v, dy, lse, delta, mask, keep;
 };
 
-Ex flat(Ex x) { return op::reshape(x, {numel(x.shape())}); }
+Expr flat(Expr x) { return op::reshape(x, {numel(x.shape())}); }
 
 // For each row: the maximum score, the exponentials of the scores relative to it, and their sum.
 // The sum is 1 if the row is fully masked.
@@ -348,23 +350,23 @@ struct Exponentials {
   explicit Exponentials(const Formula& f) {
     Builder& builder = *f.q.builder;
     const auto last = static_cast<std::int64_t>(f.q.shape().size()) - 1;
-    const Ex s = f.masked(f.scores(), std::numeric_limits<float>::lowest());
+    const Expr s = f.masked(f.scores(), std::numeric_limits<float>::lowest());
     top = op::maximum(
         op::apply(builder, ops::reduce_max, {s}, {{"axes", std::vector<std::int64_t>{last}}}),
         std::numeric_limits<float>::lowest());
     e = f.masked(op::exp(s - Formula::along(top, s)), 0);
-    const Ex all = Formula::row_sum(e);
+    const Expr all = Formula::row_sum(e);
     nothing = op::eq(all, 0);
     sum = op::where(nothing, 1, all);
   }
 
-  Ex top, e, nothing, sum;
+  Expr top, e, nothing, sum;
 };
 
 ValueId expand_attention(ExpandContext& ctx) {
   const Formula f(ctx.builder, ctx.node, false);
   const Exponentials row(f);
-  const Ex o = op::matmul(f.kept(row.e), f.v);
+  const Expr o = op::matmul(f.kept(row.e), f.v);
   return f.result(o / Formula::along(row.sum, o)).id;
 }
 
@@ -380,32 +382,32 @@ ValueId expand_dq(ExpandContext& ctx) {
 
 ValueId expand_dkv(ExpandContext& ctx) {
   const Formula f(ctx.builder, ctx.node, true);
-  const Ex dk = op::matmul(op::transpose(f.ds()), f.q) * f.s.scale;
-  const Ex dv = op::matmul(op::transpose(f.kept(f.p())), f.dy);
+  const Expr dk = op::matmul(op::transpose(f.ds()), f.q) * f.s.scale;
+  const Expr dv = op::matmul(op::transpose(f.kept(f.p())), f.dy);
   return f.result(op::concat({flat(dk), flat(dv)}, 0)).id;
 }
 
 // ---- gradients ---------------------------------------------------------------------------------
 
 // Returns a range of a flat result, reshaped.
-Ex part_of(Ex x, std::int64_t start, const Shape& shape) {
+Expr part_of(Expr x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
 }
 
 std::vector<ValueId> grad_attention(GradContext& ctx) {
   const Node self = ctx.self();
   Formula f(ctx.builder, self, false);
-  std::vector<Ex> operands;
+  std::vector<Expr> operands;
   for (const ValueId id : self.inputs) operands.push_back({&ctx.builder, id});
   f.lse = op::apply(ctx.builder, ops::attention_lse, operands, Attrs(self.attrs));
   f.dy = as(DType::kF32, ctx.dy());
   f.delta = Formula::row_sum(f.dy * ctx.y());
   operands.insert(operands.begin() + 3, {f.dy, f.lse, f.delta});
-  const Ex dq = op::apply(ctx.builder, ops::attention_dq, operands, Attrs(self.attrs));
-  const Ex dkv = op::apply(ctx.builder, ops::attention_dkv, operands, Attrs(self.attrs));
-  const Ex dk = part_of(dkv, 0, f.k.shape()), dv = part_of(dkv, numel(dk.shape()), f.v.shape());
+  const Expr dq = op::apply(ctx.builder, ops::attention_dq, operands, Attrs(self.attrs));
+  const Expr dkv = op::apply(ctx.builder, ops::attention_dkv, operands, Attrs(self.attrs));
+  const Expr dk = part_of(dkv, 0, f.k.shape()), dv = part_of(dkv, numel(dk.shape()), f.v.shape());
   std::vector<ValueId> gradients;
-  for (const Ex& each : {dq, dk, dv}) gradients.push_back(as(DType::kF32, each).id);
+  for (const Expr& each : {dq, dk, dv}) gradients.push_back(as(DType::kF32, each).id);
   if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : f.ds().id);
   if (f.keep.present()) gradients.push_back(kNoValue);  // random; has no gradient
   return gradients;
@@ -415,7 +417,7 @@ std::vector<ValueId> grad_lse(GradContext& ctx) {
   const Node self = ctx.self();
   Formula f(ctx.builder, self, false);
   f.lse = ctx.y();
-  const Ex p = f.p(), ds = p * Formula::along(ctx.dy(), p);
+  const Expr p = f.p(), ds = p * Formula::along(ctx.dy(), p);
   std::vector<ValueId> gradients = {(op::matmul(ds, f.k) * f.s.scale).id,
                                     (op::matmul(op::transpose(ds), f.q) * f.s.scale).id, kNoValue};
   if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : ds.id);
@@ -425,18 +427,18 @@ std::vector<ValueId> grad_lse(GradContext& ctx) {
 
 // Returns the gradients of dq and dkv. `h` is the gradient of ds. `r` is a further gradient of p,
 // or absent.
-std::vector<ValueId> grad_backward(const Formula& f, Ex h, Ex r, Ex dq, Ex dk, Ex ddy) {
-  const Ex p = f.p(), dp = f.dp();
-  const Ex through = p * h;  // gradient of dp
-  Ex of_p = h * (dp - Formula::along(f.delta, dp));
+std::vector<ValueId> grad_backward(const Formula& f, Expr h, Expr r, Expr dq, Expr dk, Expr ddy) {
+  const Expr p = f.p(), dp = f.dp();
+  const Expr through = p * h;  // gradient of dp
+  Expr of_p = h * (dp - Formula::along(f.delta, dp));
   if (r.present()) of_p = of_p + r;
-  const Ex of_s = p * of_p;
-  const auto plus = [](Ex x, Ex more) { return x.present() ? x + more : more; };
+  const Expr of_s = p * of_p;
+  const auto plus = [](Expr x, Expr more) { return x.present() ? x + more : more; };
   dq = plus(dq, op::matmul(of_s, f.k) * f.s.scale);
   dk = plus(dk, op::matmul(op::transpose(of_s), f.q) * f.s.scale);
-  const Ex weights = f.kept(through);
+  const Expr weights = f.kept(through);
   ddy = plus(ddy, op::matmul(weights, f.v));
-  const Ex dv = op::matmul(op::transpose(weights), f.dy);
+  const Expr dv = op::matmul(op::transpose(weights), f.dy);
   std::vector<ValueId> gradients = {
       dq.id, dk.id, dv.id, ddy.id, (-Formula::row_sum(of_s)).id, (-Formula::row_sum(through)).id};
   if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : of_s.id);
@@ -446,15 +448,15 @@ std::vector<ValueId> grad_backward(const Formula& f, Ex h, Ex r, Ex dq, Ex dk, E
 
 std::vector<ValueId> grad_dq(GradContext& ctx) {
   const Formula f(ctx.builder, Node(ctx.self()), true);
-  const Ex g = ctx.dy() * f.s.scale;
+  const Expr g = ctx.dy() * f.s.scale;
   return grad_backward(f, op::matmul(g, op::transpose(f.k)), {}, {},
                        op::matmul(op::transpose(f.ds()), g), {});
 }
 
 std::vector<ValueId> grad_dkv(GradContext& ctx) {
   const Formula f(ctx.builder, Node(ctx.self()), true);
-  const Ex ddk = part_of(ctx.dy(), 0, f.k.shape()) * f.s.scale;
-  const Ex ddv = part_of(ctx.dy(), numel(f.k.shape()), f.v.shape());
+  const Expr ddk = part_of(ctx.dy(), 0, f.k.shape()) * f.s.scale;
+  const Expr ddv = part_of(ctx.dy(), numel(f.k.shape()), f.v.shape());
   return grad_backward(f, op::matmul(f.q, op::transpose(ddk)),
                        f.kept(op::matmul(f.dy, op::transpose(ddv))), op::matmul(f.ds(), ddk), {},
                        op::matmul(f.kept(f.p()), ddv));
@@ -462,7 +464,7 @@ std::vector<ValueId> grad_dkv(GradContext& ctx) {
 
 constexpr OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval,
                           ExpandFn expand) {
-  return written_otherwise(name, OpKind::kAttention, infer, grad, eval, expand);
+  return with_decomposition(name, OpKind::kAttention, infer, grad, eval, expand);
 }
 
 }  // namespace

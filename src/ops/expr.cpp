@@ -18,7 +18,7 @@ Attrs typed(DType dtype, const Shape& shape) {
   return {{"dtype", static_cast<std::int64_t>(dtype)}, {"shape", shape}};
 }
 
-Builder& builder_of(const Ex& x) {
+Builder& builder_of(const Expr& x) {
   CHECK(x.builder != nullptr && x.present());
   return *x.builder;
 }
@@ -37,9 +37,9 @@ bool takes_f16(const OpDef& def) {
   }
 }
 
-bool widen(std::vector<Ex>& values) {
+bool widen(std::vector<Expr>& values) {
   bool any = false, all = true;
-  for (Ex& value : values) {
+  for (Expr& value : values) {
     const DType dtype = value.dtype();
     if (dtype == DType::kF16) value = cast(value, DType::kF32);
     any |= dtype == DType::kF16;
@@ -48,82 +48,82 @@ bool widen(std::vector<Ex>& values) {
   return any && all;
 }
 
-Ex narrowed(Ex result, bool half) {
+Expr narrowed(Expr result, bool half) {
   return half && result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
 }
 
-Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs) {
-  std::vector<Ex> wide = inputs;
+Expr apply(Builder& builder, const OpDef& def, const std::vector<Expr>& inputs, Attrs attrs) {
+  std::vector<Expr> wide = inputs;
   const bool half = !takes_f16(def) && widen(wide);
   std::vector<ValueId> ids;
   ids.reserve(wide.size());
-  for (const Ex& input : wide) ids.push_back(input.id);
+  for (const Expr& input : wide) ids.push_back(input.id);
   const ValueId id = builder.graph.add(def, std::move(ids), std::move(attrs), builder.location,
                                        builder.origin, builder.name);
   return narrowed({&builder, id}, half);
 }
 
-Ex constant(Builder& builder, double value, DType dtype) {
+Expr constant(Builder& builder, double value, DType dtype) {
   if (dtype == DType::kF16) value = scalar_math::round_to_f16({value}).v;
   return apply(builder, ops::constant, {},
                {{"dtype", static_cast<std::int64_t>(dtype)}, {"value", value}});
 }
 
-Ex full(Builder& builder, double value, const Type& type) {
+Expr full(Builder& builder, double value, const Type& type) {
   return broadcast(constant(builder, value, type.dtype), type.shape);
 }
 
-Ex literal(Builder& builder, std::vector<std::int64_t> words, const Type& type) {
+Expr literal(Builder& builder, std::vector<std::int64_t> words, const Type& type) {
   CHECK(type.dtype != DType::kF16, "a literal of f16");
   Attrs attrs = typed(type.dtype, type.shape);
   attrs.set("bits", std::move(words));
   return apply(builder, ops::literal, {}, std::move(attrs));
 }
 
-Ex full_like(Ex x, double value) { return full(builder_of(x), value, x.type()); }
+Expr full_like(Expr x, double value) { return full(builder_of(x), value, x.type()); }
 
-Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype) {
+Expr iota(Builder& builder, const Shape& shape, int axis, DType dtype) {
   if (dtype == DType::kF16) return cast(iota(builder, shape, axis, DType::kF32), dtype);
   Attrs attrs = typed(dtype, shape);
   attrs.set("axis", static_cast<std::int64_t>(axis));
   return apply(builder, ops::iota, {}, attrs);
 }
 
-Ex reshape(Ex x, const Shape& shape) {
+Expr reshape(Expr x, const Shape& shape) {
   if (x.shape() == shape) return x;
   return apply(builder_of(x), ops::reshape, {x}, {{"shape", shape}});
 }
 
-Ex permute(Ex x, const std::vector<std::int64_t>& axes) {
+Expr permute(Expr x, const std::vector<std::int64_t>& axes) {
   return apply(builder_of(x), ops::permute, {x}, {{"axes", axes}});
 }
 
-Ex broadcast(Ex x, const Shape& shape) {
+Expr broadcast(Expr x, const Shape& shape) {
   if (x.shape() == shape) return x;
   return apply(builder_of(x), ops::broadcast, {x}, {{"shape", shape}});
 }
 
-Ex slice(Ex x, const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& stop) {
+Expr slice(Expr x, const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& stop) {
   if (stop == x.shape() && std::all_of(start.begin(), start.end(), [](auto s) { return s == 0; })) {
     return x;
   }
   return apply(builder_of(x), ops::slice, {x}, {{"start", start}, {"stop", stop}});
 }
 
-Ex pad(Ex x, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after) {
+Expr pad(Expr x, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after) {
   return apply(builder_of(x), ops::pad, {x}, {{"before", before}, {"after", after}});
 }
 
-Ex flip(Ex x, const std::vector<std::int64_t>& axes) {
+Expr flip(Expr x, const std::vector<std::int64_t>& axes) {
   return apply(builder_of(x), ops::flip, {x}, {{"axes", axes}});
 }
 
-Ex sum(Ex x, const std::vector<std::int64_t>& axes) {
+Expr sum(Expr x, const std::vector<std::int64_t>& axes) {
   if (axes.empty()) return x;
   return apply(builder_of(x), ops::reduce_sum, {x}, {{"axes", axes}});
 }
 
-Ex unfold(Ex x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation) {
+Expr unfold(Expr x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation) {
   return apply(builder_of(x), ops::unfold, {x},
                {{"axis", static_cast<std::int64_t>(axis)},
                 {"size", size},
@@ -131,7 +131,7 @@ Ex unfold(Ex x, int axis, std::int64_t size, std::int64_t step, std::int64_t dil
                 {"dilation", dilation}});
 }
 
-Ex dilate(Ex x, int axis, std::int64_t step) {
+Expr dilate(Expr x, int axis, std::int64_t step) {
   if (step == 1) return x;
   const auto a = static_cast<std::size_t>(axis);
   const Shape shape = x.shape();
@@ -140,7 +140,7 @@ Ex dilate(Ex x, int axis, std::int64_t step) {
   std::vector<std::int64_t> none(split.size(), 0), after = none;
   after[a + 1] = step - 1;
   whole[a] *= step;
-  const Ex spread = reshape(pad(reshape(x, split), none, after), whole);
+  const Expr spread = reshape(pad(reshape(x, split), none, after), whole);
   whole[a] -= step - 1;
   return slice(spread, std::vector<std::int64_t>(shape.size(), 0), whole);
 }
@@ -148,7 +148,7 @@ Ex dilate(Ex x, int axis, std::int64_t step) {
 // Row j of [size, width] holds element j of each window, at column reach + n * step. Rereading the
 // rows with a pitch of width - dilation shifts row j right by j * dilation. All elements that are
 // added to one result are then in the same column.
-Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64_t dilation) {
+Expr fold(Expr windows, int axis, std::int64_t length, std::int64_t step, std::int64_t dilation) {
   const auto rank = static_cast<std::int64_t>(windows.shape().size());
   const std::int64_t size = windows.shape().back(), reach = (size - 1) * dilation;
   std::vector<std::int64_t> order, back(static_cast<std::size_t>(rank) - 1);
@@ -159,7 +159,7 @@ Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64
   }
   back[static_cast<std::size_t>(axis)] = rank - 2;
   order.insert(order.end(), {rank - 1, axis});
-  const Ex rows = dilate(permute(windows, order), static_cast<int>(rank) - 1, step);
+  const Expr rows = dilate(permute(windows, order), static_cast<int>(rank) - 1, step);
   Shape shape = rows.shape();  // [.., size, M]
   const std::size_t last = shape.size() - 1;
   std::vector<std::int64_t> before(shape.size(), 0), after = before;
@@ -173,23 +173,23 @@ Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64
   Shape stop = flat;
   stop.back() = reach + size * pitch;
   shape[last] = pitch;
-  const Ex slanted = reshape(slice(reshape(pad(rows, before, after), flat), start, stop), shape);
+  const Expr slanted = reshape(slice(reshape(pad(rows, before, after), flat), start, stop), shape);
   shape[last] = length;
-  const Ex columns = slice(slanted, std::vector<std::int64_t>(shape.size(), 0), shape);
+  const Expr columns = slice(slanted, std::vector<std::int64_t>(shape.size(), 0), shape);
   return permute(sum(columns, {rank - 2}), back);
 }
 
-Ex concat(const std::vector<Ex>& parts, int axis) {
+Expr concat(const std::vector<Expr>& parts, int axis) {
   CHECK(!parts.empty());
   return apply(builder_of(parts[0]), ops::concat, parts,
                {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
-Ex gather(Ex x, Ex index, int axis) {
+Expr gather(Expr x, Expr index, int axis) {
   return apply(builder_of(x), ops::gather, {x, index}, {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
-Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size) {
+Expr scatter_add(Expr source, Expr index, int axis, std::int64_t size) {
   return apply(builder_of(source), ops::scatter_add, {source, index},
                {{"axis", static_cast<std::int64_t>(axis)}, {"size", size}});
 }
@@ -197,18 +197,18 @@ Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size) {
 namespace {
 
 // Number of products in one sum; larger ones exceed the size of a tensor.
-constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxExactProducts = std::int64_t{1} << 30;
 
 // out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], modulo 2^32. Uses pointwise products and
 // a sum, because the kernels for matrix products only support floats.
-Ex integer_matmul(Ex a, Ex b) {
+Expr integer_matmul(Expr a, Expr b) {
   Shape rows = a.shape(), columns = b.shape();
   const std::size_t last = rows.size() - 1;
   const std::int64_t k = rows[last], n = columns[last];
   Shape wide = rows;
   wide.insert(wide.begin() + static_cast<std::ptrdiff_t>(last), n);
-  const std::int64_t part = std::max<std::int64_t>(1, kMostProducts / (numel(wide) / k));
-  Ex total;
+  const std::int64_t part = std::max<std::int64_t>(1, kMaxExactProducts / (numel(wide) / k));
+  Expr total;
   for (std::int64_t first = 0; first < k; first += part) {
     std::vector<std::int64_t> a_start(rows.size(), 0), a_stop = rows;
     std::vector<std::int64_t> b_start(rows.size(), 0), b_stop = columns;
@@ -217,9 +217,9 @@ Ex integer_matmul(Ex a, Ex b) {
     wide[last + 1] -= first;
     Shape of_rows = wide, of_columns = wide;
     of_rows[last] = of_columns[last - 1] = 1;
-    const Ex left = broadcast(reshape(slice(a, a_start, a_stop), of_rows), wide);
-    const Ex right = broadcast(reshape(transpose(slice(b, b_start, b_stop)), of_columns), wide);
-    const Ex sums = sum(left * right, {static_cast<std::int64_t>(last) + 1});
+    const Expr left = broadcast(reshape(slice(a, a_start, a_stop), of_rows), wide);
+    const Expr right = broadcast(reshape(transpose(slice(b, b_start, b_stop)), of_columns), wide);
+    const Expr sums = sum(left * right, {static_cast<std::int64_t>(last) + 1});
     total = total.builder == nullptr ? sums : total + sums;
   }
   return total;
@@ -227,26 +227,26 @@ Ex integer_matmul(Ex a, Ex b) {
 
 }  // namespace
 
-Ex matmul(Ex a, Ex b) {
+Expr matmul(Expr a, Expr b) {
   const bool whole = a.dtype() == DType::kI32 || a.dtype() == DType::kU32;
   if (whole && a.dtype() == b.dtype()) return integer_matmul(a, b);
   return apply(builder_of(a), ops::matmul, {a, b});
 }
 
-Ex matmul_in_parts(Ex a, Ex b, std::int64_t depth) {
+Expr matmul_in_parts(Expr a, Expr b, std::int64_t depth) {
   return apply(builder_of(a), ops::matmul, {a, b}, {{ops::kPartDepth, depth}});
 }
 
-Ex transpose(Ex x) {
+Expr transpose(Expr x) {
   std::vector<std::int64_t> axes(x.shape().size());
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
   return permute(x, axes);
 }
 
-Ex counted_truths(Ex x) { return x.dtype() == DType::kBool ? cast(x, DType::kI32) : x; }
+Expr counted_truths(Expr x) { return x.dtype() == DType::kBool ? cast(x, DType::kI32) : x; }
 
-Ex sum_to(Ex x, Shape shape) {
+Expr sum_to(Expr x, Shape shape) {
   const Shape from = x.shape();
   if (from == shape) return x;
   const std::size_t added = from.size() - shape.size();
@@ -259,7 +259,7 @@ Ex sum_to(Ex x, Shape shape) {
   return reshape(sum(x, axes), shape);
 }
 
-Ex expand_reduced(Ex reduced, const std::vector<std::int64_t>& axes, const Shape& shape) {
+Expr expand_reduced(Expr reduced, const std::vector<std::int64_t>& axes, const Shape& shape) {
   Shape kept = shape;
   for (const std::int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
   return broadcast(reshape(reduced, kept), shape);

@@ -23,7 +23,7 @@ struct Builder {
 };
 
 // A value in a graph under construction.
-struct Ex {
+struct Expr {
   Builder* builder = nullptr;
   ValueId id = kNoValue;
 
@@ -35,10 +35,10 @@ struct Ex {
 
 // An operand of an expression: a value or a number.
 struct Arg {
-  Ex value;
+  Expr value;
   double number = 0;
 
-  Arg(Ex v) : value(v) {}       // NOLINT(google-explicit-constructor)
+  Arg(Expr v) : value(v) {}     // NOLINT(google-explicit-constructor)
   Arg(double n) : number(n) {}  // NOLINT(google-explicit-constructor)
   Arg(int n) : number(n) {}     // NOLINT(google-explicit-constructor)
   [[nodiscard]] bool is_number() const { return value.builder == nullptr; }
@@ -48,26 +48,26 @@ namespace op {
 
 // f16 is a storage format: ops that move elements accept it, ops that compute take f32. Casts f16
 // values to f32. Returns true if there are some and no value is f32.
-bool widen(std::vector<Ex>& values);
+bool widen(std::vector<Expr>& values);
 bool takes_f16(const OpDef& def);
 // Rounds an f32 result to f16 if `half`, the result of widen(), is set.
-Ex narrowed(Ex result, bool half);
+Expr narrowed(Expr result, bool half);
 
 // Adds a node. If the op does not support f16, casts f16 operands to f32, and rounds an f32 result
 // to f16 unless an operand was f32.
-Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs = {});
+Expr apply(Builder& builder, const OpDef& def, const std::vector<Expr>& inputs, Attrs attrs = {});
 // Adds a pointwise node. Numbers become constants with the shape and dtype of the other operands;
 // in where(cond, 1, 0) they are f32.
-Ex apply_pointwise(const OpDef& def, const std::vector<Arg>& args);
+Expr apply_pointwise(const OpDef& def, const std::vector<Arg>& args);
 
 // Return a constant scalar, and a broadcast constant of any shape.
-Ex constant(Builder& builder, double value, DType dtype);
-Ex full(Builder& builder, double value, const Type& type);
-Ex full_like(Ex x, double value);
+Expr constant(Builder& builder, double value, DType dtype);
+Expr full(Builder& builder, double value, const Type& type);
+Expr full_like(Expr x, double value);
 // Returns a literal. Elements are row-major 32-bit words.
-Ex literal(Builder& builder, std::vector<std::int64_t> words, const Type& type);
+Expr literal(Builder& builder, std::vector<std::int64_t> words, const Type& type);
 template <class T>
-Ex literal(Builder& builder, const std::vector<T>& values, const Type& type) {
+Expr literal(Builder& builder, const std::vector<T>& values, const Type& type) {
   std::vector<std::int64_t> words;
   words.reserve(values.size());
   for (const T value : values) words.push_back(std::bit_cast<std::uint32_t>(value));
@@ -75,47 +75,49 @@ Ex literal(Builder& builder, const std::vector<T>& values, const Type& type) {
 }
 
 // Counts from 0 along `axis`.
-Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype);
+Expr iota(Builder& builder, const Shape& shape, int axis, DType dtype);
 
 // Structured ops. Axes count from the front; sizes must be explicit.
-Ex reshape(Ex x, const Shape& shape);
-Ex permute(Ex x, const std::vector<std::int64_t>& axes);
-Ex broadcast(Ex x, const Shape& shape);  // right-aligned; expands missing axes and axes of size 1
-Ex slice(Ex x, const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& stop);
-Ex pad(Ex x, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after);
-Ex flip(Ex x, const std::vector<std::int64_t>& axes);
-Ex sum(Ex x, const std::vector<std::int64_t>& axes);  // drops the axes
+Expr reshape(Expr x, const Shape& shape);
+Expr permute(Expr x, const std::vector<std::int64_t>& axes);
+Expr broadcast(Expr x,
+               const Shape& shape);  // right-aligned; expands missing axes and axes of size 1
+Expr slice(Expr x, const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& stop);
+Expr pad(Expr x, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after);
+Expr flip(Expr x, const std::vector<std::int64_t>& axes);
+Expr sum(Expr x, const std::vector<std::int64_t>& axes);  // drops the axes
 // Returns overlapping windows along an axis: [.., L, ..] -> [.., N, .., size]. Element (n, j) reads
 // n * step + j * dilation, and
 //   N = (L - dilation * (size - 1) - 1) / step + 1.
-Ex unfold(Ex x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation = 1);
+Expr unfold(Expr x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation = 1);
 // Adjoint of unfold: [.., N, .., size] -> [.., length, ..]. Adds each element to the position that
 // unfold reads.
-Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64_t dilation = 1);
+Expr fold(Expr windows, int axis, std::int64_t length, std::int64_t step,
+          std::int64_t dilation = 1);
 // Inserts `step` - 1 zeros between adjacent elements of an axis.
-Ex dilate(Ex x, int axis, std::int64_t step);
-Ex concat(const std::vector<Ex>& parts, int axis);
-Ex gather(Ex x, Ex index, int axis);
-Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size);
-Ex matmul(Ex a, Ex b);  // [...,M,K] x [...,K,N], equal batch axes; integers wrap modulo 2^32
+Expr dilate(Expr x, int axis, std::int64_t step);
+Expr concat(const std::vector<Expr>& parts, int axis);
+Expr gather(Expr x, Expr index, int axis);
+Expr scatter_add(Expr source, Expr index, int axis, std::int64_t size);
+Expr matmul(Expr a, Expr b);  // [...,M,K] x [...,K,N], equal batch axes; integers wrap modulo 2^32
 // Split-K product: [M,K] x [K,N] -> [parts,M,N]. Part p sums `depth` elements of K from p * depth
 // on; the last part may have fewer.
-Ex matmul_in_parts(Ex a, Ex b, std::int64_t depth);
-Ex transpose(Ex x);  // swaps the last two axes
-Ex cast(Ex x, DType dtype);
-Ex counted_truths(Ex x);  // converts bool to i32; others are unchanged
+Expr matmul_in_parts(Expr a, Expr b, std::int64_t depth);
+Expr transpose(Expr x);  // swaps the last two axes
+Expr cast(Expr x, DType dtype);
+Expr counted_truths(Expr x);  // converts bool to i32; others are unchanged
 // Inverse of broadcast: sums x to `shape`.
-Ex sum_to(Ex x, Shape shape);
+Expr sum_to(Expr x, Shape shape);
 // Restores reduced axes with size 1 and broadcasts along them.
-Ex expand_reduced(Ex reduced, const std::vector<std::int64_t>& axes, const Shape& shape);
+Expr expand_reduced(Expr reduced, const std::vector<std::int64_t>& axes, const Shape& shape);
 
 }  // namespace op
 
-Ex operator+(Arg a, Arg b);
-Ex operator-(Arg a, Arg b);
-Ex operator*(Arg a, Arg b);
-Ex operator/(Arg a, Arg b);
-Ex operator-(Ex a);
+Expr operator+(Arg a, Arg b);
+Expr operator-(Arg a, Arg b);
+Expr operator*(Arg a, Arg b);
+Expr operator/(Arg a, Arg b);
+Expr operator-(Expr a);
 
 // Arguments of a gradient rule. dy is the gradient of the node's value.
 class GradContext {
@@ -126,11 +128,11 @@ class GradContext {
   [[nodiscard]] const Node& self() const { return graph[node]; }
   // Returns the node's value, in its version rounded to f16 if there is one, so that the f32 value
   // need not be kept. PyTorch does the same.
-  [[nodiscard]] Ex y() const {
-    return half == kNoValue ? Ex{&builder, node} : op::cast({&builder, half}, DType::kF32);
+  [[nodiscard]] Expr y() const {
+    return half == kNoValue ? Expr{&builder, node} : op::cast({&builder, half}, DType::kF32);
   }
-  [[nodiscard]] Ex dy() const { return {&builder, dy_id}; }
-  [[nodiscard]] Ex in(std::size_t i) const { return {&builder, self().inputs[i]}; }
+  [[nodiscard]] Expr dy() const { return {&builder, dy_id}; }
+  [[nodiscard]] Expr in(std::size_t i) const { return {&builder, self().inputs[i]}; }
 
   Builder& builder;
   const Graph& graph;  // the graph that builder appends to: copy nodes, do not hold references
@@ -144,7 +146,7 @@ class ExpandContext {
  public:
   ExpandContext(Builder& b, const Node& n) : builder(b), node(n) {}
 
-  [[nodiscard]] Ex in(std::size_t i) const { return {&builder, node.inputs[i]}; }
+  [[nodiscard]] Expr in(std::size_t i) const { return {&builder, node.inputs[i]}; }
 
   Builder& builder;
   const Node& node;

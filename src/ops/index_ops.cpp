@@ -85,7 +85,7 @@ std::vector<ValueId> grad_pack(GradContext& ctx) {
   std::vector<ValueId> grads;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const Shape shape = ctx.in(i).shape();
-    const Ex part = op::slice(ctx.dy(), {offsets[i]}, {offsets[i] + numel(shape)});
+    const Expr part = op::slice(ctx.dy(), {offsets[i]}, {offsets[i] + numel(shape)});
     grads.push_back(op::reshape(part, shape).id);
   }
   return grads;
@@ -128,14 +128,14 @@ std::vector<ValueId> grad_gather(GradContext& ctx) {
   const std::int64_t axis = ctx.self().attrs.integer("axis");
   const Shape shape = ctx.in(0).shape();
   const auto a = static_cast<size_t>(axis);
-  const Ex index = ctx.in(1);
+  const Expr index = ctx.in(1);
   if (index.shape()[a] != 1) {
     return {op::scatter_add(ctx.dy(), index, static_cast<int>(axis), shape[a]).id, kNoValue};
   }
   // If one element per line was selected, a comparison fuses, and no one-hot tensor is
   // materialized.
-  const Ex place = op::iota(ctx.builder, shape, static_cast<int>(axis), index.dtype());
-  const Ex hit = op::eq(place, op::broadcast(index, shape));
+  const Expr place = op::iota(ctx.builder, shape, static_cast<int>(axis), index.dtype());
+  const Expr hit = op::eq(place, op::broadcast(index, shape));
   return {op::where(hit, op::broadcast(ctx.dy(), shape), 0).id, kNoValue};
 }
 

@@ -79,15 +79,15 @@ Type type_of_number(const OpDef& def, const std::vector<Arg>& args, std::size_t 
 
 }  // namespace
 
-Ex op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
-  std::vector<Ex> values;
+Expr op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
+  std::vector<Expr> values;
   for (const Arg& arg : args) {
     if (!arg.is_number()) values.push_back(arg.value);
   }
   CHECK(!values.empty(), std::string(def.name) + " of numbers alone has no shape");
   Builder& builder = *values.front().builder;
   const bool widens = !takes_f16(def), half = widens && widen(values);
-  std::vector<Ex> inputs;
+  std::vector<Expr> inputs;
   inputs.reserve(args.size());
   auto value = values.begin();
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -104,25 +104,25 @@ Ex op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
 
 namespace op {
 #define POINTWISE1(name, ...) \
-  Ex name(Arg a) { return apply_pointwise(ops::name, {a}); }
+  Expr name(Arg a) { return apply_pointwise(ops::name, {a}); }
 #define POINTWISE2(name, ...) \
-  Ex name(Arg a, Arg b) { return apply_pointwise(ops::name, {a, b}); }
+  Expr name(Arg a, Arg b) { return apply_pointwise(ops::name, {a, b}); }
 #define POINTWISE3(name, ...) \
-  Ex name(Arg a, Arg b, Arg c) { return apply_pointwise(ops::name, {a, b, c}); }
+  Expr name(Arg a, Arg b, Arg c) { return apply_pointwise(ops::name, {a, b, c}); }
 #define POINTWISE4(name, ...) \
-  Ex name(Arg a, Arg b, Arg c, Arg d) { return apply_pointwise(ops::name, {a, b, c, d}); }
+  Expr name(Arg a, Arg b, Arg c, Arg d) { return apply_pointwise(ops::name, {a, b, c, d}); }
 #define POINTWISE_TO(name, ...)                                                              \
-  Ex name(Ex a, DType dtype) {                                                               \
+  Expr name(Expr a, DType dtype) {                                                           \
     return apply(*a.builder, ops::name, {a}, {{"dtype", static_cast<std::int64_t>(dtype)}}); \
   }
 #include "ops/pointwise.def"
 }  // namespace op
 
-Ex operator+(Arg a, Arg b) { return op::add(a, b); }
-Ex operator-(Arg a, Arg b) { return op::sub(a, b); }
-Ex operator*(Arg a, Arg b) { return op::mul(a, b); }
-Ex operator/(Arg a, Arg b) { return op::div(a, b); }
-Ex operator-(Ex a) { return op::neg(a); }
+Expr operator+(Arg a, Arg b) { return op::add(a, b); }
+Expr operator-(Arg a, Arg b) { return op::sub(a, b); }
+Expr operator*(Arg a, Arg b) { return op::mul(a, b); }
+Expr operator/(Arg a, Arg b) { return op::div(a, b); }
+Expr operator-(Expr a) { return op::neg(a); }
 
 // ---- the gradient column -----------------------------------------------------------------------
 
@@ -134,72 +134,72 @@ constexpr double kTwoOverSqrtPi = 1.12837916709551257;
 
 struct None {};
 const None none{};
-const Ex zero;
+const Expr zero;
 
 // Returns the gradient of an operand of minimum or maximum: 0 if it is not selected, half at a tie,
 // otherwise all. If one of the operands is NaN, both get all.
-Ex half_at_ties(Ex dy, Ex a, Ex b, Ex loses) {
+Expr half_at_ties(Expr dy, Expr a, Expr b, Expr loses) {
   return where(loses, 0, where(eq(a, b), dy * 0.5, dy));
 }
 
 // Returns 1/n, or 0 if n is 0, with finite derivatives there too.
-Ex reciprocal_or_zero(Ex n) {
-  const Ex at_zero = eq(n, 0);
+Expr reciprocal_or_zero(Expr n) {
+  const Expr at_zero = eq(n, 0);
   return where(at_zero, 0, reciprocal(where(at_zero, 1, n)));
 }
 
 // Returns b a^(b-1), or 0 if b is 0 for any a. The exponent is replaced there to stay finite.
-Ex pow_grad_base(Ex dy, Ex a, Ex b) {
-  const Ex constant_one = eq(b, 0);
+Expr pow_grad_base(Expr dy, Expr a, Expr b) {
+  const Expr constant_one = eq(b, 0);
   return where(constant_one, 0, dy * (b * pow(a, where(constant_one, 1, b) - 1)));
 }
 
 // Returns a^b log a, or 0 if a is 0 and b >= 0, where the logarithm is taken of 1.
-Ex pow_grad_exponent(Ex y, Ex dy, Ex a, Ex b) {
-  const Ex at_zero = logical_and(eq(a, 0), ge(b, 0));
+Expr pow_grad_exponent(Expr y, Expr dy, Expr a, Expr b) {
+  const Expr at_zero = logical_and(eq(a, 0), ge(b, 0));
   return dy * (y * log(where(at_zero, 1, a)));
 }
 
 // Computes (e^(a/2))^2 / 2 + (e^(-a/2))^2 / 2, which does not overflow before the result does.
-Ex cosh(Ex a) {
-  const Ex up = exp(a * 0.5), down = exp(a * -0.5);
+Expr cosh(Expr a) {
+  const Expr up = exp(a * 0.5), down = exp(a * -0.5);
   return up * 0.5 * up + down * 0.5 * down;
 }
 
 // Only casts between float types propagate a gradient.
-Ex cast_grad(Ex dy, Ex a) {
+Expr cast_grad(Expr dy, Expr a) {
   const DType from = a.dtype(), to = dy.dtype();
   if (register_dtype(from) != DType::kF32) return zero;
   return from == to ? dy : cast(dy, from);
 }
 
 // std::tuple{...} with braces creates the nodes of the gradients in operand order.
-#define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...)                                   \
-  struct name##_row {                                                                        \
-    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a) { \
-      return std::tuple{da};                                                                 \
-    }                                                                                        \
+#define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...)                                         \
+  struct name##_row {                                                                              \
+    static auto rule([[maybe_unused]] Expr y, [[maybe_unused]] Expr dy, [[maybe_unused]] Expr a) { \
+      return std::tuple{da};                                                                       \
+    }                                                                                              \
   };
-#define POINTWISE2(name, takes, gives, cpu, wgsl, da, db, ...)                             \
-  struct name##_row {                                                                      \
-    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a, \
-                     [[maybe_unused]] Ex b) {                                              \
-      return std::tuple{da, db};                                                           \
-    }                                                                                      \
+#define POINTWISE2(name, takes, gives, cpu, wgsl, da, db, ...)                                   \
+  struct name##_row {                                                                            \
+    static auto rule([[maybe_unused]] Expr y, [[maybe_unused]] Expr dy, [[maybe_unused]] Expr a, \
+                     [[maybe_unused]] Expr b) {                                                  \
+      return std::tuple{da, db};                                                                 \
+    }                                                                                            \
   };
-#define POINTWISE3(name, takes, gives, cpu, wgsl, da, db, dc, ...)                         \
-  struct name##_row {                                                                      \
-    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a, \
-                     [[maybe_unused]] Ex b, [[maybe_unused]] Ex c) {                       \
-      return std::tuple{da, db, dc};                                                       \
-    }                                                                                      \
+#define POINTWISE3(name, takes, gives, cpu, wgsl, da, db, dc, ...)                               \
+  struct name##_row {                                                                            \
+    static auto rule([[maybe_unused]] Expr y, [[maybe_unused]] Expr dy, [[maybe_unused]] Expr a, \
+                     [[maybe_unused]] Expr b, [[maybe_unused]] Expr c) {                         \
+      return std::tuple{da, db, dc};                                                             \
+    }                                                                                            \
   };
-#define POINTWISE4(name, takes, gives, cpu, wgsl, da, db, dc, dd, ...)                      \
-  struct name##_row {                                                                       \
-    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a,  \
-                     [[maybe_unused]] Ex b, [[maybe_unused]] Ex c, [[maybe_unused]] Ex d) { \
-      return std::tuple{da, db, dc, dd};                                                    \
-    }                                                                                       \
+#define POINTWISE4(name, takes, gives, cpu, wgsl, da, db, dc, dd, ...)                            \
+  struct name##_row {                                                                             \
+    static auto rule([[maybe_unused]] Expr y, [[maybe_unused]] Expr dy, [[maybe_unused]] Expr a,  \
+                     [[maybe_unused]] Expr b, [[maybe_unused]] Expr c, [[maybe_unused]] Expr d) { \
+      return std::tuple{da, db, dc, dd};                                                          \
+    }                                                                                             \
   };
 #define POINTWISE_TO(name, takes, cpu, wgsl, da, ...) \
   POINTWISE1(name, takes, Asked, cpu, wgsl, da, __VA_ARGS__)
@@ -207,12 +207,12 @@ Ex cast_grad(Ex dy, Ex a) {
 
 template <class Rule, std::size_t... kIn>
 constexpr auto cells(Rule rule, GradContext* ctx, std::index_sequence<kIn...>)
-    -> decltype(rule(Ex{}, Ex{}, ((void)kIn, Ex{})...)) {
+    -> decltype(rule(Expr{}, Expr{}, ((void)kIn, Expr{})...)) {
   return rule(ctx->y(), ctx->dy(), ctx->in(kIn)...);
 }
 
 ValueId id_of(None) { return kNoValue; }
-ValueId id_of(Ex gradient) { return gradient.id; }
+ValueId id_of(Expr gradient) { return gradient.id; }
 
 template <class Row, class Inputs>
 std::vector<ValueId> run(GradContext& ctx) {

@@ -24,11 +24,11 @@ namespace ops {
 namespace op {
 // Each adds one node. At least one operand must be a value. Numbers take its shape, and the dtype
 // of the operands (in where(), of the other branch).
-#define POINTWISE1(name, ...) Ex name(Arg a);
-#define POINTWISE2(name, ...) Ex name(Arg a, Arg b);
-#define POINTWISE3(name, ...) Ex name(Arg a, Arg b, Arg c);
-#define POINTWISE4(name, ...) Ex name(Arg a, Arg b, Arg c, Arg d);
-#define POINTWISE_TO(name, ...) Ex name(Ex a, DType dtype);
+#define POINTWISE1(name, ...) Expr name(Arg a);
+#define POINTWISE2(name, ...) Expr name(Arg a, Arg b);
+#define POINTWISE3(name, ...) Expr name(Arg a, Arg b, Arg c);
+#define POINTWISE4(name, ...) Expr name(Arg a, Arg b, Arg c, Arg d);
+#define POINTWISE_TO(name, ...) Expr name(Expr a, DType dtype);
 #include "ops/pointwise.def"
 }  // namespace op
 

@@ -178,7 +178,7 @@ std::vector<ValueId> grad_sum_unpool(GradContext& ctx) {
   return {op::apply(ctx.builder, ops::sum_pool, {ctx.dy()}, pool_geometry(ctx.self().attrs)).id};
 }
 
-ValueId unpool(GradContext& ctx, Ex index) {
+ValueId unpool(GradContext& ctx, Expr index) {
   const Shape x = ctx.in(0).shape();
   return op::apply(ctx.builder, ops::max_unpool, {ctx.dy(), index},
                    pool_geometry(ctx.self().attrs, &x))
@@ -198,30 +198,30 @@ std::vector<ValueId> grad_max_unpool(GradContext& ctx) {
 std::vector<ValueId> grad_max_pick(GradContext& ctx) { return {unpool(ctx, ctx.in(1)), kNoValue}; }
 
 // Returns element j of every window, [B, C, Ho, Wo].
-Ex tap(Ex all, std::int64_t j) {
+Expr tap(Expr all, std::int64_t j) {
   const Shape shape = all.shape();
   const std::int64_t row = j / shape[5], col = j % shape[5];
-  const Ex one = op::slice(all, {0, 0, 0, 0, row, col},
-                           {shape[0], shape[1], shape[2], shape[3], row + 1, col + 1});
+  const Expr one = op::slice(all, {0, 0, 0, 0, row, col},
+                             {shape[0], shape[1], shape[2], shape[3], row + 1, col + 1});
   return op::reshape(one, {shape[0], shape[1], shape[2], shape[3]});
 }
 
 // [B, C, Ho, Wo, kh * kw]
-Ex joined(Ex all) {
+Expr joined(Expr all) {
   const Shape shape = all.shape();
   return op::reshape(all, {shape[0], shape[1], shape[2], shape[3], shape[4] * shape[5]});
 }
 
 // Returns the index within its window of every element of [B, C, Ho, Wo, kh, kw].
-Ex place_in_window(Builder& builder, const Shape& all) {
-  const Ex number = op::iota(builder, {all[4] * all[5]}, 0, DType::kI32);
+Expr place_in_window(Builder& builder, const Shape& all) {
+  const Expr number = op::iota(builder, {all[4] * all[5]}, 0, DType::kI32);
   return op::broadcast(op::reshape(number, {all[4], all[5]}), all);
 }
 
-Ex repeated(Ex y, const Windows& windows) {
+Expr repeated(Expr y, const Windows& windows) {
   Shape shape = y.shape();
   shape.insert(shape.end(), {1, 1});
-  const Ex one = op::reshape(y, shape);
+  const Expr one = op::reshape(y, shape);
   shape[4] = windows.h.size;
   shape[5] = windows.w.size;
   return op::broadcast(one, shape);
@@ -229,9 +229,9 @@ Ex repeated(Ex y, const Windows& windows) {
 
 ValueId expand_sum_pool(ExpandContext& ctx) {
   const Windows windows = windows_of(ctx.node.attrs);
-  const Ex all = op::windows_of(op::padded(ctx.in(0), windows), windows);
+  const Expr all = op::windows_of(op::padded(ctx.in(0), windows), windows);
   if (windows.taps() > kFewTaps) return op::sum(all, {4, 5}).id;
-  Ex total = tap(all, 0);
+  Expr total = tap(all, 0);
   for (std::int64_t j = 1; j < windows.taps(); ++j) total = total + tap(all, j);
   return total.id;
 }
@@ -243,10 +243,10 @@ ValueId expand_sum_unpool(ExpandContext& ctx) {
 }
 
 // Returns the windows of x padded with -inf.
-Ex max_windows(ExpandContext& ctx, const Windows& windows) {
-  Ex x = ctx.in(0);
+Expr max_windows(ExpandContext& ctx, const Windows& windows) {
+  Expr x = ctx.in(0);
   if (windows.h.padding > 0 || windows.w.padding > 0) {
-    const Ex inside = op::full(ctx.builder, 1, {DType::kBool, x.shape()});
+    const Expr inside = op::full(ctx.builder, 1, {DType::kBool, x.shape()});
     x = op::where(op::padded(inside, windows), op::padded(x, windows),
                   -std::numeric_limits<double>::infinity());
   }
@@ -255,13 +255,13 @@ Ex max_windows(ExpandContext& ctx, const Windows& windows) {
 
 ValueId expand_max_pool(ExpandContext& ctx) {
   const Windows windows = windows_of(ctx.node.attrs);
-  const Ex all = max_windows(ctx, windows);
+  const Expr all = max_windows(ctx, windows);
   if (windows.taps() > kFewTaps) {
     return op::apply(ctx.builder, ops::reduce_max, {joined(all)},
                      {{"axes", std::vector<std::int64_t>{4}}})
         .id;
   }
-  Ex best = tap(all, 0);
+  Expr best = tap(all, 0);
   for (std::int64_t j = 1; j < windows.taps(); ++j) best = op::maximum(best, tap(all, j));
   return best.id;
 }
@@ -269,22 +269,22 @@ ValueId expand_max_pool(ExpandContext& ctx) {
 // For the windows along an axis: whether element `place` is inside x, and the first element inside
 // x.
 struct Inside {
-  Ex inside, first;
+  Expr inside, first;
 };
 
-Inside inside_of(Ex place, int axis, const WindowAxis& window, std::int64_t length) {
-  const Ex start = op::iota(*place.builder, place.shape(), axis, DType::kI32) *
-                       static_cast<double>(window.step) -
-                   static_cast<double>(window.padding);
+Inside inside_of(Expr place, int axis, const WindowAxis& window, std::int64_t length) {
+  const Expr start = op::iota(*place.builder, place.shape(), axis, DType::kI32) *
+                         static_cast<double>(window.step) -
+                     static_cast<double>(window.padding);
   const auto dilation = static_cast<double>(window.dilation);
-  const Ex row = start + place * dilation;
+  const Expr row = start + place * dilation;
   return {op::logical_and(op::ge(row, 0), op::lt(row, static_cast<double>(length))),
           (op::maximum(-start, 0) + (dilation - 1)) / dilation};
 }
 
 // If all elements of a window are -inf, the index must be that of the first element of x, not of
 // padding.
-Ex first_inside(Ex index, const Windows& windows, const Shape& x) {
+Expr first_inside(Expr index, const Windows& windows, const Shape& x) {
   if (windows.h.padding == 0 && windows.w.padding == 0) return index;
   const auto width = static_cast<double>(windows.w.size);
   const Inside h = inside_of(index / width, 2, windows.h, x[2]);
@@ -295,18 +295,18 @@ Ex first_inside(Ex index, const Windows& windows, const Shape& x) {
 // Finds the first NaN if there is one, otherwise the first maximum.
 ValueId expand_max_index(ExpandContext& ctx) {
   const Windows windows = windows_of(ctx.node.attrs);
-  const Ex all = max_windows(ctx, windows);
+  const Expr all = max_windows(ctx, windows);
   if (windows.taps() > kFewTaps) {
-    const Ex index = op::apply(ctx.builder, ops::argmax, {joined(all)},
-                               {{"axes", std::vector<std::int64_t>{4}}});
+    const Expr index = op::apply(ctx.builder, ops::argmax, {joined(all)},
+                                 {{"axes", std::vector<std::int64_t>{4}}});
     return first_inside(index, windows, ctx.in(0).shape()).id;
   }
-  Ex best = tap(all, 0);
-  Ex index = op::full(ctx.builder, 0, {DType::kI32, best.shape()});
+  Expr best = tap(all, 0);
+  Expr index = op::full(ctx.builder, 0, {DType::kI32, best.shape()});
   for (std::int64_t j = 1; j < windows.taps(); ++j) {
-    const Ex next = tap(all, j);
-    const Ex larger = op::logical_or(op::gt(next, best), op::isnan(next));
-    const Ex better = op::logical_and(larger, op::logical_not(op::isnan(best)));
+    const Expr next = tap(all, j);
+    const Expr larger = op::logical_or(op::gt(next, best), op::isnan(next));
+    const Expr better = op::logical_and(larger, op::logical_not(op::isnan(best)));
     index = op::where(better, static_cast<double>(j), index);
     best = op::maximum(best, next);
   }
@@ -315,17 +315,17 @@ ValueId expand_max_index(ExpandContext& ctx) {
 
 ValueId expand_max_unpool(ExpandContext& ctx) {
   const Windows windows = windows_of(ctx.node.attrs);
-  const Ex y = repeated(ctx.in(0), windows), index = repeated(ctx.in(1), windows);
-  const Ex hit = op::eq(index, place_in_window(ctx.builder, index.shape()));
+  const Expr y = repeated(ctx.in(0), windows), index = repeated(ctx.in(1), windows);
+  const Expr hit = op::eq(index, place_in_window(ctx.builder, index.shape()));
   const Shape& x = ctx.node.type.shape;
   return op::add_windows(op::where(hit, y, 0), windows, x[2], x[3]).id;
 }
 
 ValueId expand_max_pick(ExpandContext& ctx) {
   const Windows windows = windows_of(ctx.node.attrs);
-  const Ex all = op::windows_of(op::padded(ctx.in(0), windows), windows);
-  const Ex index = repeated(ctx.in(1), windows);
-  const Ex hit = op::eq(index, place_in_window(ctx.builder, index.shape()));
+  const Expr all = op::windows_of(op::padded(ctx.in(0), windows), windows);
+  const Expr index = repeated(ctx.in(1), windows);
+  const Expr hit = op::eq(index, place_in_window(ctx.builder, index.shape()));
   return op::sum(op::where(hit, all, 0), {4, 5}).id;
 }
 
@@ -334,7 +334,7 @@ ValueId expand_max_pick(ExpandContext& ctx) {
 namespace ops {
 
 constinit const OpDef sum_pool = {.name = "sum_pool",
-                                  .kind = OpKind::kMacro,
+                                  .kind = OpKind::kComposite,
                                   .arity = 1,
                                   .infer = infer_pool,
                                   .grad = grad_sum_pool,
@@ -344,7 +344,7 @@ constinit const OpDef sum_pool = {.name = "sum_pool",
                                   .samples = {{}},
                                   .expand = expand_sum_pool};
 constinit const OpDef sum_unpool = {.name = "sum_unpool",
-                                    .kind = OpKind::kMacro,
+                                    .kind = OpKind::kComposite,
                                     .arity = 1,
                                     .infer = infer_unpool,
                                     .grad = grad_sum_unpool,
@@ -354,7 +354,7 @@ constinit const OpDef sum_unpool = {.name = "sum_unpool",
                                     .samples = {{}},
                                     .expand = expand_sum_unpool};
 constinit const OpDef max_pool = {.name = "max_pool",
-                                  .kind = OpKind::kMacro,
+                                  .kind = OpKind::kComposite,
                                   .arity = 1,
                                   .infer = infer_max,
                                   .grad = grad_max_pool,
@@ -364,7 +364,7 @@ constinit const OpDef max_pool = {.name = "max_pool",
                                   .samples = {{}},
                                   .expand = expand_max_pool};
 constinit const OpDef max_pool_index = {.name = "max_pool_index",
-                                        .kind = OpKind::kMacro,
+                                        .kind = OpKind::kComposite,
                                         .arity = 1,
                                         .infer = infer_max_index,
                                         .grad = nullptr,
@@ -374,7 +374,7 @@ constinit const OpDef max_pool_index = {.name = "max_pool_index",
                                         .samples = {{}},
                                         .expand = expand_max_index};
 constinit const OpDef max_unpool = {.name = "max_unpool",
-                                    .kind = OpKind::kMacro,
+                                    .kind = OpKind::kComposite,
                                     .arity = 2,
                                     .infer = infer_max_unpool,
                                     .grad = grad_max_unpool,
@@ -384,7 +384,7 @@ constinit const OpDef max_unpool = {.name = "max_unpool",
                                     .samples = {{}, {}},
                                     .expand = expand_max_unpool};
 constinit const OpDef max_pick = {.name = "max_pick",
-                                  .kind = OpKind::kMacro,
+                                  .kind = OpKind::kComposite,
                                   .arity = 2,
                                   .infer = infer_max_pick,
                                   .grad = grad_max_pick,

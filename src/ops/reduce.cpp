@@ -90,12 +90,12 @@ std::vector<ValueId> grad_sum(GradContext& ctx) {
 
 // Elements equal to the extreme share the gradient evenly, as in torch.amax.
 std::vector<ValueId> grad_extreme(GradContext& ctx) {
-  const Ex x = ctx.in(0);
+  const Expr x = ctx.in(0);
   if (x.dtype() != DType::kF32) return {kNoValue};
   const std::vector<std::int64_t> axes = ctx.self().attrs.list("axes");
   const Shape shape = x.shape();
-  const Ex hit = op::eq(x, op::expand_reduced(ctx.y(), axes, shape));
-  const Ex share = ctx.dy() / op::sum(op::cast(hit, DType::kF32), axes);
+  const Expr hit = op::eq(x, op::expand_reduced(ctx.y(), axes, shape));
+  const Expr share = ctx.dy() / op::sum(op::cast(hit, DType::kF32), axes);
   return {op::where(hit, op::expand_reduced(share, axes, shape), 0).id};
 }
 

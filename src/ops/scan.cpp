@@ -95,7 +95,7 @@ struct Line {
       : axis(ctx.self().attrs.integer("axis")), reverse(ctx.self().attrs.integer("reverse")) {}
 
   // x moved along the scan: the element before each (after: behind it); zero where there is none.
-  [[nodiscard]] Ex moved(Ex x, bool after) const {
+  [[nodiscard]] Expr moved(Expr x, bool after) const {
     const Shape shape = x.shape();
     const auto a = static_cast<std::size_t>(axis);
     const bool up = (reverse != 0) == after;  // to larger indices
@@ -110,7 +110,7 @@ struct Line {
   [[nodiscard]] Attrs backwards() const { return {{"axis", axis}, {"reverse", 1 - reverse}}; }
 
   // g[t] = dy[t] + a[t+1] * g[t+1]
-  [[nodiscard]] Ex flow_back(GradContext& ctx, Ex a) const {
+  [[nodiscard]] Expr flow_back(GradContext& ctx, Expr a) const {
     return op::apply(ctx.builder, ops::linear_recurrence, {moved(a, true), ctx.dy()}, backwards());
   }
 
@@ -127,18 +127,18 @@ std::vector<ValueId> grad_product(GradContext& ctx) {
   if (ctx.in(0).dtype() != DType::kF32) return {kNoValue};
   const Line line(ctx);
   const Shape shape = ctx.in(0).shape();
-  const Ex g = line.flow_back(ctx, ctx.in(0));
-  const Ex place = op::iota(ctx.builder, shape, static_cast<int>(line.axis), DType::kI32);
+  const Expr g = line.flow_back(ctx, ctx.in(0));
+  const Expr place = op::iota(ctx.builder, shape, static_cast<int>(line.axis), DType::kI32);
   const auto first =
       line.reverse != 0 ? static_cast<double>(shape[static_cast<std::size_t>(line.axis)] - 1) : 0.0;
-  const Ex before = op::where(op::eq(place, first), 1, line.moved(ctx.y(), false));
+  const Expr before = op::where(op::eq(place, first), 1, line.moved(ctx.y(), false));
   return {(g * before).id};
 }
 
 // da[t] = g[t] * h[t-1], db[t] = g[t]
 std::vector<ValueId> grad_linear(GradContext& ctx) {
   const Line line(ctx);
-  const Ex g = line.flow_back(ctx, ctx.in(0));
+  const Expr g = line.flow_back(ctx, ctx.in(0));
   return {(g * line.moved(ctx.y(), false)).id, g.id};
 }
 

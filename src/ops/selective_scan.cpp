@@ -87,9 +87,9 @@ SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, cons
     shape_error("expected " + std::to_string(s.operands()) + " operands, got " +
                 std::to_string(in.size()));
   }
-  if (s.sizes.states > SelectiveSizes::kMostStates) {
-    shape_error("expected at most " + std::to_string(SelectiveSizes::kMostStates) +
-                " states, got " + std::to_string(s.sizes.states));
+  if (s.sizes.states > SelectiveSizes::kMaxStates) {
+    shape_error("expected at most " + std::to_string(SelectiveSizes::kMaxStates) + " states, got " +
+                std::to_string(s.sizes.states));
   }
   constexpr const char* kNames[kSelectiveInputs] = {"u",      "delta", "A",    "bc", "initial",
                                                     "states", "dy",    "ends", "z",  "ungated"};
@@ -126,44 +126,44 @@ Type infer_adjoint(std::span<const Type> in, const Attrs& attrs) {
 // ---- as formulas --------------------------------------------------------------------------------
 
 // sum of c[k] z^k
-Ex series(Ex z, const std::vector<double>& c) {
-  Ex sum = op::full_like(z, c.back());
+Expr series(Expr z, const std::vector<double>& c) {
+  Expr sum = op::full_like(z, c.back());
   for (std::size_t k = c.size() - 1; k-- > 0;) sum = sum * z + c[k];
   return sum;
 }
 
 // `near(z)` where |z| is small, else `far(z)`; neither is asked for more than it can do.
 template <class Near, class Far>
-Ex by_size(Ex z, const Near& near, const Far& far) {
-  const Ex small = op::apply_pointwise(
+Expr by_size(Expr z, const Near& near, const Far& far) {
+  const Expr small = op::apply_pointwise(
       ops::lt, {op::apply_pointwise(ops::abs, {z}), SelectiveSizes::kSeriesBelow});
   return op::where(small, near(op::where(small, z, 0)), far(op::where(small, 1, z)));
 }
 
-Ex silu(Ex z) { return z * op::apply_pointwise(ops::sigmoid, {z}); }
-Ex silu_slope(Ex z) {
-  const Ex s = op::apply_pointwise(ops::sigmoid, {z});
+Expr silu(Expr z) { return z * op::apply_pointwise(ops::sigmoid, {z}); }
+Expr silu_slope(Expr z) {
+  const Expr s = op::apply_pointwise(ops::sigmoid, {z});
   return s + z * s * (1.0 - s);
 }
 
 constexpr int kTerms = 14;
 
-Ex phi(Ex z) {
+Expr phi(Expr z) {
   std::vector<double> c;
   double factorial = 1;
   for (int k = 0; k < kTerms; ++k) c.push_back(1 / (factorial *= k + 1));
   return by_size(
-      z, [&](Ex x) { return series(x, c); },
-      [](Ex x) { return op::apply_pointwise(ops::expm1, {x}) / x; });
+      z, [&](Expr x) { return series(x, c); },
+      [](Expr x) { return op::apply_pointwise(ops::expm1, {x}) / x; });
 }
 
-Ex phi_slope(Ex z) {
+Expr phi_slope(Expr z) {
   std::vector<double> c;
   double factorial = 1;
   for (int k = 0; k < kTerms; ++k) c.push_back((k + 1) / (factorial *= k + 2));
   return by_size(
-      z, [&](Ex x) { return series(x, c); },
-      [](Ex x) { return (x * op::exp(x) - op::apply_pointwise(ops::expm1, {x})) / (x * x); });
+      z, [&](Expr x) { return series(x, c); },
+      [](Expr x) { return (x * op::exp(x) - op::apply_pointwise(ops::expm1, {x})) / (x * x); });
 }
 
 // A node's operands, and what is made of them where all states [batch, length, states, channels]
@@ -179,105 +179,108 @@ struct SelectiveFormula {
     return node.op == &ops::selective_scan_adjoint ? 0 : 1;
   }
   [[nodiscard]] Type type_of(std::size_t i) const { return builder.graph[node.inputs[i]].type; }
-  [[nodiscard]] std::optional<Ex> maybe(SelectiveInput which) const {
+  [[nodiscard]] std::optional<Expr> maybe(SelectiveInput which) const {
     const int number = shape.number(which);
     if (number < 0) return std::nullopt;
-    return Ex{&builder, node.inputs[static_cast<std::size_t>(number)]};
+    return Expr{&builder, node.inputs[static_cast<std::size_t>(number)]};
   }
-  [[nodiscard]] Ex get(SelectiveInput which) const {
-    const std::optional<Ex> input = maybe(which);
+  [[nodiscard]] Expr get(SelectiveInput which) const {
+    const std::optional<Expr> input = maybe(which);
     CHECK(input);
     return *input;
   }
 
   [[nodiscard]] Shape whole() const { return {s.batch, s.length, s.states, s.channels}; }
-  [[nodiscard]] Ex of_steps(Ex x) const {
+  [[nodiscard]] Expr of_steps(Expr x) const {
     return op::broadcast(op::reshape(x, {s.batch, s.length, 1, s.channels}), whole());
   }
-  [[nodiscard]] Ex of_steps(SelectiveInput which) const { return of_steps(get(which)); }
-  [[nodiscard]] Ex rates() const {
-    const Ex all = get(SelectiveInput::kA);
+  [[nodiscard]] Expr of_steps(SelectiveInput which) const { return of_steps(get(which)); }
+  [[nodiscard]] Expr rates() const {
+    const Expr all = get(SelectiveInput::kA);
     return op::broadcast(s.skip ? op::slice(all, {0, 0}, {s.states, s.channels}) : all, whole());
   }
-  [[nodiscard]] Ex skip() const {  // D, at all steps
-    const Ex row = op::slice(get(SelectiveInput::kA), {s.states, 0}, {s.states + 1, s.channels});
+  [[nodiscard]] Expr skip() const {  // D, at all steps
+    const Expr row = op::slice(get(SelectiveInput::kA), {s.states, 0}, {s.states + 1, s.channels});
     return op::broadcast(row, {s.batch, s.length, s.channels});
   }
   // o, of the states after each step.
-  [[nodiscard]] Ex ungated(Ex h) const {
-    const Ex sum = op::reshape(op::sum(h * bc(true), {2}), {s.batch, s.length, s.channels});
+  [[nodiscard]] Expr ungated(Expr h) const {
+    const Expr sum = op::reshape(op::sum(h * bc(true), {2}), {s.batch, s.length, s.channels});
     return s.skip ? sum + skip() * get(SelectiveInput::kU) : sum;
   }
-  [[nodiscard]] Ex bc(bool of_c) const {  // B, or C
+  [[nodiscard]] Expr bc(bool of_c) const {  // B, or C
     const std::int64_t from = of_c ? s.states : 0;
-    const Ex half =
+    const Expr half =
         op::slice(get(SelectiveInput::kBC), {0, 0, from}, {s.batch, s.length, from + s.states});
     return op::broadcast(op::reshape(half, {s.batch, s.length, s.states, 1}), whole());
   }
-  [[nodiscard]] Ex delta() const {
-    const Ex given = get(SelectiveInput::kDelta);
+  [[nodiscard]] Expr delta() const {
+    const Expr given = get(SelectiveInput::kDelta);
     return of_steps(shape.resets ? op::apply_pointwise(ops::abs, {given}) : given);
   }
-  [[nodiscard]] Ex exponent() const { return delta() * rates(); }
+  [[nodiscard]] Expr exponent() const { return delta() * rates(); }
   // What is left of the state before each step.
-  [[nodiscard]] Ex decay() const {
-    const Ex a = op::exp(exponent());
+  [[nodiscard]] Expr decay() const {
+    const Expr a = op::exp(exponent());
     return shape.resets ? op::where(of_steps(starts()), 0, a) : a;
   }
-  [[nodiscard]] Ex starts() const {
+  [[nodiscard]] Expr starts() const {
     return op::apply_pointwise(ops::lt, {get(SelectiveInput::kDelta), 0});
   }
-  [[nodiscard]] Ex w() const { return shape.zero_order_hold ? delta() * phi(exponent()) : delta(); }
-  [[nodiscard]] Ex one_step(Ex x, std::int64_t t) const {  // [batch, 1, states, channels]
+  [[nodiscard]] Expr w() const {
+    return shape.zero_order_hold ? delta() * phi(exponent()) : delta();
+  }
+  [[nodiscard]] Expr one_step(Expr x, std::int64_t t) const {  // [batch, 1, states, channels]
     return op::slice(x, {0, t, 0, 0}, {s.batch, t + 1, s.states, s.channels});
   }
   // Added to step t alone.
-  [[nodiscard]] Ex plus_at(Ex x, Ex step, std::int64_t t) const {
+  [[nodiscard]] Expr plus_at(Expr x, Expr step, std::int64_t t) const {
     if (s.length == 1) return x + step;
     return x + op::pad(step, {0, t, 0, 0}, {0, s.length - 1 - t, 0, 0});
   }
-  [[nodiscard]] Ex recurrence(Ex a, Ex b, bool reverse) const {
+  [[nodiscard]] Expr recurrence(Expr a, Expr b, bool reverse) const {
     return op::apply(builder, ops::linear_recurrence, {a, b},
                      {{"axis", std::int64_t{1}}, {"reverse", std::int64_t{reverse}}});
   }
-  [[nodiscard]] Ex as_step(Ex state) const {
+  [[nodiscard]] Expr as_step(Expr state) const {
     return op::reshape(state, {s.batch, 1, s.states, s.channels});
   }
 
   // The states after each step, from `before` (a step, or nothing).
-  [[nodiscard]] Ex states_from(std::optional<Ex> before) const {
-    const Ex a = decay();
-    Ex in = w() * bc(false) * of_steps(SelectiveInput::kU);
+  [[nodiscard]] Expr states_from(std::optional<Expr> before) const {
+    const Expr a = decay();
+    Expr in = w() * bc(false) * of_steps(SelectiveInput::kU);
     if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
     return recurrence(a, in, false);
   }
   // g of each step, where `dungated` flows into o, `end` into the last (a step, or nothing), and
   // `ends` into the last of each segment before its own, into which nothing else flows then.
-  [[nodiscard]] Ex flowing_back(Ex dungated, std::optional<Ex> end,
-                                std::optional<Ex> ends = {}) const {
-    const Ex a = decay();
-    Ex in = bc(true) * of_steps(dungated);
+  [[nodiscard]] Expr flowing_back(Expr dungated, std::optional<Expr> end,
+                                  std::optional<Expr> ends = {}) const {
+    const Expr a = decay();
+    Expr in = bc(true) * of_steps(dungated);
     if (end) in = plus_at(in, *end, s.length - 1);
     if (s.length == 1) return in;
-    Ex next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
+    Expr next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
     if (ends) {
       constexpr std::int64_t kEvery = SelectiveSizes::kSegment;  // where there are several
       const std::int64_t count = s.segments() - 1;
-      const Ex apart = op::pad(op::reshape(*ends, {s.batch, count, 1, s.states, s.channels}),
-                               {0, 0, kEvery - 1, 0, 0}, {0, 0, 0, 0, 0});
-      const Ex front = op::reshape(apart, {s.batch, count * kEvery, s.states, s.channels});
+      const Expr apart = op::pad(op::reshape(*ends, {s.batch, count, 1, s.states, s.channels}),
+                                 {0, 0, kEvery - 1, 0, 0}, {0, 0, 0, 0, 0});
+      const Expr front = op::reshape(apart, {s.batch, count * kEvery, s.states, s.channels});
       in = in + op::pad(front, {0, 0, 0, 0}, {0, s.length - count * kEvery, 0, 0});
-      const Ex step = op::iota(builder, whole(), 1, DType::kI32);
+      const Expr step = op::iota(builder, whole(), 1, DType::kI32);
       next = op::where(op::eq(op::bitwise_and(step, kEvery - 1.0), kEvery - 1.0), 0, next);
     }
     return recurrence(next, in, true);
   }
   // What stands at steps `every`, 2 `every` ..., one before each of them: [batch, count, states,
   // channels] with `count` of these.
-  [[nodiscard]] Ex picked(Ex x, std::int64_t every, std::int64_t count, std::int64_t place) const {
-    const Ex front = op::slice(x, {0, 0, 0, 0}, {s.batch, count * every, s.states, s.channels});
-    const Ex cut = op::reshape(front, {s.batch, count, every, s.states, s.channels});
-    const Ex one =
+  [[nodiscard]] Expr picked(Expr x, std::int64_t every, std::int64_t count,
+                            std::int64_t place) const {
+    const Expr front = op::slice(x, {0, 0, 0, 0}, {s.batch, count * every, s.states, s.channels});
+    const Expr cut = op::reshape(front, {s.batch, count, every, s.states, s.channels});
+    const Expr one =
         op::slice(cut, {0, 0, place, 0, 0}, {s.batch, count, place + 1, s.states, s.channels});
     return op::reshape(one, {s.batch, count, s.states, s.channels});
   }
@@ -288,23 +291,23 @@ struct SelectiveFormula {
   SelectiveSizes s;
 };
 
-Ex flat_of(Ex x) { return op::reshape(x, {numel(x.shape())}); }
+Expr flat_of(Expr x) { return op::reshape(x, {numel(x.shape())}); }
 
 ValueId expand_selective(ExpandContext& ctx) {
   const SelectiveFormula f(ctx.builder, ctx.node);
   const SelectiveSizes& s = f.s;
-  std::optional<Ex> before = f.maybe(SelectiveInput::kInitial);
+  std::optional<Expr> before = f.maybe(SelectiveInput::kInitial);
   if (before) before = f.as_step(*before);
-  const Ex h = f.states_from(before);
-  const Ex ungated = f.ungated(h);
-  std::vector<Ex> all = {flat_of(s.gate ? ungated * silu(f.get(SelectiveInput::kZ)) : ungated),
-                         flat_of(f.one_step(h, s.length - 1))};
+  const Expr h = f.states_from(before);
+  const Expr ungated = f.ungated(h);
+  std::vector<Expr> all = {flat_of(s.gate ? ungated * silu(f.get(SelectiveInput::kZ)) : ungated),
+                           flat_of(f.one_step(h, s.length - 1))};
   if (!f.shape.keeps_states) return op::concat(all, 0).id;
   if (s.gate) all.push_back(flat_of(ungated));
-  const Ex first =
+  const Expr first =
       before ? *before
              : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
-  std::vector<Ex> states = {first};
+  std::vector<Expr> states = {first};
   if (s.chunks() > 1) {
     states.push_back(
         f.picked(h, SelectiveSizes::kChunk, s.chunks() - 1, SelectiveSizes::kChunk - 1));
@@ -316,17 +319,17 @@ ValueId expand_selective(ExpandContext& ctx) {
 ValueId expand_adjoint(ExpandContext& ctx) {
   const SelectiveFormula f(ctx.builder, ctx.node);
   const SelectiveSizes& s = f.s;
-  std::optional<Ex> end = f.maybe(SelectiveInput::kInitial);
+  std::optional<Expr> end = f.maybe(SelectiveInput::kInitial);
   if (end) end = f.as_step(*end);
-  const Ex last =
+  const Expr last =
       end ? *end : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
   if (s.segments() == 1) return last.id;
   // e at the first step of each segment but the first one.
   const std::int64_t every = s.segment(), count = s.segments() - 1;
-  const Ex e = f.decay() * f.flowing_back(f.get(SelectiveInput::kDy), end);
-  const Ex behind = op::slice(e, {0, every, 0, 0}, f.whole());
+  const Expr e = f.decay() * f.flowing_back(f.get(SelectiveInput::kDy), end);
+  const Expr behind = op::slice(e, {0, every, 0, 0}, f.whole());
   const std::int64_t missing = count * every - (s.length - every);
-  const Ex even = missing == 0 ? behind : op::pad(behind, {0, 0, 0, 0}, {0, missing, 0, 0});
+  const Expr even = missing == 0 ? behind : op::pad(behind, {0, 0, 0, 0}, {0, missing, 0, 0});
   return op::concat({f.picked(even, every, count, 0), last}, 1).id;
 }
 
@@ -334,36 +337,36 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
   const SelectiveFormula f(ctx.builder, ctx.node);
   const SelectiveSizes& s = f.s;
   // The states in between are made of the first by the same formula.
-  const Ex before = f.one_step(f.get(SelectiveInput::kStates), 0);
-  std::optional<Ex> end = f.maybe(SelectiveInput::kEnds);
+  const Expr before = f.one_step(f.get(SelectiveInput::kStates), 0);
+  std::optional<Expr> end = f.maybe(SelectiveInput::kEnds);
   if (end) end = f.one_step(*end, s.segments() - 1);
-  std::optional<Ex> ends;
+  std::optional<Expr> ends;
   if (s.segments() > 1) {
     ends = op::slice(f.get(SelectiveInput::kEnds), {0, 0, 0, 0},
                      {s.batch, s.segments() - 1, s.states, s.channels});
   }
-  const Ex dy = f.get(SelectiveInput::kDy);
-  const Ex dungated = s.gate ? dy * silu(f.get(SelectiveInput::kZ)) : dy;
-  const Ex h = f.states_from(before), g = f.flowing_back(dungated, end, ends);
-  const Ex u = f.of_steps(SelectiveInput::kU), delta = f.delta();
-  const Ex held =
+  const Expr dy = f.get(SelectiveInput::kDy);
+  const Expr dungated = s.gate ? dy * silu(f.get(SelectiveInput::kZ)) : dy;
+  const Expr h = f.states_from(before), g = f.flowing_back(dungated, end, ends);
+  const Expr u = f.of_steps(SelectiveInput::kU), delta = f.delta();
+  const Expr held =
       s.length == 1
           ? before
           : op::concat(
                 {before, op::slice(h, {0, 0, 0, 0}, {s.batch, s.length - 1, s.states, s.channels})},
                 1);
-  const Ex gw = g * f.w(), gbu = g * f.bc(false) * u, e = f.decay() * g, through = e * held;
-  Ex ddelta = f.rates() * through + (f.shape.zero_order_hold ? gbu * op::exp(f.exponent()) : gbu);
-  Ex drates = delta * through;
+  const Expr gw = g * f.w(), gbu = g * f.bc(false) * u, e = f.decay() * g, through = e * held;
+  Expr ddelta = f.rates() * through + (f.shape.zero_order_hold ? gbu * op::exp(f.exponent()) : gbu);
+  Expr drates = delta * through;
   if (f.shape.zero_order_hold) drates = drates + gbu * delta * delta * phi_slope(f.exponent());
-  const auto by_block = [&](Ex x) {  // [batch, blocks, length, states]
+  const auto by_block = [&](Expr x) {  // [batch, blocks, length, states]
     const std::int64_t missing = s.blocks() * s.block() - s.channels;
     if (missing > 0) x = op::pad(x, {0, 0, 0, 0}, {0, 0, 0, missing});
     x = op::reshape(x, {s.batch, s.length, s.states, s.blocks(), s.block()});
     return op::permute(op::sum(x, {4}), {0, 3, 1, 2});
   };
   // Sums over the steps of each segment; x [batch, length, rows, channels].
-  const auto by_segment = [&](Ex x) {
+  const auto by_segment = [&](Expr x) {
     const std::int64_t rest = s.segments() * s.segment() - s.length;
     if (s.segments() > 1 && rest > 0) x = op::pad(x, {0, 0, 0, 0}, {0, rest, 0, 0});
     const std::int64_t each = s.segments() > 1 ? s.segment() : s.length;
@@ -371,14 +374,14 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
     return op::sum(op::reshape(x, cut), {2});
   };
   drates = by_segment(drates);
-  Ex du = op::sum(gw * f.bc(false), {2});
+  Expr du = op::sum(gw * f.bc(false), {2});
   if (s.skip) {
     du = du + f.skip() * dungated;
-    const Ex through_skip =
+    const Expr through_skip =
         op::reshape(dungated * f.get(SelectiveInput::kU), {s.batch, s.length, 1, s.channels});
     drates = op::concat({drates, by_segment(through_skip)}, 2);
   }
-  std::vector<Ex> all = {
+  std::vector<Expr> all = {
       flat_of(du), flat_of(op::sum(ddelta, {2})),
       flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dungated) * h)}, 3)),
       flat_of(drates), flat_of(f.one_step(e, 0))};
@@ -390,7 +393,7 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
 // ---- the gradient -------------------------------------------------------------------------------
 
 // Part of a flat result, in a shape of its own.
-Ex part_from(Ex x, std::int64_t start, const Shape& shape) {
+Expr part_from(Expr x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
 }
 
@@ -428,12 +431,12 @@ std::optional<Attrs> without_states(std::span<const Type> in, const Attrs& attrs
 
 // What flows back into the results of a scan; nothing, where it is zero.
 struct SelectiveFlow {
-  Ex dy;
-  std::optional<Ex> last, ungated, states;
+  Expr dy;
+  std::optional<Expr> last, ungated, states;
 };
 
 SelectiveFlow flow_into(const GradContext& ctx, const SelectiveSizes& s) {
-  const auto part = [&](std::size_t result, SelectiveInput as) -> std::optional<Ex> {
+  const auto part = [&](std::size_t result, SelectiveInput as) -> std::optional<Expr> {
     const Shape shape = selective_input_shape(s, as);
     const std::int64_t begin = s.start(SelectivePart::kForward, true, result);
     if (!reaches(ctx.graph, ctx.dy_id, begin, begin + numel(shape))) return std::nullopt;
@@ -446,14 +449,14 @@ SelectiveFlow flow_into(const GradContext& ctx, const SelectiveSizes& s) {
 }
 
 // What flows back into the last step of each segment from behind it; nothing, where it is zero.
-std::optional<Ex> ends_of(const SelectiveFormula& f, Ex dungated, std::optional<Ex> last,
-                          Attrs how) {
+std::optional<Expr> ends_of(const SelectiveFormula& f, Expr dungated, std::optional<Expr> last,
+                            Attrs how) {
   if (f.s.segments() == 1) {
     if (!last) return std::nullopt;
     return op::reshape(*last, selective_input_shape(f.s, SelectiveInput::kEnds));
   }
-  std::vector<Ex> operands = {f.get(SelectiveInput::kDelta), f.get(SelectiveInput::kA),
-                              f.get(SelectiveInput::kBC), dungated};
+  std::vector<Expr> operands = {f.get(SelectiveInput::kDelta), f.get(SelectiveInput::kA),
+                                f.get(SelectiveInput::kBC), dungated};
   if (last) operands.push_back(*last);
   how.set("initial", std::int64_t{last.has_value()});
   return op::apply(f.builder, ops::selective_scan_adjoint, operands, how);
@@ -469,9 +472,9 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   const SelectiveFlow flow = flow_into(ctx, s);
   // The kernel has the gate where it binds no more than eight buffers with it.
   const bool gate_in_kernel = s.gate && s.segments() == 1 && !flow.last && !flow.ungated;
-  std::vector<Ex> of_gate;
-  Ex dungated = flow.dy;
-  std::optional<Ex> dz;
+  std::vector<Expr> of_gate;
+  Expr dungated = flow.dy;
+  std::optional<Expr> dz;
   if (s.gate) {
     of_gate = {f.get(SelectiveInput::kZ),
                result(SelectiveSizes::kUngatedResult, SelectiveInput::kUngated)};
@@ -484,31 +487,31 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   Attrs how = {{"zoh", std::int64_t{f.shape.zero_order_hold}}};
   if (s.skip) how.set("skip", std::int64_t{1});
   if (f.shape.resets) how.set("resets", std::int64_t{1});
-  std::vector<Ex> operands = {f.get(SelectiveInput::kU),
-                              f.get(SelectiveInput::kDelta),
-                              f.get(SelectiveInput::kA),
-                              f.get(SelectiveInput::kBC),
-                              result(s.states_result(), SelectiveInput::kStates),
-                              dungated};
-  const std::optional<Ex> ends = ends_of(f, dungated, flow.last, how);
+  std::vector<Expr> operands = {f.get(SelectiveInput::kU),
+                                f.get(SelectiveInput::kDelta),
+                                f.get(SelectiveInput::kA),
+                                f.get(SelectiveInput::kBC),
+                                result(s.states_result(), SelectiveInput::kStates),
+                                dungated};
+  const std::optional<Expr> ends = ends_of(f, dungated, flow.last, how);
   if (ends) operands.push_back(*ends);
   how.set("ends", std::int64_t{ends.has_value()});
   if (gate_in_kernel) {
     how.set("gate", std::int64_t{1});
     operands.insert(operands.end(), of_gate.begin(), of_gate.end());
   }
-  const Ex all = op::apply(ctx.builder, ops::selective_scan_grad, operands, how);
+  const Expr all = op::apply(ctx.builder, ops::selective_scan_grad, operands, how);
   std::int64_t at = 0;
   const auto next = [&](const Shape& shape) {
     return part_from(all, std::exchange(at, at + numel(shape)), shape);
   };
-  const Ex du = next(shaped(SelectiveInput::kU));
-  Ex ddelta = next(shaped(SelectiveInput::kDelta));
+  const Expr du = next(shaped(SelectiveInput::kU));
+  Expr ddelta = next(shaped(SelectiveInput::kDelta));
   if (f.shape.resets) ddelta = op::where(f.starts(), -ddelta, ddelta);
-  const Ex dbc = op::sum(next({s.batch, s.blocks(), s.length, 2 * s.states}), {1});
-  const Ex drates = op::sum(next({s.batch, s.segments(), s.rates(), s.channels}), {0, 1});
+  const Expr dbc = op::sum(next({s.batch, s.blocks(), s.length, 2 * s.states}), {1});
+  const Expr drates = op::sum(next({s.batch, s.segments(), s.rates(), s.channels}), {0, 1});
   // The first of the states that are kept is the initial one.
-  Ex initial = next(shaped(SelectiveInput::kInitial));
+  Expr initial = next(shaped(SelectiveInput::kInitial));
   if (gate_in_kernel) dz = next(shaped(SelectiveInput::kZ));
   std::vector<ValueId> gradients = {du.id, ddelta.id, drates.id, dbc.id};
   if (f.maybe(SelectiveInput::kInitial)) {
@@ -521,7 +524,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
 
 constexpr OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval,
                           ExpandFn expand, ShortenFn shorten = nullptr) {
-  OpDef op = written_otherwise(name, OpKind::kSelectiveScan, infer, grad, eval, expand);
+  OpDef op = with_decomposition(name, OpKind::kSelectiveScan, infer, grad, eval, expand);
   op.shorten = shorten;
   return op;
 }

@@ -12,12 +12,12 @@ void check_axis_of(const WindowAxis& window, std::int64_t length, const char* ax
     shape_error(what + " must be at least " + std::to_string(least) + ", got " +
                 std::to_string(given));
   };
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   if (window.size < 1) refuse("kernel", window.size, 1);
   if (window.step < 1) refuse("stride", window.step, 1);
   if (window.dilation < 1) refuse("dilation", window.dilation, 1);
   if (window.padding < 0) refuse("padding", window.padding, 0);
-  if (window.padding > kMost || window.dilation > kMost)
+  if (window.padding > kMax || window.dilation > kMax)
     shape_error("padding or dilation is above 2^31-1");
   if (window.reach() + 1 > length + 2 * window.padding) {
     shape_error("a kernel of " + std::to_string(window.size) +
@@ -47,25 +47,25 @@ void Windows::check(std::int64_t height, std::int64_t width) const {
 
 namespace op {
 
-Ex padded(Ex x, const Windows& windows) {
+Expr padded(Expr x, const Windows& windows) {
   if (windows.h.padding == 0 && windows.w.padding == 0) return x;
   const std::vector<std::int64_t> amount = {0, 0, windows.h.padding, windows.w.padding};
   return pad(x, amount, amount);
 }
 
-Ex windows_of(Ex x, const Windows& windows) {
+Expr windows_of(Expr x, const Windows& windows) {
   const WindowAxis &h = windows.h, &w = windows.w;
   return unfold(unfold(x, 2, h.size, h.step, h.dilation), 3, w.size, w.step, w.dilation);
 }
 
-Ex add_windows(Ex x, const Windows& windows, std::int64_t height, std::int64_t width) {
+Expr add_windows(Expr x, const Windows& windows, std::int64_t height, std::int64_t width) {
   const WindowAxis &h = windows.h, &w = windows.w;
   const Shape from = x.shape();
   if (windows.tiles({from[0], from[1], height, width})) {
     return reshape(permute(x, {0, 1, 2, 4, 3, 5}), {from[0], from[1], height, width});
   }
-  const Ex rows = fold(x, 3, width + 2 * w.padding, w.step, w.dilation);
-  const Ex all = fold(rows, 2, height + 2 * h.padding, h.step, h.dilation);
+  const Expr rows = fold(x, 3, width + 2 * w.padding, w.step, w.dilation);
+  const Expr all = fold(rows, 2, height + 2 * h.padding, h.step, h.dilation);
   return slice(all, {0, 0, h.padding, w.padding},
                {from[0], from[1], h.padding + height, w.padding + width});
 }

@@ -38,11 +38,11 @@ struct Windows {
 namespace op {
 
 // Pads x with the zeros that its windows read.
-Ex padded(Ex x, const Windows& windows);
+Expr padded(Expr x, const Windows& windows);
 // Returns the windows of a padded tensor: [B, C, H, W] -> [B, C, Ho, Wo, kh, kw].
-Ex windows_of(Ex x, const Windows& windows);
+Expr windows_of(Expr x, const Windows& windows);
 // Adjoint of padded() and windows_of(): [B, C, Ho, Wo, kh, kw] -> [B, C, height, width].
-Ex add_windows(Ex x, const Windows& windows, std::int64_t height, std::int64_t width);
+Expr add_windows(Expr x, const Windows& windows, std::int64_t height, std::int64_t width);
 
 }  // namespace op
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

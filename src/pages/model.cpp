@@ -15,10 +15,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "compile/runtime/host_random.h"
-#include "compile/runtime/element_codec.h"
-#include "io/atomic_file.h"
 #include "codegen/wgsl/join.h"
+#include "compile/runtime/element_codec.h"
+#include "compile/runtime/host_random.h"
+#include "io/atomic_file.h"
 
 namespace tensorgrad::web {
 namespace {
@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormatVersion = 1;
 constexpr const char* kManifestFile = "model.json";
 constexpr const char* kWeightsFile = "weights.bin";
-constexpr std::int64_t kLeastBinding = 16;  // vec4<f32>
+constexpr std::int64_t kMinBinding = 16;  // vec4<f32>
 
 // Kernels are only read by machines.
 std::string without_indentation(const std::string& wgsl) {
@@ -143,8 +143,8 @@ class ModelWriter {
 
   // Adds the run-time scalars, and the indices of those that the runner sets.
   static void add_scalars(const SizedProgram& sized, Json& json) {
-    const HyperRow row = row_of(sized.program, sized.scalars);
-    const std::vector<std::string>& names = sized.program.hypers;
+    const RuntimeScalars row = row_of(sized.program, sized.scalars);
+    const std::vector<std::string>& names = sized.program.scalars;
     json["row"] = std::span(row.words).first(names.size() + 2);
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (names[i] == kSeedScalar) json["seed"] = i + 2;
@@ -196,7 +196,7 @@ class ModelWriter {
     Json bindings = Json::array();
     for (const Binding& binding : dispatch.bindings) {
       const std::int64_t bytes =
-          std::max(kLeastBinding, (binding.bytes + 3) / 4 * 4);  // as in the WebGPU backend
+          std::max(kMinBinding, (binding.bytes + 3) / 4 * 4);  // as in the WebGPU backend
       bindings.push_back(
           {numbers_[static_cast<std::size_t>(binding.buffer)], binding.offset, bytes});
       need("maxStorageBufferBindingSize", bytes);

@@ -24,7 +24,7 @@ DeviceInfo portable_device(bool f16);
 struct SizedProgram {
   std::optional<std::int64_t> size;  // empty: no input is dynamic
   Program program;
-  HyperValues scalars;                                    // at the first run
+  ScalarValues scalars;                                   // at the first run
   std::map<std::string, std::vector<IndexBound>> bounds;  // by input
 };
 

@@ -164,7 +164,7 @@ class Backward {
 
   void add(Builder& builder, ValueId to, ValueId gradient) {
     ValueId& total = grads_[at(to)];
-    total = total == kNoValue ? gradient : (Ex{&builder, total} + Ex{&builder, gradient}).id;
+    total = total == kNoValue ? gradient : (Expr{&builder, total} + Expr{&builder, gradient}).id;
   }
 
   // Differentiates the decomposition of the node. The decomposition reads its inputs through

@@ -8,7 +8,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-Graph expand_where(const Graph& graph, const std::function<bool(const Node& node)>& which) {
+Graph decompose_where(const Graph& graph, const std::function<bool(const Node& node)>& which) {
   const RewriteLog log("expand");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->expand == nullptr || !which(node)) return kNoValue;
@@ -24,11 +24,12 @@ Graph expand_where(const Graph& graph, const std::function<bool(const Node& node
 
 Graph expand(const Graph& graph) {
   // dce() first: an unused gradient may expand to tensors that are too large.
-  return expand_where(dce(graph), [](const Node& node) { return node.op->kind == OpKind::kMacro; });
+  return decompose_where(dce(graph),
+                         [](const Node& node) { return node.op->kind == OpKind::kComposite; });
 }
 
-Graph expand_all(const Graph& graph) {
-  return expand_where(graph, [](const Node&) { return true; });
+Graph decompose_all(const Graph& graph) {
+  return decompose_where(graph, [](const Node&) { return true; });
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -15,8 +15,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 Graph expand(const Graph& graph);
 // Decomposes all ops that have a decomposition, including those with kernels of their own
 // (attention). Used to bound rounding errors.
-Graph expand_all(const Graph& graph);
+Graph decompose_all(const Graph& graph);
 // Decomposes the nodes for which `which` returns true, if they have a decomposition.
-Graph expand_where(const Graph& graph, const std::function<bool(const Node& node)>& which);
+Graph decompose_where(const Graph& graph, const std::function<bool(const Node& node)>& which);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -95,7 +95,7 @@ class Finder {
   bool collect(ValueId at, ValueId value, std::vector<ValueId>& members,
                ValueId& large_source) const {
     if (std::find(members.begin(), members.end(), at) != members.end()) return true;
-    if (static_cast<int>(members.size()) == kMostCheapOperations) return false;
+    if (static_cast<int>(members.size()) == kMaxCheapOperations) return false;
     members.push_back(at);
     for (const ValueId input : graph_[at].inputs) {
       const ValueId source = through_views(graph_, input).value;
@@ -163,7 +163,7 @@ class Rebuilder {
         if (at != made.end()) {
           input = at->second;
         } else if (is_computed(graph_[through_views(graph_, input).value])) {
-          input = op::apply(builder, ops::barrier, {Ex{&builder, map_[index(input)]}}).id;
+          input = op::apply(builder, ops::barrier, {Expr{&builder, map_[index(input)]}}).id;
         } else {
           input = map_[index(input)];
         }

@@ -68,7 +68,7 @@ ValueId mul_one(Builder& b, const Node& node) {
 ValueId mul_minus_one(Builder& b, const Node& node) {
   if (node.op != &ops::mul || node.type.dtype != DType::kF32) return kNoValue;
   for (const std::size_t i : {0U, 1U}) {
-    if (is_uniform(b.graph, node.inputs[i], -1)) return (-Ex{&b, node.inputs[1 - i]}).id;
+    if (is_uniform(b.graph, node.inputs[i], -1)) return (-Expr{&b, node.inputs[1 - i]}).id;
   }
   return kNoValue;
 }
@@ -87,7 +87,7 @@ ValueId div_by_power_of_two(Builder& b, const Node& node) {
   int exponent = 0;
   const double mantissa = std::frexp(*c, &exponent);
   if (std::abs(mantissa) != 0.5 || std::abs(exponent) > 100) return kNoValue;
-  return (Ex{&b, node.inputs[0]} * (1.0 / *c)).id;
+  return (Expr{&b, node.inputs[0]} * (1.0 / *c)).id;
 }
 
 // cast(x) = x if x has that type
@@ -164,7 +164,7 @@ ValueId transpose_of_product(Builder& b, const Node& node) {
 // f(broadcast(s), broadcast(t)) = broadcast(f(s, t)) for scalars s, t
 ValueId pointwise_of_scalars(Builder& b, const Node& node) {
   if (node.op->kind != OpKind::kPointwise || node.type.shape.empty()) return kNoValue;
-  std::vector<Ex> scalars;
+  std::vector<Expr> scalars;
   for (const ValueId id : node.inputs) {
     const ValueId source = scalar_source(b.graph, id);
     if (source == kNoValue) return kNoValue;
@@ -179,7 +179,7 @@ ValueId sum_of_uniform(Builder& b, const Node& node) {
   const ValueId source = scalar_source(b.graph, node.inputs[0]);
   if (source == kNoValue) return kNoValue;
   const std::int64_t count = numel(input(b, node, 0).type.shape) / numel(node.type.shape);
-  return op::broadcast(Ex{&b, source} * static_cast<double>(count), node.type.shape).id;
+  return op::broadcast(Expr{&b, source} * static_cast<double>(count), node.type.shape).id;
 }
 
 // reduce(x) = reshape(x) if all reduced axes have size 1

@@ -20,16 +20,16 @@ constexpr double kSecondsOfStep = 0.085e-6, kStart = 20, kSecondsOfStepAlone = 0
                  kStartAlone = 8;
 // Time per byte of memory traffic for the partial products, and of the launch that sums them.
 constexpr double kSecondsOfByte = 1 / 3.5e12, kSecondsOfLaunch = 5e-6;
-// Number of tiles to create from few. Products with fewer multiplications than kLeastProducts take
-// less time than the split costs.
+// Number of tiles to create from few. Products with fewer multiplications than kMinSplitProducts
+// take less time than the split costs.
 constexpr std::int64_t kWanted = 768;
-constexpr std::int64_t kLeastProducts = std::int64_t{1} << 29,
-                       kLeastProductsOfHalves = kLeastProducts / 2;
-constexpr std::int64_t kLeastOfHalfBusy = std::int64_t{1} << 31;
-constexpr std::int64_t kLeastDepth = 256, kLeastOfHalves = 1024;  // of a part
-constexpr std::int64_t kMultiple = 64;                            // the depths of tiles divide it
-constexpr std::int64_t kMostElements = std::int64_t{24} << 20;    // of all parts
-constexpr double kWorthIt = 0.9;                                  // of the time without the split
+constexpr std::int64_t kMinSplitProducts = std::int64_t{1} << 29,
+                       kMinSplitProductsF16 = kMinSplitProducts / 2;
+constexpr std::int64_t kMinOfHalfBusy = std::int64_t{1} << 31;
+constexpr std::int64_t kMinDepth = 256, kMinOfHalves = 1024;        // of a part
+constexpr std::int64_t kMultiple = 64;                              // the depths of tiles divide it
+constexpr std::int64_t kMaxSplitElements = std::int64_t{24} << 20;  // of all parts
+constexpr double kWorthIt = 0.9;                                    // of the time without the split
 
 std::int64_t over(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
@@ -51,7 +51,7 @@ double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t dept
 }
 
 // True if x holds f16 values, so that subgroup matrices may be used.
-bool is_half(const Ex& x) {
+bool is_half(const Expr& x) {
   ValueId id = x.id;
   const Graph& graph = x.builder->graph;
   while (graph[id].op->kind == OpKind::kView) id = graph[id].inputs[0];
@@ -63,10 +63,10 @@ bool is_half(const Ex& x) {
 // Returns the number of k steps in a part, or k if the product is not split.
 std::int64_t part_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool halves) {
   const std::int64_t tiles = over(m, kSide) * over(n, kSide),
-                     most = k / (halves ? kLeastOfHalves : kLeastDepth);
+                     most = k / (halves ? kMinOfHalves : kMinDepth);
   const bool few = tiles < kCores / 2;
-  const std::int64_t least = halves ? kLeastProductsOfHalves : kLeastProducts;
-  if (m * n < (few ? least : kLeastOfHalfBusy) / k) return k;
+  const std::int64_t least = halves ? kMinSplitProductsF16 : kMinSplitProducts;
+  if (m * n < (few ? least : kMinOfHalfBusy) / k) return k;
   const auto depth_of = [&](std::int64_t parts) {
     return over(over(k, parts), kMultiple) * kMultiple;
   };
@@ -75,7 +75,7 @@ std::int64_t part_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool hal
     return depth_of(std::clamp<std::int64_t>(kWanted / tiles, 1, std::max<std::int64_t>(1, most)));
   std::int64_t best = k;
   double shortest = kWorthIt * seconds(m, n, k, k);
-  for (std::int64_t parts = 2; parts <= most && parts * m * n <= kMostElements; ++parts) {
+  for (std::int64_t parts = 2; parts <= most && parts * m * n <= kMaxSplitElements; ++parts) {
     const double time = seconds(m, n, k, depth_of(parts));
     if (time >= shortest) continue;
     best = depth_of(parts);
@@ -86,11 +86,11 @@ std::int64_t part_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool hal
 
 }  // namespace
 
-Graph split_depth(const Graph& graph, bool always) {
+Graph split_k(const Graph& graph, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kContraction || node.type.shape.size() != 2) return kNoValue;
     Builder builder{out, node.location, node.origin};
-    const Ex a{&builder, node.inputs[0]}, b{&builder, node.inputs[1]};
+    const Expr a{&builder, node.inputs[0]}, b{&builder, node.inputs[1]};
     const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
     const std::int64_t each = always ? over(k, 2) : part_depth(m, n, k, is_half(a) && is_half(b));
     if (each >= k) return kNoValue;

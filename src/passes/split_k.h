@@ -18,6 +18,6 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 // Must run before split_reduce, which does not split sums of operands that are fused with a
 // product. They are not fused with a split product.
-Graph split_depth(const Graph& graph, bool always = false);
+Graph split_k(const Graph& graph, bool always = false);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::int64_t kMostProducts = 1024;
+constexpr std::int64_t kMaxBindingSplits = 1024;
 
 // One matrix of an operand: its size, its source and which of its axes is k.
 struct Operand {
@@ -37,7 +37,7 @@ std::int64_t bytes_at_once(const Operand& x, std::int64_t each) {
 // Returns the number of ranges of k: 1 if the product fits, or if no number makes it fit.
 std::int64_t parts_of_product(const Operand& a, const Operand& b, std::int64_t k,
                               std::int64_t most) {
-  for (std::int64_t parts = 1; parts <= std::min(k, kMostProducts); parts *= 2) {
+  for (std::int64_t parts = 1; parts <= std::min(k, kMaxBindingSplits); parts *= 2) {
     const std::int64_t each = (k + parts - 1) / parts;
     // A binding starts at a multiple of 256 bytes, which may be before the range.
     if (std::max(bytes_at_once(a, each), bytes_at_once(b, each)) + 256 <= most) return parts;
@@ -46,7 +46,7 @@ std::int64_t parts_of_product(const Operand& a, const Operand& b, std::int64_t k
 }
 
 // Returns steps [from, to) of k, which is axis `back` from the end.
-Ex stretch(Ex x, std::size_t back, std::int64_t from, std::int64_t to) {
+Expr stretch(Expr x, std::size_t back, std::int64_t from, std::int64_t to) {
   Shape stop = x.shape();
   std::vector<std::int64_t> start(stop.size(), 0);
   start[stop.size() - back] = from;
@@ -56,7 +56,7 @@ Ex stretch(Ex x, std::size_t back, std::int64_t from, std::int64_t to) {
 
 }  // namespace
 
-Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always) {
+Graph split_k_to_binding_limit(const Graph& graph, std::int64_t most_bytes, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kContraction) return kNoValue;
     const Operand a = operand_of(out, node.inputs[0], true);
@@ -66,11 +66,11 @@ Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always) {
     if (parts == 1) return kNoValue;
     const std::int64_t each = (a.cols + parts - 1) / parts;
     Builder builder{out, node.location, node.origin};
-    Ex total;
+    Expr total;
     for (std::int64_t from = 0; from < a.cols; from += each) {
       const std::int64_t to = std::min(a.cols, from + each);
-      const Ex product = op::matmul(stretch({&builder, node.inputs[0]}, 1, from, to),
-                                    stretch({&builder, node.inputs[1]}, 2, from, to));
+      const Expr product = op::matmul(stretch({&builder, node.inputs[0]}, 1, from, to),
+                                      stretch({&builder, node.inputs[1]}, 2, from, to));
       total = from == 0 ? product : total + product;
     }
     return total.id;

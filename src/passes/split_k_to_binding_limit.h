@@ -16,6 +16,6 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // `always`: splits every product in two, whatever its size.
 //
 // Must run before split_reduce, which does not split sums that are fused with products.
-Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always = false);
+Graph split_k_to_binding_limit(const Graph& graph, std::int64_t most_bytes, bool always = false);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

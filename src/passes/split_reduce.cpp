@@ -29,11 +29,11 @@ constexpr std::int64_t kLongWalkOfGroup = 1024;
 // least kLongColumn elements, and kManyElements in total, are worth another launch.
 constexpr std::int64_t kFullColumns = 16384;
 constexpr std::int64_t kManyElements = 1 << 20, kLongColumn = 4096;
-constexpr std::int64_t kWantedColumns = 1 << 17, kLeastOfColumn = 32;
+constexpr std::int64_t kWantedColumns = 1 << 17, kMinOfColumn = 32;
 // Elements of a part that are worth a workgroup, rows of the first half, and parts of a row.
-constexpr std::int64_t kLeastPart = 1024;
+constexpr std::int64_t kMinPart = 1024;
 constexpr std::int64_t kWantedRows = 1024;
-constexpr std::int64_t kMostParts = 1024;
+constexpr std::int64_t kMaxParts = 1024;
 
 // True if rows are strided and adjacent rows contiguous, as for columns of a matrix.
 bool of_columns(const Graph& graph, const Node& reduce) {
@@ -60,8 +60,8 @@ std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape
 // near the wanted number.
 std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least, bool columns) {
   least = std::max(least, (kFewRows + rows - 1) / rows);
-  const std::int64_t part = columns ? kLeastOfColumn : kLeastPart;
-  const std::int64_t most = std::max(least, std::min(kMostParts, n / part));
+  const std::int64_t part = columns ? kMinOfColumn : kMinPart;
+  const std::int64_t most = std::max(least, std::min(kMaxParts, n / part));
   const std::int64_t wanted =
       std::clamp((columns ? kWantedColumns : kWantedRows) / rows, least, most);
   const std::int64_t parts = divisor_near(n, wanted, least, n);
@@ -147,7 +147,7 @@ class Split {
       x_ = op::pad(x_, before, after);
       const double identity = identity_of(*node_.op, x_.dtype());
       if (identity != 0) {
-        const Ex place = op::iota(builder_, whole, static_cast<int>(at_), DType::kI32);
+        const Expr place = op::iota(builder_, whole, static_cast<int>(at_), DType::kI32);
         x_ = op::where(op::lt(place, static_cast<double>(size_)), x_, identity);
       }
     }
@@ -156,10 +156,10 @@ class Split {
     x_ = op::reshape(x_, whole);
   }
 
-  Ex reduce(const OpDef& op, Ex x, const std::vector<std::int64_t>& axes) {
+  Expr reduce(const OpDef& op, Expr x, const std::vector<std::int64_t>& axes) {
     return op::apply(builder_, op, {x}, {{"axes", axes}});
   }
-  Ex reduce(const OpDef& op, Ex x, std::int64_t axis) {
+  Expr reduce(const OpDef& op, Expr x, std::int64_t axis) {
     return reduce(op, x, std::vector<std::int64_t>{axis});
   }
 
@@ -167,18 +167,18 @@ class Split {
   // best part.
   ValueId finish_arg(const std::vector<std::int64_t>& axes) {
     const OpDef& extreme = node_.op == &ops::argmax ? ops::reduce_max : ops::reduce_min;
-    const Ex best = parts_last(reduce(extreme, x_, axes));
-    const Ex within = parts_last(reduce(*node_.op, x_, axes));
+    const Expr best = parts_last(reduce(extreme, x_, axes));
+    const Expr within = parts_last(reduce(*node_.op, x_, axes));
     const std::int64_t last = static_cast<std::int64_t>(best.shape().size()) - 1;
-    const Ex part = op::iota(builder_, best.shape(), static_cast<int>(last), DType::kI32);
-    const Ex chosen = op::expand_reduced(reduce(*node_.op, best, last), {last}, best.shape());
-    const Ex place = part * static_cast<double>(each_) + within;
+    const Expr part = op::iota(builder_, best.shape(), static_cast<int>(last), DType::kI32);
+    const Expr chosen = op::expand_reduced(reduce(*node_.op, best, last), {last}, best.shape());
+    const Expr place = part * static_cast<double>(each_) + within;
     return op::sum(op::where(op::eq(part, chosen), place, 0), {last}).id;
   }
 
   // Moves the parts to the last axis, so that both partial results and what reads them can be
   // fused.
-  Ex parts_last(Ex x) const {
+  Expr parts_last(Expr x) const {
     std::vector<std::int64_t> axes;
     for (std::int64_t d = 0; d < static_cast<std::int64_t>(x.shape().size()); ++d) {
       if (d != part_axis_) axes.push_back(d);
@@ -190,7 +190,7 @@ class Split {
 
   Builder& builder_;
   const Node& node_;
-  Ex x_;
+  Expr x_;
   Shape shape_;                // adjacent reduced axes merged
   std::vector<bool> reduced_;  // per axis of shape_
   std::size_t at_ = 0;         // the axis that is split

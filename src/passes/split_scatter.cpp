@@ -15,14 +15,14 @@ namespace {
 // addends per stored sum.
 constexpr std::int64_t kManyAddends = 1 << 20;
 constexpr std::int64_t kWantedSums = 1 << 20;
-constexpr std::int64_t kLeastOfLine = 256;
+constexpr std::int64_t kMinOfLine = 256;
 constexpr std::int64_t kAddendsOfSum = 8;
 
 // Returns 1 if the line is not split.
 std::int64_t parts_of_line(const AxisSplit& line, std::int64_t size) {
   if (line.pre * line.size * line.post < kManyAddends) return 1;
   const std::int64_t fill = kWantedSums / (line.pre * size * line.post);
-  const std::int64_t most = line.size / std::max(kLeastOfLine, size * kAddendsOfSum);
+  const std::int64_t most = line.size / std::max(kMinOfLine, size * kAddendsOfSum);
   return std::max<std::int64_t>(1, divisor_near(line.size, std::min(fill, most), 2, 2 * most));
 }
 
@@ -32,7 +32,7 @@ Graph split_scatter(const Graph& graph, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op != &ops::scatter_add) return kNoValue;
     Builder builder{out, node.location, node.origin};
-    const Ex source{&builder, node.inputs[0]}, index{&builder, node.inputs[1]};
+    const Expr source{&builder, node.inputs[0]}, index{&builder, node.inputs[1]};
     const std::int64_t axis = node.attrs.integer("axis"), size = node.attrs.integer("size");
     const AxisSplit line = split_at(source.shape(), axis);
     const std::int64_t parts = always ? least_divisor(line.size) : parts_of_line(line, size);
@@ -41,8 +41,8 @@ Graph split_scatter(const Graph& graph, bool always) {
     const auto at = cut.begin() + axis;
     *at /= parts;
     cut.insert(at, parts);
-    const Ex sums = op::scatter_add(op::reshape(source, cut), op::reshape(index, cut),
-                                    static_cast<int>(axis) + 1, size);
+    const Expr sums = op::scatter_add(op::reshape(source, cut), op::reshape(index, cut),
+                                      static_cast<int>(axis) + 1, size);
     return op::sum(sums, {axis}).id;
   });
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kAlignment = 256;  // bytes; alignment of the start of a binding
 // Maximum number of launches that one is split into. If each part needs almost all of a buffer (a
 // transposing copy), repeated halving would create thousands.
-constexpr std::size_t kMostCuts = 256;
+constexpr std::size_t kMaxCuts = 256;
 
 struct Span {  // linear indices of a domain
   std::int64_t first = 0, count = 1;
@@ -43,8 +43,8 @@ class Touched {
           program(launch.b, times(outer, launch.k * launch.n), {});
         }
         body(rows, launch.n);
-        if (launch.ones_row) store(launch.ones_store, {0, launch.n});
-        if (launch.ones_column) store(launch.ones_store, rows);
+        if (launch.bias_grad_row) store(launch.bias_grad_store, {0, launch.n});
+        if (launch.bias_grad_column) store(launch.bias_grad_store, rows);
         break;
       case LaunchKind::kScatter:
         program(launch.scatter_index, times(outer, launch.count * launch.post), {});
@@ -221,9 +221,9 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
     for (Store& store : launch.stores) {
       if (store.binding == number) store.map.views[0].offset -= elements;
     }
-    const bool ones = launch.ones_row || launch.ones_column;
-    if (ones && launch.ones_store.binding == number) {
-      launch.ones_store.map.views[0].offset -= elements;
+    const bool ones = launch.bias_grad_row || launch.bias_grad_column;
+    if (ones && launch.bias_grad_store.binding == number) {
+      launch.bias_grad_store.map.views[0].offset -= elements;
     }
   }
 }
@@ -299,7 +299,7 @@ bool fit(const Program& program, const Launch& launch, const BindingLimits& most
   if (const auto apart = separated(launch, widest, most))
     return fit(program, *apart, most, must, out);
   const Window w = window_of(launch);
-  if (w.rows() == 1 || out.size() >= kMostCuts) {
+  if (w.rows() == 1 || out.size() >= kMaxCuts) {
     if (!must) return false;
     if (most.strict)
       refuse(program, launch, launch.bindings[widest], ranges[widest].bytes(), most.bytes);
@@ -315,7 +315,7 @@ bool fit(const Program& program, const Launch& launch, const BindingLimits& most
   front.row_count = half;
   back.first_row = front.first_row + half;
   back.row_count = w.rows() - half;
-  back.ones_row = false;  // the first half sums all columns
+  back.bias_grad_row = false;  // the first half sums all columns
   front.bytes_moved = share(launch.bytes_moved, half, w.rows());
   front.flops = share(launch.flops, half, w.rows());
   back.bytes_moved = launch.bytes_moved - front.bytes_moved;
@@ -360,7 +360,7 @@ void fit_bindings(Program& program, const BindingLimits& most) {
         }
       }
       if (parts.size() > 1) {  // they write the same buffer
-        for (Launch& part : parts) part.beside = part.chained = false;
+        for (Launch& part : parts) part.concurrent = part.fused_sequence = false;
       }
       std::move(parts.begin(), parts.end(), std::back_inserter(launches));
     }

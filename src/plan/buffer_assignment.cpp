@@ -19,7 +19,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // A free slot of more than this many times the required bytes is kept for a larger value.
-constexpr std::int64_t kMostWaste = 16;
+constexpr std::int64_t kMaxWaste = 16;
 // Smaller work does not fill a large GPU, or takes less time than a launch.
 constexpr std::int64_t kSmallBytes = 4 << 20;
 constexpr double kSmallFlops = 1 << 27;
@@ -64,8 +64,8 @@ class Placer {
         first |= !runs_with_last(g);
       } else {
         if (first) {
-          result_.beside.erase(g);
-          result_.chained.erase(g);
+          result_.concurrent.erase(g);
+          result_.fused_sequence.erase(g);
         }
         first = false;
         kept.push_back(g);
@@ -137,7 +137,7 @@ class Placer {
     }
   }
 
-  Place place_leaf(const Node& node) {
+  BufferRange place_leaf(const Node& node) {
     if (node.op == &ops::parameter || node.op == &ops::arena)
       return {params_buffer(), node.attrs.integer("offset")};
     if (node.op == &ops::literal) {
@@ -194,7 +194,7 @@ class Placer {
     find_readers_of_leaves();
     for (const GraphUpdate& update : graph_.updates) {
       const ValueId value = through_views(graph_, update.value).value;
-      const Place leaf = result_.places.at(update.leaf);
+      const BufferRange leaf = result_.places.at(update.leaf);
       const int writer = graph_[value].group;
       CHECK(writer >= 0, "an update's value is not computed by a launch");
       if (!result_.places.contains(value) && may_write(writer, value, leaf)) {
@@ -206,7 +206,7 @@ class Placer {
     }
   }
 
-  [[nodiscard]] bool lies_in(ValueId value, const Place& place) const {
+  [[nodiscard]] bool lies_in(ValueId value, const BufferRange& place) const {
     const auto at = result_.places.find(value);
     return at != result_.places.end() && at->second.buffer == place.buffer;
   }
@@ -214,7 +214,7 @@ class Placer {
   // True if the launch reads the value of the leaf from before the step. (A value written in place
   // is a different one.) Sets `elementwise` if each element is read only to compute the same
   // element.
-  [[nodiscard]] bool reads_buffer(int g, const Place& place, bool& elementwise) const {
+  [[nodiscard]] bool reads_buffer(int g, const BufferRange& place, bool& elementwise) const {
     bool reads = false;
     visit(static_cast<std::int64_t>(reads_[static_cast<size_t>(g)].size()));
     elementwise = true;
@@ -230,7 +230,7 @@ class Placer {
 
   // True if the launch visits the elements of `value` once. This holds for a map, and for a row
   // launch if no element depends on a reduction. Nothing may be gathered from `place`.
-  [[nodiscard]] bool goes_once(int g, ValueId value, const Place& place) const {
+  [[nodiscard]] bool goes_once(int g, ValueId value, const BufferRange& place) const {
     const std::int64_t elements = numel(graph_[value].type.shape);
     std::set<ValueId> of_sums;
     for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
@@ -251,7 +251,7 @@ class Placer {
     return true;
   }
 
-  [[nodiscard]] bool may_write(int writer, ValueId value, const Place& place) const {
+  [[nodiscard]] bool may_write(int writer, ValueId value, const BufferRange& place) const {
     std::set<int> others;
     for (const int g : readers_of_buffer(place)) {
       bool elementwise = true;
@@ -307,7 +307,7 @@ class Placer {
     }
   }
 
-  [[nodiscard]] const std::set<int>& readers_of_buffer(const Place& place) const {
+  [[nodiscard]] const std::set<int>& readers_of_buffer(const BufferRange& place) const {
     static const std::set<int> kNone;
     const auto at = readers_of_buffer_.find(place.buffer);
     return at == readers_of_buffer_.end() ? kNone : at->second;
@@ -320,7 +320,7 @@ class Placer {
     // copied at the end.
     for (const GraphUpdate& update : graph_.updates) {
       const ValueId value = through_views(graph_, update.value).value;
-      const Place leaf = result_.places.at(update.leaf);
+      const BufferRange leaf = result_.places.at(update.leaf);
       const auto at = result_.places.find(value);
       if (at == result_.places.end() || at->second.buffer != leaf.buffer) continue;
       result_.places.erase(at);
@@ -342,17 +342,17 @@ class Placer {
       }
     }
     result_.order.clear();
-    result_.beside.clear();
+    result_.concurrent.clear();
     result_.blocks.clear();
-    result_.chained.clear();
-    const std::vector<Chain> chains = chains_of(groups);
-    const auto stages = order_stages(joined_work(groups, chains), options_.join_bindings);
+    result_.fused_sequence.clear();
+    const std::vector<FusedSequence> chains = chains_of(groups);
+    const auto stages = order_schedule(joined_work(groups, chains), options_.join_bindings);
     for (const std::vector<int>& stage : stages) {
       for (const int c : stage) {
-        const Chain& chain = chains[static_cast<size_t>(c)];
-        if (c != stage.front()) result_.beside.insert(chain.groups.front());
+        const FusedSequence& chain = chains[static_cast<size_t>(c)];
+        if (c != stage.front()) result_.concurrent.insert(chain.groups.front());
         result_.order.insert(result_.order.end(), chain.groups.begin(), chain.groups.end());
-        result_.chained.insert(chain.groups.begin() + 1, chain.groups.end());
+        result_.fused_sequence.insert(chain.groups.begin() + 1, chain.groups.end());
         for (const int g : chain.groups) {
           if (chain.blocks > 0) result_.blocks[g] = chain.blocks;
         }
@@ -361,13 +361,13 @@ class Placer {
     return !stages.empty() || count == 0;
   }
 
-  [[nodiscard]] std::vector<Chain> chains_of(const std::vector<GroupWork>& groups) const {
+  [[nodiscard]] std::vector<FusedSequence> chains_of(const std::vector<GroupWork>& groups) const {
     if (options_.chains) {
       std::set<int> writers;
       for (const auto& [writer, place] : in_place_) writers.insert(writer);
-      return find_chains(graph_, result_.members, groups, writers, options_.join_bindings);
+      return find_fused_sequences(graph_, result_.members, groups, writers, options_.join_bindings);
     }
-    std::vector<Chain> single;
+    std::vector<FusedSequence> single;
     for (int g = 0; g < static_cast<int>(groups.size()); ++g) single.push_back({{g}, 0});
     return single;
   }
@@ -375,7 +375,7 @@ class Placer {
   // Returns the work of each chain, with dependencies between chains. A chain of several groups is
   // not concurrent with others.
   static std::vector<GroupWork> joined_work(const std::vector<GroupWork>& groups,
-                                            const std::vector<Chain>& chains) {
+                                            const std::vector<FusedSequence>& chains) {
     std::vector<int> chain_of(groups.size());
     for (std::size_t c = 0; c < chains.size(); ++c) {
       for (const int g : chains[c].groups) chain_of[static_cast<size_t>(g)] = static_cast<int>(c);
@@ -384,7 +384,7 @@ class Placer {
     for (std::size_t c = 0; c < chains.size(); ++c) {
       for (const int g : chains[c].groups) {
         const GroupWork& work = groups[static_cast<size_t>(g)];
-        joined[c].beside = chains[c].groups.size() == 1 ? work.beside : 0;
+        joined[c].concurrent = chains[c].groups.size() == 1 ? work.concurrent : 0;
         joined[c].microseconds += work.microseconds;
         joined[c].buffers.insert(work.buffers.begin(), work.buffers.end());
         for (const int before : work.before) {
@@ -431,17 +431,17 @@ class Placer {
         }
         case OpKind::kAttention:
           time = kAttentionTime;
-          work.beside = kSmallAttention;
+          work.concurrent = kSmallAttention;
           break;
         case OpKind::kScan:
         case OpKind::kSelectiveScan:
         case OpKind::kSort:
-        case OpKind::kCustom: work.beside = 0; break;
+        case OpKind::kCustom: work.concurrent = 0; break;
         default: break;
       }
       work.microseconds = std::max(work.microseconds, time);
     }
-    if (bytes > kSmallBytes || flops > kSmallFlops) work.beside = 0;
+    if (bytes > kSmallBytes || flops > kSmallFlops) work.concurrent = 0;
     return work;
   }
 
@@ -484,13 +484,13 @@ class Placer {
   }
 
   [[nodiscard]] bool runs_with_last(int g) const {
-    return result_.beside.contains(g) || result_.chained.contains(g);
+    return result_.concurrent.contains(g) || result_.fused_sequence.contains(g);
   }
 
   int take_slot(std::int64_t bytes, std::set<std::pair<std::int64_t, int>>& free) {
     const auto fit = free.lower_bound({round_up(bytes), -1});
     const bool fits = fit != free.end();
-    if (fits && fit->first <= kMostWaste * round_up(bytes)) {
+    if (fits && fit->first <= kMaxWaste * round_up(bytes)) {
       const int buffer = fit->second;
       free.erase(fit);
       return buffer;
@@ -546,8 +546,8 @@ class Placer {
   const PlanOptions& options_;
   Placement result_;
   std::vector<std::vector<Source>> reads_;
-  std::map<int, std::set<int>> readers_of_buffer_;  // of leaves
-  std::vector<std::pair<int, Place>> in_place_;     // writing group, what it writes
+  std::map<int, std::set<int>> readers_of_buffer_;     // of leaves
+  std::vector<std::pair<int, BufferRange>> in_place_;  // writing group, what it writes
   int params_ = -1, slots_ = 0;
 };
 

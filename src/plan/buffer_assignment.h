@@ -13,19 +13,20 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A contiguous range of a buffer, from element `offset`. All elements of a buffer have the same
 // size.
-struct Place {
+struct BufferRange {
   int buffer = -1;
   std::int64_t offset = 0;
 };
 
 struct Placement {
   std::vector<BufferDecl> buffers;
-  std::map<ValueId, Place> places;                // leaves with storage, and all stored values
-  std::vector<std::vector<ValueId>> members;      // of each group, in order
-  std::vector<int> order;                         // groups in execution order
-  std::set<int> beside, chained;                  // joined to the previous group, and how
-  std::map<int, std::int64_t> blocks;             // of groups in fused sequences
-  std::vector<std::pair<ValueId, Place>> copies;  // values to copy into leaves, after all launches
+  std::map<ValueId, BufferRange> places;      // leaves with storage, and all stored values
+  std::vector<std::vector<ValueId>> members;  // of each group, in order
+  std::vector<int> order;                     // groups in execution order
+  std::set<int> concurrent, fused_sequence;   // joined to the previous group, and how
+  std::map<int, std::int64_t> blocks;         // of groups in fused sequences
+  std::vector<std::pair<ValueId, BufferRange>>
+      copies;  // values to copy into leaves, after all launches
   std::vector<Port> inputs, outputs;
   std::set<ValueId> ringed;  // values of outputs that have a ring
   bool stores_f16 = true;    // as in the options

@@ -15,8 +15,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::size_t kMostChained = 16;  // larger kernels take too long to compile
-constexpr std::int64_t kMostBlocks = 512;
+constexpr std::size_t kMaxChained = 16;  // larger kernels take too long to compile
+constexpr std::int64_t kMaxBlocks = 512;
 // Microseconds of a large GPU per block: for every step, for a product per kPieceSide x kPieceSide
 // elements of its second operand, and otherwise per kElementsAtOnce elements.
 constexpr double kBlockStart = 0.6, kBlockPiece = 0.6, kBlockElements = 0.3;
@@ -41,16 +41,17 @@ class ChainFinder {
     }
   }
 
-  std::vector<Chain> run() {
+  std::vector<FusedSequence> run() {
     for (int g = 0; g < count(); ++g) lengthen_by(g);
     for (int g = count(); g-- > 0;) put_before(g);
-    std::vector<Chain> result;
-    for (Chain& chain : chains_) {
+    std::vector<FusedSequence> result;
+    for (FusedSequence& chain : chains_) {
       if (chain.groups.size() == 1) chain.blocks = 0;
       if (!chain.groups.empty()) result.push_back(std::move(chain));
     }
-    std::sort(result.begin(), result.end(),
-              [](const Chain& a, const Chain& b) { return a.groups.front() < b.groups.front(); });
+    std::sort(result.begin(), result.end(), [](const FusedSequence& a, const FusedSequence& b) {
+      return a.groups.front() < b.groups.front();
+    });
     return result;
   }
 
@@ -66,7 +67,7 @@ class ChainFinder {
   [[nodiscard]] bool is_member(ValueId id, int g) const { return graph_[id].group == g; }
 
   [[nodiscard]] Form form_of(int g) const {
-    if (work_[index(g)].beside != kSmallByRows || members_[index(g)].empty()) return {};
+    if (work_[index(g)].concurrent != kSmallByRows || members_[index(g)].empty()) return {};
     Form form;
     for (const ValueId id : members_[index(g)]) {
       const Node& node = graph_[id];
@@ -74,7 +75,8 @@ class ChainFinder {
       form.elements = std::max(form.elements, elements);
       switch (node.op->kind) {
         case OpKind::kContraction:
-          if (node.type.shape.size() != 2 || node.type.shape[0] % kChainRows != 0) return {};
+          if (node.type.shape.size() != 2 || node.type.shape[0] % kFusedSequenceRows != 0)
+            return {};
           form.rows = node.type.shape[0];
           form.n = node.type.shape[1];
           form.k = graph_[node.inputs[0]].type.shape[1];
@@ -102,7 +104,7 @@ class ChainFinder {
       const std::int64_t whole = (size + each - 1) / each;
       return static_cast<double>(whole);
     };
-    const std::int64_t heights = form.rows / blocks / kChainRows;
+    const std::int64_t heights = form.rows / blocks / kFusedSequenceRows;
     const double work = form.n > 0
                             ? kBlockPiece * pieces(form.n, kPieceSide) *
                                   pieces(form.k, kPieceSide) * static_cast<double>(heights)
@@ -115,7 +117,7 @@ class ChainFinder {
   [[nodiscard]] bool fits(int g, std::int64_t blocks) const {
     const Form& form = forms_[index(g)];
     if (form.elements % blocks != 0 || form.rows % blocks != 0) return false;
-    if (form.n > 0 && form.rows / blocks % kChainRows != 0) return false;
+    if (form.n > 0 && form.rows / blocks % kFusedSequenceRows != 0) return false;
     return time_in(form, blocks) - work_[index(g)].microseconds < kLaunchMicroseconds;
   }
 
@@ -211,7 +213,7 @@ class ChainFinder {
 
   // Appends chain `after` to chain `first`.
   void join(int first, int after, std::int64_t blocks) {
-    Chain& to = chains_[index(first)];
+    FusedSequence& to = chains_[index(first)];
     for (const int g : chains_[index(after)].groups) {
       chain_of_[index(g)] = first;
       to.groups.push_back(g);
@@ -223,7 +225,7 @@ class ChainFinder {
 
   [[nodiscard]] bool may_join(int a, int b) const {
     return a != b &&
-           chains_[index(a)].groups.size() + chains_[index(b)].groups.size() <= kMostChained &&
+           chains_[index(a)].groups.size() + chains_[index(b)].groups.size() <= kMaxChained &&
            !binds_too_much(a, b) && !circle(a, b);
   }
 
@@ -234,10 +236,10 @@ class ChainFinder {
     if (blocks > 0) return fits(g, blocks) ? blocks : 0;
     for (const int each : {other, g}) {
       const Form& form = forms_[index(each)];
-      if (form.n > 0 && (blocks == 0 || form.rows / kChainRows < blocks))
-        blocks = form.rows / kChainRows;
+      if (form.n > 0 && (blocks == 0 || form.rows / kFusedSequenceRows < blocks))
+        blocks = form.rows / kFusedSequenceRows;
     }
-    if (blocks < 2 || blocks > kMostBlocks) return 0;
+    if (blocks < 2 || blocks > kMaxBlocks) return 0;
     return fits(g, blocks) && fits(other, blocks) ? blocks : 0;
   }
 
@@ -282,16 +284,17 @@ class ChainFinder {
   const std::vector<GroupWork>& work_;
   int max_bindings_;
   std::vector<int> chain_of_;
-  std::vector<Chain> chains_;
+  std::vector<FusedSequence> chains_;
   std::vector<Form> forms_;
   std::vector<std::vector<int>> feeds_;  // the later groups that depend on each group
 };
 
 }  // namespace
 
-std::vector<Chain> find_chains(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
-                               const std::vector<GroupWork>& work, const std::set<int>& barred,
-                               int max_bindings) {
+std::vector<FusedSequence> find_fused_sequences(const Graph& graph,
+                                                const std::vector<std::vector<ValueId>>& members,
+                                                const std::vector<GroupWork>& work,
+                                                const std::set<int>& barred, int max_bindings) {
   return ChainFinder(graph, members, work, barred, max_bindings).run();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Finds fused sequences (Launch::chained): small groups of which each reads only its own block of
-// rows of the previous ones, such as the layers of a small network, forward and backward. A GPU may
-// run them as one kernel.
+// Finds fused sequences (Launch::fused_sequence): small groups of which each reads only its own
+// block of rows of the previous ones, such as the layers of a small network, forward and backward.
+// A GPU may run them as one kernel.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-struct Chain {
+struct FusedSequence {
   std::vector<int> groups;  // in execution order
   std::int64_t blocks = 0;  // Launch::blocks
 };
@@ -24,8 +24,9 @@ struct Chain {
 //
 // The chains are sorted by their first groups. If the groups have no dependency cycle, neither do
 // the chains. The kernel of a fused sequence binds at most `max_bindings` buffers.
-std::vector<Chain> find_chains(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
-                               const std::vector<GroupWork>& work, const std::set<int>& barred,
-                               int max_bindings);
+std::vector<FusedSequence> find_fused_sequences(const Graph& graph,
+                                                const std::vector<std::vector<ValueId>>& members,
+                                                const std::vector<GroupWork>& work,
+                                                const std::set<int>& barred, int max_bindings);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -120,21 +120,21 @@ void count_work(Launch& launch) {
   }
   program(launch.body, domain);
   for (const Store& store : launch.stores) move(store.map.domain_size(), store.dtype);
-  if (launch.ones_row) move(launch.n, launch.ones_store.dtype);
-  if (launch.ones_column) move(launch.m, launch.ones_store.dtype);
+  if (launch.bias_grad_row) move(launch.n, launch.bias_grad_store.dtype);
+  if (launch.bias_grad_column) move(launch.m, launch.bias_grad_store.dtype);
   launch.bytes_moved = bytes;
   launch.flops = ops;
 }
 
 class GroupLowering {
  public:
-  GroupLowering(const Graph& graph, const Placement& placement, const HyperWords& hypers, int group,
-                const std::vector<ValueId>& members)
+  GroupLowering(const Graph& graph, const Placement& placement, const HyperWords& scalars,
+                int group, const std::vector<ValueId>& members)
       : graph_(graph),
         placement_(placement),
-        hypers_(hypers),
+        scalars_(scalars),
         members_(members),
-        context_{graph, placement, hypers, group, launch_} {}
+        context_{graph, placement, scalars, group, launch_} {}
 
   Launch run() {
     describe(graph_, members_, launch_);
@@ -219,11 +219,11 @@ class GroupLowering {
         // The sum over k of one operand. Sizes and source tell which one.
         const Source summed = through_views(graph_, graph_[id].inputs[0]);
         const Source b = through_views(graph_, product.inputs[1]);
-        launch_.ones_row = summed.value == b.value && b.map.is_identity() &&
-                           numel(graph_[id].type.shape) == launch_.n;
-        launch_.ones_column = !launch_.ones_row;
-        launch_.ones_store = make_store(placement_.places.at(id), DType::kF32, Level::kElement,
-                                        launch_.ones_row ? launch_.n : launch_.m, 0, -1);
+        launch_.bias_grad_row = summed.value == b.value && b.map.is_identity() &&
+                                numel(graph_[id].type.shape) == launch_.n;
+        launch_.bias_grad_column = !launch_.bias_grad_row;
+        launch_.bias_grad_store = make_store(placement_.places.at(id), DType::kF32, Level::kElement,
+                                             launch_.bias_grad_row ? launch_.n : launch_.m, 0, -1);
       } else {
         store_element(body, id);
       }
@@ -373,7 +373,7 @@ class GroupLowering {
 
   // Stores the launch's results, from number `first` on, consecutively in one flat value.
   void store_results(ValueId id, int first, const std::vector<std::int64_t>& sizes) {
-    Place place = placement_.places.at(id);
+    BufferRange place = placement_.places.at(id);
     for (const std::int64_t size : sizes) {
       launch_.stores.push_back(
           make_store(place, graph_[id].type.dtype, Level::kElement, size, first++, -1));
@@ -399,7 +399,7 @@ class GroupLowering {
   void store(ProgramBuilder& body, ValueId id, Level level, std::int64_t domain) {
     const auto place = placement_.places.find(id);
     if (place == placement_.places.end()) return;
-    const int ring_word = placement_.ringed.contains(id) ? hypers_.at(kRingScalar) : -1;
+    const int ring_word = placement_.ringed.contains(id) ? scalars_.at(kRingScalar) : -1;
     const int value = body.value(unrounded(id), IndexMap::identity({domain}), level);
     launch_.stores.push_back(
         make_store(place->second, graph_[id].type.dtype, level, domain, value, ring_word));
@@ -413,8 +413,8 @@ class GroupLowering {
     return rounds && graph_[node.inputs[0]].type.dtype == DType::kF32 ? node.inputs[0] : id;
   }
 
-  Store make_store(const Place& place, DType dtype, Level level, std::int64_t domain, int value,
-                   int ring_word) {
+  Store make_store(const BufferRange& place, DType dtype, Level level, std::int64_t domain,
+                   int value, int ring_word) {
     Store store;
     store.binding = context_.bind(place.buffer, true);
     store.dtype = placement_.stored(dtype);
@@ -428,7 +428,7 @@ class GroupLowering {
 
   const Graph& graph_;
   const Placement& placement_;
-  const HyperWords& hypers_;
+  const HyperWords& scalars_;
   const std::vector<ValueId>& members_;
   Launch launch_;
   LaunchContext context_;
@@ -437,12 +437,13 @@ class GroupLowering {
 
 }  // namespace
 
-Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& hypers,
+Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& scalars,
                    int group, const std::vector<ValueId>& members) {
-  return GroupLowering(graph, placement, hypers, group, members).run();
+  return GroupLowering(graph, placement, scalars, group, members).run();
 }
 
-Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value, const Place& to) {
+Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value,
+                  const BufferRange& to) {
   Launch launch;
   launch.name = "copy";
   const Type& type = graph[value].type;

@@ -8,13 +8,14 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Word of each run-time scalar in the hyper row.
+// Word of each run-time scalar in the runtime scalars.
 using HyperWords = std::map<std::string, int>;
 
-Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& hypers,
+Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& scalars,
                    int group, const std::vector<ValueId>& members);
 
 // Returns a launch that copies a stored value to `to`.
-Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value, const Place& to);
+Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value,
+                  const BufferRange& to);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,12 +11,12 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 Program plan(const Graph& graph, const PlanOptions& options) {
   Program program;
-  HyperWords hypers;
+  HyperWords scalars;
   const auto add_hyper = [&](const std::string& name) {
-    const int word = static_cast<int>(program.hypers.size()) + 2;
-    if (!hypers.try_emplace(name, word).second) return;
-    CHECK(word < kHyperWords, "too many run-time scalars");
-    program.hypers.push_back(name);
+    const int word = static_cast<int>(program.scalars.size()) + 2;
+    if (!scalars.try_emplace(name, word).second) return;
+    CHECK(word < kMaxRuntimeScalars, "too many run-time scalars");
+    program.scalars.push_back(name);
   };
   for (const Node& node : graph.nodes) {
     if (node.op == &ops::scalar) add_hyper(node.attrs.text("name"));
@@ -26,9 +26,9 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   Placement placement = place(graph, options);
   for (const int g : placement.order) {
     program.launches.push_back(
-        lower_group(graph, placement, hypers, g, placement.members[static_cast<size_t>(g)]));
-    program.launches.back().beside = placement.beside.contains(g);
-    program.launches.back().chained = placement.chained.contains(g);
+        lower_group(graph, placement, scalars, g, placement.members[static_cast<size_t>(g)]));
+    program.launches.back().concurrent = placement.concurrent.contains(g);
+    program.launches.back().fused_sequence = placement.fused_sequence.contains(g);
     const auto blocks = placement.blocks.find(g);
     if (blocks != placement.blocks.end()) program.launches.back().blocks = blocks->second;
   }

@@ -23,8 +23,8 @@ struct PlanOptions {
   bool stores_f16 = true;  // false: f16 values are stored as f32
   // Storage buffers of a kernel that runs concurrent small launches; 0: none are concurrent.
   int join_bindings = 0;
-  // Marks small launches that can run as fused sequences (Launch::chained). Their kernels are also
-  // limited to join_bindings.
+  // Marks small launches that can run as fused sequences (Launch::fused_sequence). Their kernels
+  // are also limited to join_bindings.
   bool chains = false;
 };
 

@@ -115,7 +115,8 @@ int ProgramBuilder::op(const OpDef& def, std::vector<int> operands, DType dtype)
   return push(std::move(instr));
 }
 
-int ProgramBuilder::add_access(const Place& place, DType dtype, const IndexMap& map, Level level) {
+int ProgramBuilder::add_access(const BufferRange& place, DType dtype, const IndexMap& map,
+                               Level level) {
   Access access;
   access.binding = ctx_.bind(place.buffer, false);
   access.dtype = ctx_.placement.stored(dtype);
@@ -232,10 +233,10 @@ int ProgramBuilder::make(const Pending& pending) {
     return constant(bits_of(node.attrs.number("value"), dtype), dtype);
   }
   if (node.op == &ops::scalar) {
-    Instr instr{.kind = InstrKind::kHyper,
+    Instr instr{.kind = InstrKind::kRuntimeScalar,
                 .dtype = node.type.dtype,
                 .level = has_rows_ ? Level::kRow : Level::kElement};
-    instr.index = ctx_.hypers.at(node.attrs.text("name"));
+    instr.index = ctx_.scalars.at(node.attrs.text("name"));
     return push(std::move(instr));
   }
   if (id == accumulated_) {

@@ -16,7 +16,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 struct LaunchContext {
   const Graph& graph;
   const Placement& placement;
-  const HyperWords& hypers;
+  const HyperWords& scalars;
   int group;  // nodes of this group are computed here; -1: none
   Launch& launch;
 
@@ -76,7 +76,7 @@ class ProgramBuilder {
   int make_reduce(const Node& node, int operand);
   int load(ValueId id, const IndexMap& map, Level level);
   int in_bounds(const IndexMap& map, Level level);
-  int add_access(const Place& place, DType dtype, const IndexMap& map, Level level);
+  int add_access(const BufferRange& place, DType dtype, const IndexMap& map, Level level);
   int constant(std::uint32_t bits, DType dtype);
   int integer(std::int64_t value);
   int push(Instr instr);

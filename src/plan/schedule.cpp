@@ -14,7 +14,7 @@ namespace {
 
 // Work that takes up to this many times as long as the lead of a step may join it.
 constexpr double kLonger = 1.25;
-constexpr std::size_t kMostBeside = 20;
+constexpr std::size_t kMaxBeside = 20;
 
 class Scheduler {
  public:
@@ -41,15 +41,15 @@ class Scheduler {
  private:
   static std::size_t index(int g) { return static_cast<std::size_t>(g); }
   [[nodiscard]] const GroupWork& work(int g) const { return groups_[index(g)]; }
-  [[nodiscard]] bool is_small(int g) const { return max_bindings_ > 0 && work(g).beside != 0; }
+  [[nodiscard]] bool is_small(int g) const { return max_bindings_ > 0 && work(g).concurrent != 0; }
 
   void add_ready(int g) {
     (is_small(g) ? small_ : alone_).insert(g);
-    if (is_small(g)) ++ready_[work(g).beside];
+    if (is_small(g)) ++ready_[work(g).concurrent];
   }
 
   void finish(int g) {
-    if (small_.erase(g) > 0) --ready_[work(g).beside];
+    if (small_.erase(g) > 0) --ready_[work(g).concurrent];
     alone_.erase(g);
     for (const int user : feeds_[index(g)]) {
       if (--waiting_[index(user)] == 0) add_ready(user);
@@ -87,7 +87,7 @@ class Scheduler {
     int urgent = -1;
     visit(1 + static_cast<std::int64_t>(small_.size()));
     for (const int g : small_) {
-      if (count_ready(work(g).beside) >= kMostBeside) return g;
+      if (count_ready(work(g).concurrent) >= kMaxBeside) return g;
       if (urgent < 0 || left_[index(g)] > left_[index(urgent)]) urgent = g;
     }
     if (urgent < 0) return *alone_.begin();
@@ -101,11 +101,11 @@ class Scheduler {
   std::vector<int> next_stage() {
     const int lead = pick();
     if (!is_small(lead)) return {lead};
-    const bool many = count_ready(work(lead).beside) >= kMostBeside;
+    const bool many = count_ready(work(lead).concurrent) >= kMaxBeside;
     std::vector<int> found;
     visit(static_cast<std::int64_t>(small_.size()));
     for (const int g : small_) {
-      if (g == lead || work(g).beside != work(lead).beside) continue;
+      if (g == lead || work(g).concurrent != work(lead).concurrent) continue;
       const bool free = work(g).microseconds <= kLonger * work(lead).microseconds;
       const bool urgent = left_[index(g)] + kLaunchMicroseconds > left_[index(lead)];
       if (many || free || urgent) found.push_back(g);
@@ -115,7 +115,7 @@ class Scheduler {
     std::vector<int> stage = {lead};
     std::set<std::int64_t> buffers = work(lead).buffers;
     for (const int g : found) {
-      if (stage.size() == kMostBeside) break;
+      if (stage.size() == kMaxBeside) break;
       std::set<std::int64_t> all = buffers;
       all.insert(work(g).buffers.begin(), work(g).buffers.end());
       if (static_cast<int>(all.size()) > max_bindings_) continue;
@@ -139,7 +139,8 @@ class Scheduler {
 
 }  // namespace
 
-std::vector<std::vector<int>> order_stages(const std::vector<GroupWork>& groups, int max_bindings) {
+std::vector<std::vector<int>> order_schedule(const std::vector<GroupWork>& groups,
+                                             int max_bindings) {
   return Scheduler(groups, max_bindings).run();
 }
 

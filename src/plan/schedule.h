@@ -20,7 +20,7 @@ struct GroupWork {
   std::set<int> before;  // groups that it depends on
   // Class of work that is too small to fill a GPU and may be concurrent with work of the same
   // class; 0: not concurrent.
-  int beside = 0;
+  int concurrent = 0;
   double microseconds = 0;  // on a large GPU, without the launch overhead
   // Buffers that the launch binds; equal numbers are the same buffer.
   std::set<std::int64_t> buffers;
@@ -29,6 +29,7 @@ struct GroupWork {
 // Returns the steps of the schedule, each a list of concurrent groups. If there is no small work or
 // `max_bindings` is 0, each step is one group, in numerical order as far as dependencies allow.
 // Returns an empty list if the dependencies have a cycle.
-std::vector<std::vector<int>> order_stages(const std::vector<GroupWork>& groups, int max_bindings);
+std::vector<std::vector<int>> order_schedule(const std::vector<GroupWork>& groups,
+                                             int max_bindings);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

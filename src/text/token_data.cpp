@@ -19,7 +19,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::string_view kTensorName = "tokens";
-constexpr std::int64_t kMostOfU16 = 65'536;
+constexpr std::int64_t kMaxOfU16 = 65'536;
 constexpr std::size_t kBlock = 1 << 16;  // number of tokens converted at a time
 
 template <class Word>
@@ -53,7 +53,7 @@ void write_tokens(const FileSink& sink, std::span<const std::int32_t> tokens,
     throw IoError(sink.name() + ": token " + std::to_string(i) + " is " +
                   std::to_string(tokens[i]) + "; expected 0 to " + std::to_string(vocab_size - 1));
   }
-  const bool small = vocab_size <= kMostOfU16;
+  const bool small = vocab_size <= kMaxOfU16;
   const std::uint64_t bytes = tokens.size() * (small ? 2 : 4);
   std::string header = "{\"__metadata__\":{\"vocab_size\":\"" + std::to_string(vocab_size) +
                        "\"},\"tokens\":{\"dtype\":\"" + (small ? "U16" : "U32") + "\",\"shape\":[" +

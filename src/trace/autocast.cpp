@@ -4,10 +4,10 @@
 // returns gradients of these types.
 #include "tensorgrad/ops/autocast.h"
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "ops/registry.h"
 #include "tensorgrad/ops/autograd.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -5,18 +5,18 @@
 
 #include <set>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "compile/gradients.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Returns the values created before node `start` that later nodes read, and the leaves created
 // since.
-std::vector<Ex> read_by_region(OpContext& ctx, ValueId start) {
+std::vector<Expr> read_by_region(OpContext& ctx, ValueId start) {
   const Graph& graph = ctx.trace.graph;
   std::set<ValueId> found;
   for (ValueId id = start; id < graph.size(); ++id) {
@@ -25,17 +25,19 @@ std::vector<Ex> read_by_region(OpContext& ctx, ValueId start) {
       if (input < start) found.insert(input);
     }
   }
-  std::vector<Ex> values;
+  std::vector<Expr> values;
   values.reserve(found.size());
   for (const ValueId id : found) values.push_back({&ctx.builder, id});
   return values;
 }
 
 // Returns a placeholder of that type, which autodiff replaces.
-Ex stand_in(OpContext& ctx, const Type& type) { return op::detach(op::full(ctx.builder, 0, type)); }
+Expr stand_in(OpContext& ctx, const Type& type) {
+  return op::detach(op::full(ctx.builder, 0, type));
+}
 
-void check_gradients(const OpContext& ctx, const std::vector<Ex>& inputs,
-                     const std::vector<Ex>& gradients) {
+void check_gradients(const OpContext& ctx, const std::vector<Expr>& inputs,
+                     const std::vector<Expr>& gradients) {
   if (gradients.size() != inputs.size()) {
     throw UserError(ctx.name() + ": backward must return one gradient for each of the " +
                         std::to_string(inputs.size()) + " inputs, got " +
@@ -69,10 +71,10 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& funct
                   const std::vector<Tensor>& inputs, Loc loc) {
   OpContext ctx("checkpoint", loc);
   const ValueId start = ctx.trace.graph.size();
-  const Ex y = ctx.in(function(inputs));
+  const Expr y = ctx.in(function(inputs));
   if (y.id < start) return ctx.out(y);
-  std::vector<Ex> operands = {y};
-  const std::vector<Ex> read = read_by_region(ctx, start);
+  std::vector<Expr> operands = {y};
+  const std::vector<Expr> read = read_by_region(ctx, start);
   operands.insert(operands.end(), read.begin(), read.end());
   return ctx.out(op::apply(ctx.builder, ops::checkpoint, operands));
 }
@@ -83,13 +85,13 @@ Tensor custom_gradient(const std::vector<Tensor>& inputs,
                                                                Tensor y, Tensor dy)>& backward,
                        Loc loc) {
   OpContext ctx("custom_gradient", loc);
-  const Ex y = ctx.in(of_type(forward(inputs), DType::kF32, ctx.location()));
+  const Expr y = ctx.in(of_type(forward(inputs), DType::kF32, ctx.location()));
   if (y.dtype() != DType::kF32) {
     throw DtypeError(ctx.name() + ": forward must return f32, got " + to_string(y.type()),
                      ctx.location());
   }
-  const Ex dy = stand_in(ctx, y.type()), result = stand_in(ctx, y.type());
-  std::vector<Ex> gradients, operands = {y};
+  const Expr dy = stand_in(ctx, y.type()), result = stand_in(ctx, y.type());
+  std::vector<Expr> gradients, operands = {y};
   for (const Tensor& each : inputs) operands.push_back(ctx.in(each));
   for (const Tensor& each : backward(inputs, ctx.out(result), ctx.out(dy))) {
     const std::size_t i = gradients.size();

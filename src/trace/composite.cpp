@@ -4,11 +4,11 @@
 #include <limits>
 #include <vector>
 
-#include "trace/composite.h"
-#include "trace/trace.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 #include "tensorgrad/ops/autograd.h"
+#include "trace/composite.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

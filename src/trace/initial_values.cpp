@@ -7,16 +7,16 @@
 #include <numbers>
 #include <vector>
 
-#include "trace/initial.h"
 #include "base/parallel.h"
 #include "compile/runtime/host_random.h"
+#include "trace/initial.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::size_t kBlock = 1024;       // elements drawn at once
 constexpr std::size_t kBlocksOfTask = 64;  // takes about a millisecond
-constexpr std::size_t kMostThreads = 16;
+constexpr std::size_t kMaxThreads = 16;
 constexpr double kMiddle = 0x1p-25;  // middle of the interval that a random number represents
 
 double normal_below(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
@@ -128,7 +128,7 @@ void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, st
       values[first + i] = element(init, first + i, words.data() + each * i);
   };
   constexpr std::size_t kTask = kBlock * kBlocksOfTask;
-  in_parallel((values.size() + kTask - 1) / kTask, kMostThreads, [&](std::size_t task) {
+  in_parallel((values.size() + kTask - 1) / kTask, kMaxThreads, [&](std::size_t task) {
     const std::size_t end = std::min(values.size(), (task + 1) * kTask);
     for (std::size_t first = task * kTask; first < end; first += kBlock) fill_block(first);
   });

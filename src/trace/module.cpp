@@ -2,11 +2,11 @@
 // Parameters, buffers and the traversal of a model's fields.
 #include "tensorgrad/nn/module.h"
 
+#include "ops/registry.h"
+#include "tensorgrad/train/host_tensor.h"
 #include "trace/composite.h"
 #include "trace/initial.h"
 #include "trace/trace.h"
-#include "ops/registry.h"
-#include "tensorgrad/train/host_tensor.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -86,7 +86,7 @@ void Buffer::set(Tensor value, SourceLocation location) const {
   OpContext ctx("buffer", location.known() ? location : location_);
   const ValueId own = leaf(ctx.trace, location);
   const Type type = ctx.trace.graph[own].type;
-  const Ex to = ctx.in(of_type(value, type.dtype, ctx.location()));
+  const Expr to = ctx.in(of_type(value, type.dtype, ctx.location()));
   if (to.type() != type) {
     throw ShapeError(ctx.name() + ": expected " + to_string(type) + ", got " + to_string(to.type()),
                      ctx.location());

@@ -10,7 +10,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Returns the result of `call`. Sets the location of an Error that has none.
 template <class Call>
-decltype(auto) at_line(const SourceLocation& location, Call&& call) {
+decltype(auto) with_source_location(const SourceLocation& location, Call&& call) {
   try {
     return std::forward<Call>(call)();
   } catch (Error& error) {

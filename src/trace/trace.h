@@ -43,7 +43,7 @@ class Trace {
   static Trace* active();
 
   [[nodiscard]] Tensor tensor(ValueId id) { return {this, serial_, id}; }
-  [[nodiscard]] Tensor tensor(const Ex& x) { return tensor(x.id); }
+  [[nodiscard]] Tensor tensor(const Expr& x) { return tensor(x.id); }
   // Returns the value of a tensor. Throws UserError if the tensor belongs to another trace.
   ValueId value(const Tensor& tensor, std::string_view op, const SourceLocation& location) const;
   // Returns the run-time scalar of that name. Creates it on first use.
@@ -90,8 +90,10 @@ struct OpContext {
         builder{trace.graph, trace.composite.empty() ? location : trace.composite_site,
                 trace.composite, trace.composite.empty() ? std::string(op) : trace.composite} {}
 
-  Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name(), builder.location)}; }
-  Tensor out(const Ex& x) { return trace.tensor(x); }
+  Expr in(const Tensor& tensor) {
+    return {&builder, trace.value(tensor, name(), builder.location)};
+  }
+  Tensor out(const Expr& x) { return trace.tensor(x); }
 
   // Returns the name of the op or composite that the user called.
   [[nodiscard]] const std::string& name() const { return builder.name; }

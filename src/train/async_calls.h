@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "trace/source_location.h"
-#include "train/call_lock.h"
 #include "tensorgrad/train/async.h"
 #include "tensorgrad/train/handle.h"
+#include "trace/source_location.h"
+#include "train/call_lock.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -21,9 +21,9 @@ std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     ~Owner() {
-      Turns& turns = *impl->turns();
-      turns.abort();
-      turns.calls().wait_for(&turns);
+      CallLock& call_lock = *impl->call_lock();
+      call_lock.abort();
+      call_lock.calls().wait_for(&call_lock);
     }
     std::shared_ptr<Impl> impl;
   };
@@ -35,12 +35,13 @@ std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
 template <class Impl>
 void queue_call_of(Impl& impl, std::shared_ptr<FutureBase> state, std::function<void()> run,
                    Executor* executor, const SourceLocation& location) {
-  const std::shared_ptr<Turns>& turns = impl.turns();
-  auto queued = [turns, made = CallTime(*turns), future = state, run = std::move(run), location] {
+  const std::shared_ptr<CallLock>& call_lock = impl.call_lock();
+  auto queued = [call_lock, made = CallTime(*call_lock), future = state, run = std::move(run),
+                 location] {
     if (!made.aborted()) return made.during(run);
     future->set_error(std::make_exception_ptr(AbortedError("the call was aborted", location)));
   };
-  turns->calls().push({std::move(state), std::move(queued), turns.get()}, executor);
+  call_lock->calls().push({std::move(state), std::move(queued), call_lock.get()}, executor);
 }
 
 // Queues `call(impl)` and returns its future. Errors get `location`.
@@ -50,7 +51,7 @@ auto queued(const Handle<Impl>& handle, Executor* executor, const SourceLocation
   using Result = std::invoke_result_t<Call&, Impl&>;
   auto prepared = prepare_call<Result>(
       [weak = handle->weak_from_this(), location, call = std::move(call)]() mutable {
-        return at_line(location, [&] {
+        return with_source_location(location, [&] {
           // If the handle is gone, the call is aborted, unless it is already running and suspended.
           const std::shared_ptr<Impl> impl = weak.lock();
           if (impl == nullptr) throw_aborted();

@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "train/call_queue.h"
 #include "tensorgrad/error.h"
+#include "train/call_queue.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -47,12 +47,12 @@ class FairMutex {
 };
 
 // The call lock, shared by several handles, and a count of abort() for each handle.
-class Turns {
+class CallLock {
  public:
-  Turns() : shared_(std::make_shared<Shared>()) {}
+  CallLock() : shared_(std::make_shared<Shared>()) {}
   // Returns an object for another handle that shares the lock.
-  [[nodiscard]] std::shared_ptr<Turns> beside() const {
-    return std::shared_ptr<Turns>(new Turns(shared_));
+  [[nodiscard]] std::shared_ptr<CallLock> shared_lock() const {
+    return std::shared_ptr<CallLock>(new CallLock(shared_));
   }
 
   [[nodiscard]] std::unique_lock<FairMutex> lock() const {
@@ -67,7 +67,7 @@ class Turns {
     FairMutex mutex;
     std::shared_ptr<CallQueue> calls = std::make_shared<CallQueue>();
   };
-  explicit Turns(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  explicit CallLock(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
   std::shared_ptr<Shared> shared_;
   std::atomic<std::uint64_t> aborts_ = 0;
@@ -77,12 +77,13 @@ class Turns {
 // it makes while it runs.
 class CallTime {
  public:
-  explicit CallTime(const Turns& turns) : turns_(&turns), aborts_(turns.aborts()) {}
-  [[nodiscard]] bool aborted() const { return turns_->aborts() != aborts_; }
+  explicit CallTime(const CallLock& call_lock)
+      : call_lock_(&call_lock), aborts_(call_lock.aborts()) {}
+  [[nodiscard]] bool aborted() const { return call_lock_->aborts() != aborts_; }
   // Returns the abort count at the time when the current asynchronous call of this thread was made,
   // or the current count outside such a call.
-  static std::uint64_t aborts_before(const Turns& turns) {
-    return now_ != nullptr && now_->turns_ == &turns ? now_->aborts_ : turns.aborts();
+  static std::uint64_t aborts_before(const CallLock& call_lock) {
+    return now_ != nullptr && now_->call_lock_ == &call_lock ? now_->aborts_ : call_lock.aborts();
   }
   // Runs `call` as that asynchronous call.
   template <class Call>
@@ -93,7 +94,7 @@ class CallTime {
   }
 
  private:
-  const Turns* turns_;
+  const CallLock* call_lock_;
   std::uint64_t aborts_;
   inline static thread_local const CallTime* now_ = nullptr;  // NOLINT(*-identifier-naming)
 };
@@ -102,18 +103,20 @@ class CallTime {
 
 // Holds the call lock. The constructor throws AbortedError if abort() was called while it waited;
 // check() throws if it was called since.
-class Turn {
+class ScopedCall {
  public:
-  explicit Turn(const Turns& turns)
-      : turns_(turns), before_(CallTime::aborts_before(turns)), lock_(turns.lock()) {
+  explicit ScopedCall(const CallLock& call_lock)
+      : call_lock_(call_lock),
+        before_(CallTime::aborts_before(call_lock)),
+        lock_(call_lock.lock()) {
     check();
   }
   void check() const {
-    if (turns_.aborts() != before_) throw_aborted();
+    if (call_lock_.aborts() != before_) throw_aborted();
   }
 
  private:
-  const Turns& turns_;
+  const CallLock& call_lock_;
   std::uint64_t before_;
   std::unique_lock<FairMutex> lock_;
 };

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "train/loss_scale.h"
 #include "base/text.h"
 #include "io/elements.h"
+#include "train/loss_scale.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "train/parameters.h"
 #include "tensorgrad/data/file_source.h"
 #include "tensorgrad/data/safetensors.h"
+#include "train/parameters.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

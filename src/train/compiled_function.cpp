@@ -5,31 +5,31 @@
 #include <algorithm>
 #include <exception>
 
-#include "train/async_calls.h"
+#include "base/check.h"
+#include "compile/runtime/element_codec.h"
+#include "compile/runtime/host_random.h"
 #include "trace/source_location.h"
+#include "train/async_calls.h"
 #include "train/graph_view.h"
 #include "train/import.h"
-#include "base/check.h"
-#include "compile/runtime/host_random.h"
-#include "compile/runtime/element_codec.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 namespace {
 
 // Number of memories of an output to keep, to be reused when the user has released them.
-constexpr std::size_t kMostGivenAway = 4;
+constexpr std::size_t kMaxGivenAway = 4;
 
 }  // namespace
 
 CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable table,
                                            TraceFunction function, const FunctionOptions& options,
-                                           std::shared_ptr<Device> device, std::string why,
-                                           std::shared_ptr<Turns> turns,
+                                           std::shared_ptr<Device> device, std::string reason,
+                                           std::shared_ptr<CallLock> call_lock,
                                            const std::vector<const Instance*>& owners,
                                            const SourceLocation& location,
                                            std::shared_ptr<Recoverer> recoverer)
-    : turns_(std::move(turns)),
+    : call_lock_(std::move(call_lock)),
       recoverer_(std::move(recoverer)),
       model_(std::move(model)),
       table_(std::move(table)),
@@ -39,7 +39,7 @@ CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable 
       sizes_(options.inputs, options.dynamic_size, options.max_cached_sizes, "FunctionOptions",
              location) {
   sizes_.first().engine =
-      build(options.dynamic_size, std::move(device), std::move(why), false, owners, location);
+      build(options.dynamic_size, std::move(device), std::move(reason), false, owners, location);
   if (owners.empty() && first().device()->info().computes) {
     first().upload_params(table_.initial(options_.seed.value_or(0), options_.initial));
   }
@@ -47,7 +47,7 @@ CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable 
 
 std::shared_ptr<CompiledFunctionImpl> CompiledFunctionImpl::replica(
     const SourceLocation& location) const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   if (recoverer_ != nullptr) {
     throw UserError(
         "replica: the function is attached to a trainer, which changes its weights; use "
@@ -56,8 +56,8 @@ std::shared_ptr<CompiledFunctionImpl> CompiledFunctionImpl::replica(
   if (first().changes_states())
     throw UserError("replica: the function sets a state, which each call depends on");
   auto made = std::make_shared<CompiledFunctionImpl>(
-      model_, table_, function_, options_, first().device(), first().why(),
-      std::make_shared<Turns>(), std::vector<const Instance*>{&first().instance()}, location);
+      model_, table_, function_, options_, first().device(), first().reason(),
+      std::make_shared<CallLock>(), std::vector<const Instance*>{&first().instance()}, location);
   made->weights_ = weights_;
   return made;
 }
@@ -74,8 +74,8 @@ std::unique_ptr<TracedFunction> CompiledFunctionImpl::traced(std::int64_t size, 
 }
 
 std::unique_ptr<Engine> CompiledFunctionImpl::build(std::int64_t size,
-                                                    std::shared_ptr<Device> device, std::string why,
-                                                    bool captures,
+                                                    std::shared_ptr<Device> device,
+                                                    std::string reason, bool captures,
                                                     const std::vector<const Instance*>& owners,
                                                     const SourceLocation& location) {
   const std::vector<InputSpec> inputs = closed(options_.inputs, size);
@@ -97,7 +97,7 @@ std::unique_ptr<Engine> CompiledFunctionImpl::build(std::int64_t size,
   request.graph = std::move(traced->trace.graph);
   auto engine = std::make_unique<Engine>(std::move(request), traced->trace.scalars, inputs,
                                          std::vector<InputSpec>{}, std::move(device),
-                                         std::move(why), options_.check_indices);
+                                         std::move(reason), options_.check_indices);
   engine->set_initial(table_.buffers());
   SharedMemory shared;
   for (const Instance* owner : owners) {
@@ -110,12 +110,12 @@ std::unique_ptr<Engine> CompiledFunctionImpl::build(std::int64_t size,
 
 SizedEngines::Build CompiledFunctionImpl::builder() {
   return [this](std::int64_t size) {
-    return build(size, first().device(), first().why(), false, {&first().instance()}, location_);
+    return build(size, first().device(), first().reason(), false, {&first().instance()}, location_);
   };
 }
 
 std::vector<std::int64_t> CompiledFunctionImpl::compiled_sizes() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return sizes_.sizes();
 }
 
@@ -123,7 +123,7 @@ Engine& CompiledFunctionImpl::capturing(SizedEngine& sized, const std::vector<st
   check_captures(names, captures_);
   if (!sized.capturing) {
     sized.engine->take_back_inputs();
-    sized.capturing = build(sized.size, sized.engine->device(), sized.engine->why(), true,
+    sized.capturing = build(sized.size, sized.engine->device(), sized.engine->reason(), true,
                             {&sized.engine->instance()}, location_);
   }
   return *sized.capturing;
@@ -150,12 +150,12 @@ void CompiledFunctionImpl::repeat(const FeedView& inputs, bool captures, std::ui
   SizedEngine& sized = sizes_.of_inputs(inputs, builder());
   Engine& engine = captures ? capturing(sized, {}) : *sized.engine;
   engine.upload_inputs(inputs);
-  const HyperValues hypers = hypers_of(*sized.engine, run);
-  engine.instance().run({&hypers, 1});
+  const ScalarValues scalars = scalars_of(*sized.engine, run);
+  engine.instance().run({&scalars, 1});
 }
 
 void CompiledFunctionImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const std::string call = output ? "bind_output" : "bind_input";
   if (sizes_.dynamic())
     throw UserError(call + ": not supported for a dynamic size, as each size has its own buffers");
@@ -174,7 +174,7 @@ void CompiledFunctionImpl::bind(const std::string& name, bool output, WGPUBuffer
 }
 
 GraphView CompiledFunctionImpl::graph(GraphStage stage, std::optional<std::int64_t> size) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   if (size && !sizes_.dynamic())
     throw UserError("graph: a dynamic size is given, but no input has one");
   if (size && *size < 1)
@@ -189,29 +189,29 @@ void CompiledFunctionImpl::check_retrace() const {
                  [&] { return traced(options_.dynamic_size, false, location_)->trace.graph; });
 }
 
-HyperValues CompiledFunctionImpl::hypers_of(const Engine& engine, std::uint32_t run) const {
-  HyperValues hypers;
-  engine.put_hypers(hypers);
-  hypers[kSeedScalar] = options_.seed.value_or(0);
-  hypers[kStepScalar] = run;
-  return hypers;
+ScalarValues CompiledFunctionImpl::scalars_of(const Engine& engine, std::uint32_t run) const {
+  ScalarValues scalars;
+  engine.set_scalars(scalars);
+  scalars[kSeedScalar] = options_.seed.value_or(0);
+  scalars[kStepScalar] = run;
+  return scalars;
 }
 
 template <class Read>
 auto CompiledFunctionImpl::run_guarded(const FeedView& inputs, const StepOptions& options,
                                        Read&& read) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   check_retrace();
   const auto reading = weights_->to_read();
   if (!recoverer_ || !recoverer_->on()) {
     if (recoverer_) recoverer_->finish();
-    return read(execute(inputs, options, turn));
+    return read(execute(inputs, options, scoped_call));
   }
   const std::uint32_t run = runs_;
   auto result = recoverer_->guarded([&] {
     runs_ = run;
     recoverer_->before_run();
-    return read(execute(inputs, options, turn));
+    return read(execute(inputs, options, scoped_call));
   });
   if (first().changes_states())
     recoverer_->log_run(shared_from_this(), KeptInputs(inputs), captures_are_read(options), run);
@@ -219,15 +219,15 @@ auto CompiledFunctionImpl::run_guarded(const FeedView& inputs, const StepOptions
 }
 
 Profile CompiledFunctionImpl::profile(const FeedView& inputs, const ProfileOptions& options) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   check_retrace();
   const std::uint32_t run = runs_;
   Profile profile = guarded([&] {
     runs_ = run;
     Engine& engine = *sizes_.of_inputs(inputs, builder()).engine;
-    turn.check();  // compilation may have taken long
+    scoped_call.check();  // compilation may have taken long
     engine.upload_inputs(inputs);
-    return engine.profile(options, [&] { return hypers_of(engine, runs_++); });
+    return engine.profile(options, [&] { return scalars_of(engine, runs_++); });
   });
   if (first().changes_states()) guarded([&] { changed(); });
   return profile;
@@ -235,13 +235,13 @@ Profile CompiledFunctionImpl::profile(const FeedView& inputs, const ProfileOptio
 
 CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const FeedView& inputs,
                                                         const StepOptions& options,
-                                                        const Turn& turn) {
+                                                        const ScopedCall& scoped_call) {
   SizedEngine& sized = sizes_.of_inputs(inputs, builder());
   Engine& engine = captures_are_read(options) ? capturing(sized, options.captures) : *sized.engine;
-  turn.check();  // compilation may have taken long
+  scoped_call.check();  // compilation may have taken long
   engine.upload_inputs(inputs);
-  const HyperValues hypers = hypers_of(*sized.engine, runs_++);
-  engine.instance().run({&hypers, 1});
+  const ScalarValues scalars = scalars_of(*sized.engine, runs_++);
+  engine.instance().run({&scalars, 1});
   engine.print(printed_);
   Ran ran{sized, engine, {}};
   for (const Port& port : first().compiled().program.outputs) {
@@ -289,7 +289,7 @@ DeviceTensor CompiledFunctionImpl::give_away(const Ran& ran, const std::string& 
     if (engine != nullptr && engine->instance().has_buffer(buffer))
       engine->instance().bind(buffer, next);
   }
-  if (others.size() == kMostGivenAway) others.erase(others.begin());
+  if (others.size() == kMaxGivenAway) others.erase(others.begin());
   others.push_back(value->memory);
   return DeviceTensor(std::move(value));
 }
@@ -301,7 +301,7 @@ void CompiledFunctionImpl::refuse_averages(const char* who) const {
 
 void CompiledFunctionImpl::upload_params(const std::map<std::string, HostTensor>& given,
                                          bool partial) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const auto writing = weights_->to_write();
   refuse_averages("upload_params");
   std::map<std::string, HostTensor> params, buffers;
@@ -328,7 +328,7 @@ void CompiledFunctionImpl::set_params(const NamedTensors& params, const NamedTen
 }
 
 void CompiledFunctionImpl::load(const FileSource& source, WeightSource weights) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const auto writing = weights_->to_write();
   refuse_averages("load_params");
   const std::string& path = source.name();
@@ -351,7 +351,7 @@ void CompiledFunctionImpl::load(const FileSource& source, WeightSource weights) 
 }
 
 void CompiledFunctionImpl::import_weights(const FileSource& source, const ImportOptions& options) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const auto writing = weights_->to_write();
   refuse_averages("import_weights");
   guarded([&] {
@@ -371,7 +371,7 @@ std::vector<float> CompiledFunctionImpl::download_arena() const {
 }
 
 NamedTensors CompiledFunctionImpl::download_buffers() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return guarded([&] {
     NamedTensors buffers;
     for (const StateEntry& state : first().states()) {
@@ -385,7 +385,7 @@ NamedTensors CompiledFunctionImpl::download_buffers() const {
 }
 
 std::map<std::string, HostTensor> CompiledFunctionImpl::download_params() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   if (table_.entries().empty()) return {};
   return guarded([&] {
     const std::vector<float> flat = download_arena();
@@ -399,15 +399,15 @@ std::map<std::string, HostTensor> CompiledFunctionImpl::download_params() const 
 std::shared_ptr<CompiledFunctionImpl> make_function(ModelFunctions model, TraceFunction forward,
                                                     const FunctionOptions& options,
                                                     SourceLocation location) {
-  return at_line(location, [&] {
-    std::string why;
+  return with_source_location(location, [&] {
+    std::string reason;
     if (options.weights == WeightSource::kEma)
       throw UserError("compile_function: only a trainer has averages; use attach()");
-    std::shared_ptr<Device> device = open_device(options.device, why);
+    std::shared_ptr<Device> device = open_device(options.device, reason);
     ParameterTable table(model);
     return handle_of(std::make_shared<CompiledFunctionImpl>(
         std::move(model), std::move(table), std::move(forward), options, std::move(device),
-        std::move(why), std::make_shared<Turns>(), std::vector<const Instance*>{}, location));
+        std::move(reason), std::make_shared<CallLock>(), std::vector<const Instance*>{}, location));
   });
 }
 
@@ -423,15 +423,15 @@ HostTensor CompiledFunctionImpl::call(const FeedView& inputs) {
 }  // namespace detail
 
 NamedTensors CompiledFunction::run(const FeedView& inputs, const StepOptions& options, Loc loc) {
-  return at_line(loc, [&] { return impl_->run(inputs, options); });
+  return with_source_location(loc, [&] { return impl_->run(inputs, options); });
 }
 GraphView CompiledFunction::graph(GraphStage stage, std::optional<std::int64_t> dynamic_size,
                                   Loc loc) const {
-  return at_line(loc, [&] { return impl_->graph(stage, dynamic_size); });
+  return with_source_location(loc, [&] { return impl_->graph(stage, dynamic_size); });
 }
 NamedDeviceTensors CompiledFunction::run_on_device(const FeedView& inputs,
                                                    const StepOptions& options, Loc loc) {
-  return at_line(loc, [&] { return impl_->run_on_device(inputs, options); });
+  return with_source_location(loc, [&] { return impl_->run_on_device(inputs, options); });
 }
 RunOutcome CompiledFunction::try_run(const FeedView& inputs, const StepOptions& options, Loc loc) {
   using Status = RunOutcome::Status;
@@ -444,27 +444,27 @@ RunOutcome CompiledFunction::try_run(const FeedView& inputs, const StepOptions& 
   }
 }
 Profile CompiledFunction::profile(const FeedView& inputs, const ProfileOptions& options, Loc loc) {
-  return at_line(loc, [&] { return impl_->profile(inputs, options); });
+  return with_source_location(loc, [&] { return impl_->profile(inputs, options); });
 }
 void CompiledFunction::abort() { impl_->abort(); }
 void CompiledFunction::bind_input(const NameRef& input, WGPUBufferImpl* buffer) {
-  at_line(input.location, [&] { impl_->bind(input.name, false, buffer); });
+  with_source_location(input.location, [&] { impl_->bind(input.name, false, buffer); });
 }
 void CompiledFunction::bind_output(const NameRef& output, WGPUBufferImpl* buffer) {
-  at_line(output.location, [&] { impl_->bind(output.name, true, buffer); });
+  with_source_location(output.location, [&] { impl_->bind(output.name, true, buffer); });
 }
 std::vector<std::string> CompiledFunction::captures() const { return impl_->captures(); }
 
 HostTensor CompiledFunction::operator()(const FeedView& inputs, Loc loc) {
-  return at_line(loc, [&] { return impl_->call(inputs); });
+  return with_source_location(loc, [&] { return impl_->call(inputs); });
 }
 
 void CompiledFunction::upload_params(const std::map<std::string, HostTensor>& params,
                                      const UploadOptions& options, Loc loc) {
-  at_line(loc, [&] { impl_->upload_params(params, options.partial); });
+  with_source_location(loc, [&] { impl_->upload_params(params, options.partial); });
 }
 CompiledFunction CompiledFunction::replica(Loc loc) const {
-  return at_line(loc, [&] { return CompiledFunction(impl_->replica(loc)); });
+  return with_source_location(loc, [&] { return CompiledFunction(impl_->replica(loc)); });
 }
 NamedTensors CompiledFunction::download_buffers() const { return impl_->download_buffers(); }
 std::map<std::string, HostTensor> CompiledFunction::download_params() const {
@@ -472,22 +472,22 @@ std::map<std::string, HostTensor> CompiledFunction::download_params() const {
 }
 void CompiledFunction::import_weights(const FileSource& source, const ImportOptions& options,
                                       Loc loc) {
-  at_line(loc, [&] { impl_->import_weights(source, options); });
+  with_source_location(loc, [&] { impl_->import_weights(source, options); });
 }
 void CompiledFunction::load_params(const FileSource& source, WeightSource weights, Loc loc) {
-  at_line(loc, [&] { impl_->load(source, weights); });
+  with_source_location(loc, [&] { impl_->load(source, weights); });
 }
 void CompiledFunction::export_onnx(const FileSink& sink, const OnnxOptions& options,
                                    Loc loc) const {
-  at_line(loc, [&] { impl_->export_onnx(sink, options); });
+  with_source_location(loc, [&] { impl_->export_onnx(sink, options); });
 }
 void CompiledFunction::export_web(const std::string& folder, const WebOptions& options,
                                   Loc loc) const {
-  at_line(loc, [&] { web::write_files(folder, impl_->web_files(options)); });
+  with_source_location(loc, [&] { web::write_files(folder, impl_->web_files(options)); });
 }
 std::map<std::string, std::vector<std::byte>> CompiledFunction::web_files(const WebOptions& options,
                                                                           Loc loc) const {
-  return at_line(loc, [&] { return impl_->web_files(options); });
+  return with_source_location(loc, [&] { return impl_->web_files(options); });
 }
 CompileReport CompiledFunction::report() const { return impl_->first().report(); }
 std::string CompiledFunction::explain() const { return impl_->first().explain(); }

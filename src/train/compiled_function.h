@@ -4,13 +4,13 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "pages/model.h"
+#include "train/call_lock.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"
 #include "train/recoverer.h"
 #include "train/retrace.h"
 #include "train/sized_engines.h"
-#include "train/call_lock.h"
-#include "pages/model.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -20,7 +20,7 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   // trainer's, and the trainer's recoverer guards them.
   CompiledFunctionImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
                        const FunctionOptions& options, std::shared_ptr<Device> device,
-                       std::string why, std::shared_ptr<Turns> turns,
+                       std::string reason, std::shared_ptr<CallLock> call_lock,
                        const std::vector<const Instance*>& owners, const SourceLocation& location,
                        std::shared_ptr<Recoverer> recoverer = nullptr);
 
@@ -37,8 +37,8 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   Profile profile(const FeedView& inputs, const ProfileOptions& options);
   // Returns the same function with shared parameters and states, which can run concurrently.
   [[nodiscard]] std::shared_ptr<CompiledFunctionImpl> replica(const SourceLocation& location) const;
-  void abort() { turns_->abort(); }
-  [[nodiscard]] const std::shared_ptr<Turns>& turns() const { return turns_; }
+  void abort() { call_lock_->abort(); }
+  [[nodiscard]] const std::shared_ptr<CallLock>& call_lock() const { return call_lock_; }
   void bind(const std::string& name, bool output, WGPUBufferImpl* native);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
   void load(const FileSource& source, WeightSource weights);
@@ -93,8 +93,8 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   // Throws UserError if the function now traces differently; see Retrace.
   void check_retrace() const;
   // Returns the scalars of run number `run`.
-  [[nodiscard]] HyperValues hypers_of(const Engine& engine, std::uint32_t run) const;
-  Ran execute(const FeedView& inputs, const StepOptions& options, const Turn& turn);
+  [[nodiscard]] ScalarValues scalars_of(const Engine& engine, std::uint32_t run) const;
+  Ran execute(const FeedView& inputs, const StepOptions& options, const ScopedCall& scoped_call);
   // Hands the memory of an output to the caller. The next run writes to other memory.
   static DeviceTensor give_away(const Ran& ran, const std::string& output);
   [[nodiscard]] bool captures_are_read(const StepOptions& options) const {
@@ -102,8 +102,9 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   }
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures,
                                                        const SourceLocation& location) const;
-  std::unique_ptr<Engine> build(std::int64_t size, std::shared_ptr<Device> device, std::string why,
-                                bool captures, const std::vector<const Instance*>& owners,
+  std::unique_ptr<Engine> build(std::int64_t size, std::shared_ptr<Device> device,
+                                std::string reason, bool captures,
+                                const std::vector<const Instance*>& owners,
                                 const SourceLocation& location);
   Engine& capturing(SizedEngine& sized, const std::vector<std::string>& names);
   // Compiles for a browser.
@@ -117,7 +118,7 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   [[nodiscard]] std::vector<float> download_arena() const;
   void refuse_averages(const char* who) const;
 
-  std::shared_ptr<Turns> turns_;
+  std::shared_ptr<CallLock> call_lock_;
   std::shared_ptr<Weights> weights_ = std::make_shared<Weights>();
   std::shared_ptr<Recoverer> recoverer_;  // null without a trainer
   ModelFunctions model_;

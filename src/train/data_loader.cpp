@@ -6,14 +6,14 @@
 #include <limits>
 #include <system_error>
 
-#include "trace/source_location.h"
 #include "compile/runtime/host_random.h"
+#include "trace/source_location.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 namespace {
 
-constexpr int kMostWorkers = 256;
+constexpr int kMaxWorkers = 256;
 
 std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
   const auto refuse = [](const std::string& what) { throw UserError("data loader: " + what); };
@@ -25,8 +25,8 @@ std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
     refuse("a batch of " + std::to_string(options.batch) + " is larger than the " +
            std::to_string(size) + " samples");
   }
-  if (options.workers < 0 || options.workers > kMostWorkers) {
-    refuse("expected 0 to " + std::to_string(kMostWorkers) + " workers, got " +
+  if (options.workers < 0 || options.workers > kMaxWorkers) {
+    refuse("expected 0 to " + std::to_string(kMaxWorkers) + " workers, got " +
            std::to_string(options.workers));
   }
   if (options.workers > 0 && options.prefetch < 1)
@@ -256,20 +256,20 @@ Batch::operator FeedView() const& { return fields; }
 Batch::operator Feed() && { return FeedView(std::move(fields)); }
 
 DataLoader::DataLoader(Get get, std::int64_t size, const LoaderOptions& options, Loc loc)
-    : impl_(at_line(loc,
-                    [&] {
-                      return std::make_shared<detail::LoaderImpl>(std::move(get), size, options);
-                    }),
-            "DataLoader") {}
+    : impl_(
+          with_source_location(
+              loc,
+              [&] { return std::make_shared<detail::LoaderImpl>(std::move(get), size, options); }),
+          "DataLoader") {}
 
 Batch DataLoader::next(Loc loc) {
-  return at_line(loc, [&] { return impl_->next(); });
+  return with_source_location(loc, [&] { return impl_->next(); });
 }
 std::int64_t DataLoader::size() const { return impl_->size(); }
 std::int64_t DataLoader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 LoaderState DataLoader::state() const { return impl_->state(); }
 void DataLoader::load_state(const LoaderState& state, Loc loc) {
-  at_line(loc, [&] { impl_->load_state(state); });
+  with_source_location(loc, [&] { impl_->load_state(state); });
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

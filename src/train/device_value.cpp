@@ -2,8 +2,8 @@
 // DeviceTensor: a result in device memory.
 #include "train/device_value.h"
 
-#include "trace/source_location.h"
 #include "compile/runtime/element_codec.h"
+#include "trace/source_location.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -18,7 +18,7 @@ DType DeviceTensor::dtype() const { return value_->type.dtype; }
 const Shape& DeviceTensor::shape() const { return value_->type.shape; }
 
 HostTensor DeviceTensor::download(Loc loc) const {
-  return at_line(loc, [&] {
+  return with_source_location(loc, [&] {
     const auto count = static_cast<std::size_t>(numel(value_->type.shape));
     std::vector<std::byte> bytes(stored_bytes(count, value_->stored));
     Device& device = *value_->memory->device();

@@ -80,12 +80,12 @@ void check_captures(const std::vector<std::string>& names, const std::vector<std
 
 Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
                std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
-               std::shared_ptr<Device> device, std::string why, bool check_indices)
+               std::shared_ptr<Device> device, std::string reason, bool check_indices)
     : scalars_(std::move(scalars)),
       inputs_(std::move(inputs)),
       dataset_(std::move(dataset)),
       device_(std::move(device)),
-      why_(std::move(why)) {
+      why_(std::move(reason)) {
   compile_for(device_->info(), request);
   plan_ = request.plan;
   compiled_ = compile_graph(std::move(request));
@@ -170,7 +170,8 @@ void Engine::upload(const std::string& buffer, DType dtype, const HostView& valu
     for (std::uint32_t& word : words) word = word != 0 ? 1 : 0;  // kernels rely on 0 and 1
   }
   if (value.dtype != dtype) {
-    for (std::uint32_t& word : words) word = to_word(from_word(word, value.dtype), dtype);
+    for (std::uint32_t& word : words)
+      word = encode_element(decode_element(word, value.dtype), dtype);
   }
   instance_->upload(buffer, 0, to_stored(words, stored));
 }
@@ -346,12 +347,12 @@ void Engine::reset_state(const StateEntry& state) {
   instance_->upload(state_buffer(state.name), 0, std::as_bytes(std::span(words)));
 }
 
-Profile Engine::profile(const ProfileOptions& options, const std::function<HyperValues()>& next) {
+Profile Engine::profile(const ProfileOptions& options, const std::function<ScalarValues()>& next) {
   if (options.steps < 1) {
     throw UserError("profile: expected at least 1 step, got " + std::to_string(options.steps));
   }
-  DeviceRates rates;
-  if (options.roofline) rates = measure_rates(device_);
+  DevicePeaks rates;
+  if (options.roofline) rates = measure_peaks(device_);
   std::vector<std::vector<LaunchTiming>> runs;
   for (int i = 0; i < options.steps; ++i) runs.push_back(instance_->profile(next()));
   Profile profile = instance_->profile_of_runs(runs);
@@ -359,7 +360,7 @@ Profile Engine::profile(const ProfileOptions& options, const std::function<Hyper
   return profile;
 }
 
-void Engine::put_hypers(HyperValues& values) const {
+void Engine::set_scalars(ScalarValues& values) const {
   for (const auto& [name, value] : scalars_) values[name] = float_bits(value);
 }
 
@@ -416,9 +417,9 @@ std::string Engine::explain() const {
       << ") in " << program.buffers.size() << " buffers\n\n";
   int number = 0;
   for (const Launch& launch : program.launches) {
-    out << (launch.beside    ? "  concurrent "
-            : launch.chained ? "  chained "
-                             : "launch ")
+    out << (launch.concurrent       ? "  concurrent "
+            : launch.fused_sequence ? "  fused "
+                                    : "launch ")
         << number++ << "  " << launch.name << "  moves " << bytes_text(launch.bytes_moved);
     if (launch.flops > 0) {
       out << ", " << launch.flops << " operations ("

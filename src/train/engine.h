@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "compile/compile.h"
+#include "compile/runtime/instance.h"
 #include "train/device_value.h"
 #include "train/feed.h"
 #include "train/parameters.h"
-#include "compile/compile.h"
-#include "compile/runtime/instance.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -58,7 +58,7 @@ class Engine {
   // Compiles. Call allocate() before any other member.
   Engine(CompileRequest request, std::map<std::string, double> scalars,
          std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
-         std::shared_ptr<Device> device, std::string why, bool check_indices);
+         std::shared_ptr<Device> device, std::string reason, bool check_indices);
   // Allocates the buffers and sets the states that are not shared to their initial values.
   void allocate(SharedMemory shared = {});
   // Replaces a lost device by one of the same kind. Call allocate() next.
@@ -84,7 +84,7 @@ class Engine {
             const WGPUBufferImpl* native);
   // Runs steps on the current inputs and times each launch. `next` returns the scalars of a step.
   // Throws UserError for fewer than one step.
-  Profile profile(const ProfileOptions& options, const std::function<HyperValues()>& next);
+  Profile profile(const ProfileOptions& options, const std::function<ScalarValues()>& next);
   [[nodiscard]] bool bound(const std::string& buffer) const { return bound_.contains(buffer); }
   [[nodiscard]] bool all_inputs_bound() const;
 
@@ -127,13 +127,13 @@ class Engine {
   void set_initial(const std::map<const Buffer*, std::string>& buffers);
 
   // Sets the run-time scalars of one run.
-  void put_hypers(HyperValues& values) const;
+  void set_scalars(ScalarValues& values) const;
 
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] std::string device_text() const;
   [[nodiscard]] DeviceOptions same_device() const;
-  [[nodiscard]] const std::string& why() const { return why_; }
+  [[nodiscard]] const std::string& reason() const { return why_; }
 
  private:
   template <class T>

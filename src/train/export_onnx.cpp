@@ -7,16 +7,16 @@
 #include <set>
 #include <span>
 
-#include "train/compiled_function.h"
 #include "compile/runtime/host_random.h"
 #include "onnx/convert.h"
 #include "onnx/writers.h"
 #include "ops/registry.h"
+#include "train/compiled_function.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
-constexpr std::size_t kLeastSizes = 3;
+constexpr std::size_t kMinSizes = 3;
 // Small sizes with various remainders. Few of them are common layer sizes: the function may treat a
 // dynamic size that equals a layer size differently.
 constexpr std::int64_t kUsualSizes[] = {3, 7, 10, 23, 41, 54, 88};
@@ -27,11 +27,10 @@ void check_sizes(const OnnxOptions& options) {
         "export_onnx: OnnxOptions::size_name is empty; expected a name for the dynamic size");
   const std::set<std::int64_t> sizes(options.sizes.begin(), options.sizes.end());
   if (sizes.empty()) return;
-  if (*sizes.begin() >= 2 && sizes.size() >= kLeastSizes && sizes.size() == options.sizes.size())
+  if (*sizes.begin() >= 2 && sizes.size() >= kMinSizes && sizes.size() == options.sizes.size())
     return;
-  throw UserError("export_onnx: OnnxOptions::sizes must be at least " +
-                  std::to_string(kLeastSizes) + " different sizes above 1, got " +
-                  to_string(options.sizes));
+  throw UserError("export_onnx: OnnxOptions::sizes must be at least " + std::to_string(kMinSizes) +
+                  " different sizes above 1, got " + to_string(options.sizes));
 }
 
 // Returns the nodes that compute, in order. Views are left out because a size of 1 needs fewer of
@@ -103,13 +102,13 @@ std::map<std::int64_t, std::unique_ptr<TracedFunction>> CompiledFunctionImpl::tr
       if (!refused) refused = std::current_exception();
     }
   }
-  if (traced.size() < kLeastSizes) std::rethrow_exception(refused);
+  if (traced.size() < kMinSizes) std::rethrow_exception(refused);
   if (sizes.empty()) check_size_of_one(*traced.begin()->second);
   return traced;
 }
 
 void CompiledFunctionImpl::export_onnx(const FileSink& sink, const OnnxOptions& options) const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   check_sizes(options);
   const NamedTensors params = download_params();
   std::map<std::string, std::vector<std::byte>> states;

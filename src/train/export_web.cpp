@@ -5,12 +5,12 @@
 #include <cstring>
 #include <set>
 
-#include "train/compiled_function.h"
+#include "compile/runtime/element_codec.h"
 #include "compile/runtime/host_random.h"
 #include "compile/runtime/index_bounds.h"
-#include "compile/runtime/element_codec.h"
 #include "ops/registry.h"
 #include "pages/model.h"
+#include "train/compiled_function.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
@@ -61,7 +61,7 @@ web::SizedProgram CompiledFunctionImpl::compiled_for_web(std::int64_t size, bool
 }
 
 web::Files CompiledFunctionImpl::web_files(const WebOptions& options) const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   std::vector<web::SizedProgram> programs;
   for (const std::int64_t size : sizes_to_export(options, sizes_.dynamic(), sizes_.first().size))
     programs.push_back(compiled_for_web(size, options.f16));

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "trace/trace.h"
 #include "compile/runtime/index_bounds.h"
 #include "tensorgrad/train/compile.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

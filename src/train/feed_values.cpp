@@ -2,9 +2,9 @@
 // Values passed to a call: HostView, FeedView and Feed.
 #include <cstring>
 
-#include "train/device_value.h"
 #include "tensorgrad/train/device_tensor.h"
 #include "tensorgrad/train/inputs.h"
+#include "train/device_value.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -47,7 +47,7 @@ int GraphView::leaf(const std::string& op, const std::string& name, Loc loc) con
     if (nodes[i].name == name) return static_cast<int>(i);
     known.push_back(nodes[i].name);
   }
-  at_line(loc, [&] { check_known("unknown " + op, name, known); });
+  with_source_location(loc, [&] { check_known("unknown " + op, name, known); });
   return kNoValue;
 }
 

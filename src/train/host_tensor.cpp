@@ -6,11 +6,11 @@
 #include <cstring>
 #include <ostream>
 
-#include "train/device_value.h"
-#include "trace/trace.h"
 #include "base/text.h"
 #include "compile/runtime/element_codec.h"
 #include "tensorgrad/train/inputs.h"
+#include "trace/trace.h"
+#include "train/device_value.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

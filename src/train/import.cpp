@@ -5,10 +5,10 @@
 #include <cstring>
 #include <set>
 
-#include "trace/source_location.h"
-#include "train/checkpoint.h"
 #include "io/elements.h"
 #include "tensorgrad/optim/param_groups.h"
+#include "trace/source_location.h"
+#include "train/checkpoint.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -144,7 +144,7 @@ void check_fit(const std::string& path, const std::string& name, const Renamed& 
 
 std::map<std::string, HostTensor> read_weights(const FileSource& source,
                                                const ImportOptions& options, Loc loc) {
-  return at_line(loc, [&] {
+  return with_source_location(loc, [&] {
     std::map<std::string, HostTensor> tensors;
     for (auto& [name, renamed] : read_renamed(source, options))
       tensors[name] = std::move(renamed.tensor);

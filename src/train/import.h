@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "train/engine.h"
 #include "tensorgrad/data/weights.h"
+#include "train/engine.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

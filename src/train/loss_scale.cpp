@@ -16,7 +16,7 @@ constexpr const char* kScaleName = "_loss_scale";
 constexpr const char* kCountsName = "_skip_nonfinite";
 constexpr LossScale kNoScale = {
     .init_scale = 1, .growth_factor = 2, .backoff_factor = 1, .growth_interval = 0};
-constexpr double kLeastFactor = 0x1p-100;  // its inverse is finite
+constexpr double kMinFactor = 0x1p-100;  // its inverse is finite
 
 void check_scale(const char* what, double value, bool fits, const char* expected) {
   if (fits) return;
@@ -27,7 +27,7 @@ void check_scale(const char* what, double value, bool fits, const char* expected
 void check(const LossScale& options) {
   const double init = options.init_scale, growth = options.growth_factor,
                backoff = options.backoff_factor;
-  check_scale("init_scale", init, init >= kLeastFactor && init <= 0x1p100,
+  check_scale("init_scale", init, init >= kMinFactor && init <= 0x1p100,
               "a number between 2^-100 and 2^100");
   check_scale("growth_factor", growth, growth > 1 && std::isfinite(growth), "more than 1");
   check_scale("backoff_factor", backoff, backoff > 0 && backoff <= 1, "more than 0 and at most 1");
@@ -94,7 +94,7 @@ void LossScaler::follow(const Tensor& norm, const std::optional<Tensor>& due) {
   const Tensor grows = options_.growth_interval > 0
                            ? taken && in_a_row >= options_.growth_interval && isfinite(grown)
                            : full(shape, 0, boolean);
-  const Tensor fallen = maximum(factor * options_.backoff_factor, kLeastFactor);
+  const Tensor fallen = maximum(factor * options_.backoff_factor, kMinFactor);
   const std::array<Tensor, kScaleNumbers> numbers = {
       where(skipped, fallen, where(grows, grown, factor)),
       where(grows, 0.0, in_a_row),

@@ -6,29 +6,29 @@
 #include <limits>
 #include <numeric>
 
+#include "base/numbers.h"
+#include "compile/debug/interpret.h"
+#include "compile/debug/profile.h"
+#include "compile/runtime/element_codec.h"
+#include "compile/runtime/host_random.h"
+#include "ops/registry.h"
 #include "trace/composite.h"
 #include "train/graph_view.h"
 #include "train/loss_scale.h"
 #include "train/training_graph.h"
-#include "base/numbers.h"
-#include "compile/runtime/host_random.h"
-#include "compile/debug/interpret.h"
-#include "compile/debug/profile.h"
-#include "compile/runtime/element_codec.h"
-#include "ops/registry.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
-constexpr int kMostStepsAtOnce = 256;  // rows of scalars in one submission
+constexpr int kMaxStepsAtOnce = 256;  // rows of scalars in one submission
 
 }  // namespace
 
 ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table,
                              std::size_t number, std::shared_ptr<Device> device,
-                             const std::string& why, std::shared_ptr<Turns> turns,
+                             const std::string& reason, std::shared_ptr<CallLock> call_lock,
                              Recoverer& recoverer, const SourceLocation& location)
-    : turns_(std::move(turns)),
+    : call_lock_(std::move(call_lock)),
       recoverer_(recoverer),
       source_(std::move(source)),
       table_(table),
@@ -37,7 +37,7 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
       sizes_(options_.inputs, options_.dynamic_size, options_.max_cached_sizes, "CompileOptions",
              location),
       schedule_(options_.optimizer.lr()) {
-  sizes_.first().engine = build(options_.dynamic_size, false, std::move(device), why);
+  sizes_.first().engine = build(options_.dynamic_size, false, std::move(device), reason);
   set_group_scalars();
   if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
 }
@@ -77,7 +77,7 @@ std::unique_ptr<TracedFunction> ObjectiveImpl::traced(std::int64_t size, bool ca
 }
 
 GraphView ObjectiveImpl::graph(GraphStage stage) const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   if (stage == GraphStage::kSimplified) return view_of(engine().compiled().graph);
   const auto step = traced(options_.dynamic_size, false);
   return view_of(differentiated(training_request(*step, table_, part_, options_, location_)));
@@ -85,13 +85,13 @@ GraphView ObjectiveImpl::graph(GraphStage stage) const {
 
 std::unique_ptr<Engine> ObjectiveImpl::build(std::int64_t size, bool captures,
                                              std::shared_ptr<Device> device,
-                                             const std::string& why) {
+                                             const std::string& reason) {
   auto traced = this->traced(size, captures);
   if (sizes_.first().engine == nullptr) retrace_.keep(traced->trace.graph);
   CompileRequest request = training_request(*traced, table_, part_, options_, location_);
   auto engine = std::make_unique<Engine>(std::move(request), std::map<std::string, double>{},
                                          closed(options_.inputs, size), options_.dataset,
-                                         std::move(device), why, options_.check_indices);
+                                         std::move(device), reason, options_.check_indices);
   engine->set_initial(table_.buffers());
   // Compiling adds the optimizer's scalars to the trace.
   for (const auto& [name, value] : traced->trace.scalars) {
@@ -117,8 +117,9 @@ void ObjectiveImpl::set_group_scalars() {
   }
 }
 
-void ObjectiveImpl::put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const {
-  engine().put_hypers(values);
+void ObjectiveImpl::set_scalars(std::int64_t step, std::int64_t cursor,
+                                ScalarValues& values) const {
+  engine().set_scalars(values);
   const std::int64_t update = step / options_.accumulate;
   const double rate = schedule_.at(update - schedule_start_);
   values[kLrScalar] = float_bits(rate);
@@ -153,7 +154,7 @@ void ObjectiveImpl::begin_epoch() {
   order_sent_ = true;
 }
 
-std::span<const HyperValues> ObjectiveImpl::next_rows(int count) {
+std::span<const ScalarValues> ObjectiveImpl::next_rows(int count) {
   if (counts_taken_) {
     count = std::min(count, 1);
     taken_ = static_cast<std::int64_t>(state_number(ScaleNumber::kTaken));
@@ -170,7 +171,7 @@ std::span<const HyperValues> ObjectiveImpl::next_rows(int count) {
   const auto rows = static_cast<std::size_t>(count);
   if (next_.size() < rows) next_.resize(rows);
   for (int i = 0; i < count; ++i)
-    put_hypers(step_ + i, (position_ + i) * options_.batch, next_[static_cast<std::size_t>(i)]);
+    set_scalars(step_ + i, (position_ + i) * options_.batch, next_[static_cast<std::size_t>(i)]);
   if (rows_ > 0) position_ += count;
   return {next_.data(), rows};
 }
@@ -185,7 +186,7 @@ void ObjectiveImpl::check_ready() const {
 
 std::unique_ptr<Engine> ObjectiveImpl::build_beside(const Engine& owner, std::int64_t size,
                                                     bool captures) {
-  auto engine = build(size, captures, owner.device(), owner.why());
+  auto engine = build(size, captures, owner.device(), owner.reason());
   SharedMemory shared;
   owner.instance().share_with(engine->compiled().program, Share::kProgram, shared);
   engine->allocate(std::move(shared));
@@ -209,7 +210,7 @@ Engine& ObjectiveImpl::capturing(SizedEngine& sized, const std::vector<std::stri
 }
 
 std::vector<std::int64_t> ObjectiveImpl::compiled_sizes() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return sizes_.sizes();
 }
 
@@ -219,7 +220,7 @@ void ObjectiveImpl::bind(const std::string& buffer, const std::shared_ptr<Memory
 }
 
 void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   if (sizes_.dynamic()) {
     throw UserError(
         "bind_input: not supported for a dynamic size, as each size has its own buffers");
@@ -232,7 +233,7 @@ void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) 
 }
 
 StepResult ObjectiveImpl::step(const FeedView& inputs, const StepOptions& options) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   sizes_.check(inputs);
   check_ready();
   if (!recoverer_.on()) return recoverer_.guarded([&] { return step_once(inputs, options); });
@@ -276,7 +277,7 @@ void ObjectiveImpl::repeat_step(const FeedView& inputs, bool captures) {
 }
 
 std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const FeedView& inputs) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   if (!(seconds >= 0))
     throw UserError("step_for: expected at least 0 seconds, got " + number_text(seconds));
   check_not_step_by_step("step_for");
@@ -330,7 +331,7 @@ std::optional<StepResult> ObjectiveImpl::resume_step(double seconds, const FeedV
 }
 
 bool ObjectiveImpl::cancel_step() {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   if (!unfinished_) return false;
   if (unfinished_->begun) {
     if (unfinished_->next > unfinished_->engine->instance().first_lasting_launch()) return false;
@@ -366,15 +367,15 @@ void ObjectiveImpl::check_not_step_by_step(const std::string& call) const {
 }
 
 void ObjectiveImpl::submit(int count) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   check_queued("submit", count);
   check_not_step_by_step("submit");
-  queue(count, turn);
+  queue(count, scoped_call);
 }
 
-void ObjectiveImpl::queue(int count, const Turn& turn) {
+void ObjectiveImpl::queue(int count, const ScopedCall& scoped_call) {
   while (count > 0) {
-    turn.check();
+    scoped_call.check();
     const int done =
         recoverer_.guarded([&] { return run_rows(recoverer_.before_steps(*this, count)); });
     recoverer_.log_steps(*this, done);
@@ -383,19 +384,19 @@ void ObjectiveImpl::queue(int count, const Turn& turn) {
 }
 
 int ObjectiveImpl::run_rows(int count) {
-  const std::span<const HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
+  const std::span<const ScalarValues> rows = next_rows(std::min(count, kMaxStepsAtOnce));
   last_ = engine().instance().run(rows);
   step_ += static_cast<std::int64_t>(rows.size());
   return static_cast<int>(rows.size());
 }
 
 std::vector<float> ObjectiveImpl::run(int count) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   check_queued("run", count);
   std::vector<float> result;
   if (looks_at_each_step()) {
     for (int i = 0; i < count; ++i) {
-      turn.check();
+      scoped_call.check();
       result.push_back(step({}, {}).loss);
     }
     return result;
@@ -405,7 +406,7 @@ std::vector<float> ObjectiveImpl::run(int count) {
   try {
     while (count > 0) {
       const int part = static_cast<int>(std::min<std::int64_t>(count, kLossRing));
-      queue(part, turn);
+      queue(part, scoped_call);
       const std::vector<float> some = losses();
       result.insert(result.end(), some.begin(), some.end());
       count -= part;
@@ -420,7 +421,7 @@ std::vector<float> ObjectiveImpl::run(int count) {
 }
 
 std::vector<float> ObjectiveImpl::losses() {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const std::vector<float> ring = recoverer_.guarded([&] {
     wait();
     return engine().download_floats(output_buffer("loss"));
@@ -436,7 +437,7 @@ std::vector<float> ObjectiveImpl::losses() {
 }
 
 void ObjectiveImpl::set_lr(const Schedule& schedule) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   check_rate("set_lr", schedule);
   recoverer_.finish();
   put_schedule(schedule);
@@ -449,7 +450,7 @@ void ObjectiveImpl::put_schedule(const Schedule& schedule) {
 }
 
 void ObjectiveImpl::set(const std::string& name, double value) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const auto at = engine().scalars().find(name);
   if (at == engine().scalars().end()) {
     std::vector<std::string> known;
@@ -468,7 +469,7 @@ void ObjectiveImpl::set(const std::string& name, double value) {
 }
 
 Profile ObjectiveImpl::profile(const FeedView& inputs, const ProfileOptions& options) {
-  const Turn turn(*turns_);
+  const ScopedCall scoped_call(*call_lock_);
   sizes_.check(inputs);
   check_ready();
   KeptInputs kept;
@@ -480,7 +481,7 @@ Profile ObjectiveImpl::profile(const FeedView& inputs, const ProfileOptions& opt
     Engine& engine = *of_checked(given).engine;
     engine.upload_inputs(given);
     return engine.profile(options, [&] {
-      HyperValues next = next_rows(1).front();
+      ScalarValues next = next_rows(1).front();
       ++step_;
       return next;
     });
@@ -490,7 +491,7 @@ Profile ObjectiveImpl::profile(const FeedView& inputs, const ProfileOptions& opt
 }
 
 double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const bool counts = which == ScaleNumber::kSkipped;
   if (counts && !skips()) {
     throw UserError(std::string(call) +
@@ -511,7 +512,7 @@ float ObjectiveImpl::state_number(ScaleNumber which) const {
 }
 
 NamedTensors ObjectiveImpl::download_grads() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   std::vector<float> grads = recoverer_.guarded([&] { return engine().download_floats("grads"); });
   if (scales() && step_ > 0) {
     const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));
@@ -554,17 +555,17 @@ void ObjectiveImpl::go_on_as(const ObjectiveImpl& other) {
 }
 
 std::int64_t ObjectiveImpl::steps() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return step_;
 }
 
 std::int64_t ObjectiveImpl::updates() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return step_ / options_.accumulate;
 }
 
 double ObjectiveImpl::grad_norm() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const auto& outputs = engine().compiled().program.outputs;
   if (std::none_of(outputs.begin(), outputs.end(),
                    [](const Port& port) { return port.name == kGradNorm; })) {
@@ -575,17 +576,17 @@ double ObjectiveImpl::grad_norm() const {
 }
 
 std::map<std::string, double> ObjectiveImpl::scalars() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return engine().scalars();
 }
 
 std::int64_t ObjectiveImpl::epoch() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return rows_ > 0 && position_ == batches_per_epoch() ? epoch_ + 1 : epoch_;
 }
 
 double ObjectiveImpl::lr() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return schedule_.at(step_ / options_.accumulate - schedule_start_);
 }
 
@@ -600,11 +601,11 @@ void ObjectiveImpl::keep_for_nan() {
 
 std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node& leaf,
                                                const FeedView& inputs,
-                                               const HyperValues& values) const {
+                                               const ScalarValues& values) const {
   const std::string& name = leaf.attrs.text("name");
   if (leaf.op == &ops::scalar) {
     const auto at = values.find(name);
-    return {from_word(at == values.end() ? 0 : at->second, leaf.type.dtype)};
+    return {decode_element(at == values.end() ? 0 : at->second, leaf.type.dtype)};
   }
   const auto count = static_cast<size_t>(numel(leaf.type.shape));
   std::vector<std::uint32_t> words(count);
@@ -622,15 +623,15 @@ std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node&
   }
   std::vector<double> result;
   result.reserve(count);
-  for (const std::uint32_t word : words) result.push_back(from_word(word, leaf.type.dtype));
+  for (const std::uint32_t word : words) result.push_back(decode_element(word, leaf.type.dtype));
   return result;
 }
 
 // Repeats the step op by op from the saved buffers to find the first non-finite value.
 void ObjectiveImpl::explain_nan(const Engine& engine, const FeedView& inputs, std::int64_t step,
                                 float loss) {
-  HyperValues values;
-  put_hypers(step, (position_ - 1) * options_.batch, values);
+  ScalarValues values;
+  set_scalars(step, (position_ - 1) * options_.batch, values);
   const NonFinite found = first_non_finite(engine.compiled().graph, [&](const Node& leaf) {
     return leaf_values(engine, leaf, inputs, values);
   });

@@ -6,13 +6,13 @@
 #include <memory>
 #include <optional>
 
+#include "train/call_lock.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"
 #include "train/loss_scale.h"
 #include "train/recoverer.h"
 #include "train/retrace.h"
 #include "train/sized_engines.h"
-#include "train/call_lock.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -21,8 +21,9 @@ class ObjectiveImpl {
   // Compiles for the device. Call allocate() before any other member. The objective trains part
   // `number` of the table, which must outlive it.
   ObjectiveImpl(ObjectiveSource source, const ParameterTable& table, std::size_t number,
-                std::shared_ptr<Device> device, const std::string& why,
-                std::shared_ptr<Turns> turns, Recoverer& recoverer, const SourceLocation& location);
+                std::shared_ptr<Device> device, const std::string& reason,
+                std::shared_ptr<CallLock> call_lock, Recoverer& recoverer,
+                const SourceLocation& location);
   void allocate(SharedMemory shared);
 
   StepResult step(const FeedView& inputs, const StepOptions& options);
@@ -96,7 +97,7 @@ class ObjectiveImpl {
   void check_not_step_by_step(const std::string& call) const;
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures) const;
   std::unique_ptr<Engine> build(std::int64_t size, bool captures, std::shared_ptr<Device> device,
-                                const std::string& why);
+                                const std::string& reason);
   // Compiles another program on the device of `owner` that shares its buffers.
   std::unique_ptr<Engine> build_beside(const Engine& owner, std::int64_t size, bool captures);
   // Returns the program for these inputs. Compiles it if their dynamic size is new.
@@ -113,17 +114,17 @@ class ObjectiveImpl {
   [[nodiscard]] bool skips() const { return scales() || options_.skip_nonfinite; }
   // Reads an element of the state of that decision.
   [[nodiscard]] float state_number(ScaleNumber which) const;
-  void queue(int count, const Turn& turn);
+  void queue(int count, const ScopedCall& scoped_call);
   StepResult step_once(const FeedView& inputs, const StepOptions& options);
   // Counts a step that has run and reads its loss.
   StepResult counted();
   // Resumes the unfinished step, or begins it with these inputs.
   std::optional<StepResult> resume_step(double seconds, const FeedView& inputs);
   // Sets the run-time scalars of step number `step` (from 0).
-  void put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const;
+  void set_scalars(std::int64_t step, std::int64_t cursor, ScalarValues& values) const;
   // Returns the scalars of the next steps, at most `count` and up to the end of the epoch. Advances
   // the position in the data.
-  std::span<const HyperValues> next_rows(int count);
+  std::span<const ScalarValues> next_rows(int count);
   void begin_epoch();
   // Throws UserError if data is missing, or if the loss now traces differently; see Retrace.
   void check_ready() const;
@@ -133,9 +134,9 @@ class ObjectiveImpl {
   void keep_for_nan();
   void explain_nan(const Engine& engine, const FeedView& inputs, std::int64_t step, float loss);
   std::vector<double> leaf_values(const Engine& engine, const Node& leaf, const FeedView& inputs,
-                                  const HyperValues& values) const;
+                                  const ScalarValues& values) const;
 
-  std::shared_ptr<Turns> turns_;
+  std::shared_ptr<CallLock> call_lock_;
   Recoverer& recoverer_;  // the trainer's
   ObjectiveSource source_;
   CompileOptions& options_ = source_.options;
@@ -167,14 +168,14 @@ class ObjectiveImpl {
   struct Unfinished {
     bool begun = false;    // false: not started, or restarted because the device was lost
     std::size_t next = 0;  // the next launch
-    HyperValues row;
+    ScalarValues row;
     Progress before;
     Engine* engine = nullptr;  // valid if begun
     KeptInputs inputs;         // set if recovery may need them
   };
   std::optional<Unfinished> unfinished_;
   std::optional<StepResult> finished_;  // result of a step that another call finished
-  std::vector<HyperValues> next_;       // scalars of the last steps; the memory is reused
+  std::vector<ScalarValues> next_;      // scalars of the last steps; the memory is reused
   // Buffers before the last step, saved for detect_nan.
   std::map<std::string, std::vector<std::uint32_t>> before_;
 };

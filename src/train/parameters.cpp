@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/initial.h"
 #include "compile/runtime/host_random.h"
 #include "ops/registry.h"
+#include "trace/initial.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -227,7 +227,7 @@ void ParameterTable::declare(Trace& trace, WeightSource weights) const {
     Attrs attrs = type_of({part.elements});
     attrs.set("name", part.state(kEmaName));
     attrs.set("init", 0.0);
-    const Ex flat = op::apply(builder, ops::state, {}, std::move(attrs));
+    const Expr flat = op::apply(builder, ops::state, {}, std::move(attrs));
     for (const ParameterEntry& entry : part.entries) {
       trace.parameters[entry.parameter] =
           op::reshape(op::slice(flat, {entry.offset}, {entry.offset + entry.count()}),

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/trace.h"
 #include "tensorgrad/train/trainer.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

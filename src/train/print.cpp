@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <cstring>
 
-#include "train/feed.h"
 #include "base/env.h"
 #include "compile/debug/bisect.h"
 #include "compile/debug/graph_run.h"
 #include "compile/runtime/element_codec.h"
 #include "ops/expr.h"
 #include "ops/registry.h"
+#include "train/feed.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -88,8 +88,8 @@ LeafWords leaf_words(const Graph& graph, const ir::LeafOptions& options) {
 std::shared_ptr<Device> opened(const DeviceOptions& options, std::string& text) {
   text = kReference;
   if (options.kind == kReference) return nullptr;
-  std::string why;
-  std::shared_ptr<Device> device = open_device(options, why);
+  std::string reason;
+  std::shared_ptr<Device> device = open_device(options, reason);
   text = device->info().backend + " (" + device->info().name + ")";
   return device;
 }
@@ -97,10 +97,10 @@ std::shared_ptr<Device> opened(const DeviceOptions& options, std::string& text) 
 std::vector<std::vector<std::uint32_t>> reference_words(const Graph& graph,
                                                         const LeafWords& leaves) {
   std::vector<std::vector<std::uint32_t>> all;
-  for (const Bounded& result : run_on_reference(graph, leaves)) {
+  for (const WithErrorBound& result : run_on_reference(graph, leaves)) {
     all.emplace_back();
     for (const double value : result.value.data) {
-      all.back().push_back(to_word(value, result.value.type.dtype));
+      all.back().push_back(encode_element(value, result.value.type.dtype));
     }
   }
   return all;

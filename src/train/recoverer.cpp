@@ -7,9 +7,9 @@
 #include <set>
 #include <span>
 
-#include "train/trainer.h"
 #include "base/check.h"
 #include "base/numbers.h"
+#include "train/trainer.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {

@@ -13,10 +13,10 @@
 #include <variant>
 #include <vector>
 
-#include "train/objective_progress.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/train/inputs.h"
 #include "tensorgrad/train/recovery.h"
+#include "train/objective_progress.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 class Engine;

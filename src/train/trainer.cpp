@@ -91,14 +91,14 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
       options_(options),
       table_(model_, picks_of(sources)),
       recoverer_(std::make_shared<Recoverer>(*this, options.recovery)) {
-  std::string why = other != nullptr ? other->why() : "";
+  std::string reason = other != nullptr ? other->reason() : "";
   const std::shared_ptr<Device> device =
-      other != nullptr ? other->device() : open_device(options.device, why);
+      other != nullptr ? other->device() : open_device(options.device, reason);
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const std::string name = sources[k].name;
     in_objective(name, [&] {
       objectives_.push_back(std::make_unique<ObjectiveImpl>(
-          std::move(sources[k]), table_, k, device, why, turns_, *recoverer_, location));
+          std::move(sources[k]), table_, k, device, reason, call_lock_, *recoverer_, location));
     });
   }
   collect_states();
@@ -135,7 +135,7 @@ void TrainerImpl::wait() {
 }
 
 std::vector<Recovery> TrainerImpl::recoveries() const {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return recoverer_->recoveries();
 }
 
@@ -237,7 +237,7 @@ std::vector<Engine*> TrainerImpl::users_of_data(const std::string& name,
 }
 
 void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const std::vector<Engine*> users = users_of_data(name, values);
   if (users.front()->bound(data_buffer(name))) {
     throw UserError("upload_data: '" + name + "' is bound to an application buffer");
@@ -254,7 +254,7 @@ void TrainerImpl::put_data(const std::string& name, const HostView& values) {
 }
 
 void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const std::string buffer = data_buffer(name);
   std::shared_ptr<Memory> memory;
   for (const auto& objective : objectives_) {
@@ -276,7 +276,7 @@ void TrainerImpl::start_averages(const std::vector<float>& params, bool always) 
 }
 
 void TrainerImpl::reset(const ResetOptions& options) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   recoverer_->guarded([&] {
     reset_now(options);
     recoverer_->take();
@@ -300,12 +300,12 @@ void TrainerImpl::reset_now(const ResetOptions& options) {
 }
 
 NamedTensors TrainerImpl::download_params() {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return recoverer_->guarded([&] { return table_.unpack(engine().download_floats("params")); });
 }
 
 NamedTensors TrainerImpl::download_ema() {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   if (!averages()) throw UserError("download_ema: ema_decay is not set");
   return recoverer_->guarded([&] { return averaged(); });
 }
@@ -319,7 +319,7 @@ NamedTensors TrainerImpl::averaged() const {
 }
 
 NamedTensors TrainerImpl::download_optimizer() {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return recoverer_->guarded([&] { return optimizer_states(); });
 }
 
@@ -336,12 +336,12 @@ NamedTensors TrainerImpl::optimizer_states() const {
 }
 
 NamedTensors TrainerImpl::download_buffers() {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   return recoverer_->guarded([&] { return buffers(); });
 }
 
 void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   NamedTensors params, buffers;
   for (const auto& [name, tensor] : given) {
     const bool state = std::any_of(states_.begin(), states_.end(), [&](const State& each) {
@@ -366,7 +366,7 @@ void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
 }
 
 void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& options) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   std::vector<StateEntry> entries;
   for (const State& state : states_) entries.push_back(state.entry);
   recoverer_->guarded([&] {
@@ -384,7 +384,7 @@ void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& 
 }
 
 void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   std::map<std::string, NamedTensors> parts;
   for (const auto& [name, tensor] : states) {
     const std::size_t slash = name.find('/');
@@ -418,16 +418,16 @@ bool TrainerImpl::averages() const {
 std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
                                                           const FunctionOptions& options,
                                                           const SourceLocation& location) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   if (options.weights == WeightSource::kEma && !averages())
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
   FunctionOptions own = options;
   if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
   // Buffers keep their device alive.
   auto attached = recoverer_->guarded([&] {
-    return std::make_shared<CompiledFunctionImpl>(model_, table_, forward, own, engine().device(),
-                                                  "shared with the trainer", turns_->beside(),
-                                                  instances(), location, recoverer_);
+    return std::make_shared<CompiledFunctionImpl>(
+        model_, table_, forward, own, engine().device(), "shared with the trainer",
+        call_lock_->shared_lock(), instances(), location, recoverer_);
   });
   for (const StateEntry& theirs : attached->first().states()) {
     for (const State& ours : states_) {
@@ -459,7 +459,7 @@ void TrainerImpl::take_states(const TrainerImpl& old) {
 std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
                                                    std::vector<TraceFunction> losses, bool keep,
                                                    const SourceLocation& location) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   std::vector<ObjectiveSource> sources;
   for (std::size_t k = 0; k < objectives_.size(); ++k) {
     ObjectiveSource& source = sources.emplace_back(objectives_[k]->source());

@@ -2,10 +2,10 @@
 // Implementation of Trainer: the parameters and states that its objectives share.
 #pragma once
 
-#include "train/data_loader.h"
-#include "train/compiled_function.h"
-#include "train/objective.h"
 #include "compile/runtime/buffer_sharing.h"
+#include "train/compiled_function.h"
+#include "train/data_loader.h"
+#include "train/objective.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -25,8 +25,8 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] std::size_t find(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names() const;
 
-  void abort() { turns_->abort(); }
-  [[nodiscard]] const std::shared_ptr<Turns>& turns() const { return turns_; }
+  void abort() { call_lock_->abort(); }
+  [[nodiscard]] const std::shared_ptr<CallLock>& call_lock() const { return call_lock_; }
   void upload_data(const std::string& name, const HostView& values);
   void bind_data(const std::string& name, WGPUBufferImpl* native);
   void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);
@@ -110,7 +110,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   // Throws UserError if the loader was destroyed.
   std::shared_ptr<LoaderImpl> loader(const std::string& name) const;
 
-  std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
+  std::shared_ptr<CallLock> call_lock_ = std::make_shared<CallLock>();
   ModelFunctions model_;
   TrainerOptions options_;
   ParameterTable table_;

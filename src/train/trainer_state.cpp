@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/numbers.h"
 #include "train/trainer.h"
 #include "train/update.h"
-#include "base/numbers.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
@@ -203,7 +203,7 @@ void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
 }
 
 void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   std::weak_ptr<LoaderImpl>& kept = loaders_[name];
   if (!kept.expired() && kept.lock() != loader)
     throw UserError("add_loader: the trainer already has a loader '" + name + "'");
@@ -254,7 +254,7 @@ std::map<std::string, std::string> TrainerImpl::loader_fields() const {
 }
 
 void TrainerImpl::save(const FileSink& sink) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   for (const auto& [name, weak] : loaders_) static_cast<void>(loader(name));
   const bool stranded = recoverer_->stranded();
   Checkpoint checkpoint;
@@ -287,7 +287,7 @@ NamedTensors TrainerImpl::buffers() const {
 }
 
 void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   std::set<std::string> buffers = table_.buffer_names();
   for (const State& state : states_) {
     if (state.models()) buffers.insert(state.entry.name);
@@ -310,7 +310,7 @@ void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
 }
 
 void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   if (weights == WeightSource::kEma && !averages())
     throw UserError("save_weights: ema_decay is not set");
   write_weights(sink, recoverer_->guarded([&] {
@@ -371,7 +371,7 @@ void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::st
 
 // Reads and checks everything before anything is changed.
 void TrainerImpl::load(const FileSource& source) {
-  const auto lock = turns_->lock();
+  const auto lock = call_lock_->lock();
   const std::string& path = source.name();
   Checkpoint checkpoint = read_checkpoint(source);
   check_version(checkpoint, path);

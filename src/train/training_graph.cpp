@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/loss_scale.h"
 #include "base/check.h"
 #include "base/numbers.h"
 #include "ops/registry.h"
 #include "tensorgrad/ops/pointwise.h"
 #include "tensorgrad/ops/reduction.h"
 #include "tensorgrad/ops/state.h"
+#include "train/loss_scale.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

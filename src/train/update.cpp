@@ -207,7 +207,7 @@ Tensor ArenaUpdate::param_view(const Tensor& flat, std::size_t index) {
 }
 
 Tensor ArenaUpdate::flatten(const std::vector<Tensor>& params) {
-  std::vector<Ex> inputs;
+  std::vector<Expr> inputs;
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < params.size(); ++i) {
     if (params[i].trace() == nullptr) continue;

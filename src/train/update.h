@@ -59,7 +59,7 @@ class ArenaUpdate final : public optim::Update {
   const std::vector<ParamGroup>& groups_;
   mutable Builder builder_;
   std::vector<ParamInfo> params_;
-  Ex param_leaf_;
+  Expr param_leaf_;
   std::optional<Tensor> own_;   // mask of its own parameters; null if all
   std::optional<Tensor> rows_;  // mask of trained rows; null if all
   std::optional<Tensor> condition_, new_param_;

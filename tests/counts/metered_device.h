@@ -43,7 +43,7 @@ class MeteredDevice final : public WrappedDevice {
     return WrappedDevice::prepare(program, buffers);
   }
 
-  Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
+  Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override {
     runs += static_cast<std::int64_t>(rows.size());
     ran.insert(&executable);
     return WrappedDevice::run(executable, rows);

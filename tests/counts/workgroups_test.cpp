@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "debug/wrapped_device.h"
 #include "codegen/wgsl/writer.h"
+#include "debug/wrapped_device.h"
 #include "large_gpu.h"
 #include "many_words.h"
 #include "support/sketch.h"
@@ -18,7 +18,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-constexpr std::uint32_t kMostGroups = 65'535;  // in a dimension of a dispatch
+constexpr std::uint32_t kMaxGroups = 65'535;  // in a dimension of a dispatch
 
 // Returns the number that the pattern captures, or -1 if it does not match.
 std::int64_t number_in(const std::string& text, const std::string& pattern) {
@@ -67,8 +67,8 @@ void expect_dispatches_that_fit(const std::shared_ptr<Device>& plain) {
   for (const Launch& launch : program.launches) {
     for (const WgslOptions& options : {by_size, by_element}) {
       const WgslKernel kernel = write_wgsl(launch, options);
-      EXPECT_LE(kernel.groups_x, kMostGroups) << launch.name;
-      EXPECT_LE(kernel.groups_y, kMostGroups) << launch.name;
+      EXPECT_LE(kernel.groups_x, kMaxGroups) << launch.name;
+      EXPECT_LE(kernel.groups_y, kMaxGroups) << launch.name;
       if (launch.kind == LaunchKind::kRow && launch.name == "grad_norm" && launch.rows > 1) {
         ++sums;
         EXPECT_EQ(launch.rows * launch.cols, kElements);
@@ -78,7 +78,7 @@ void expect_dispatches_that_fit(const std::shared_ptr<Device>& plain) {
       ++maps;
       EXPECT_EQ(launch.rows, kElements);
       if (neighbours_of(kernel, kElements) > 1) continue;
-      EXPECT_GT(std::int64_t{kernel.groups_x} * kernel.groups_y, kMostGroups)
+      EXPECT_GT(std::int64_t{kernel.groups_x} * kernel.groups_y, kMaxGroups)
           << "so few that nothing is folded";
     }
   }

@@ -31,8 +31,8 @@ TEST(Bisect, finds_nothing_where_there_is_nothing) {
     options.b = device_at(Where::kCpu);
     const BisectReport report = run(random.graph, options);
     EXPECT_EQ(report.pass, "") << "seed " << seed << ": " << report.what;
-    // The graph as given, the graph passes, and split_product (required by the limits of the CPU),
-    // rematerialize and fuse.
+    // The graph as given, the graph passes, and split_k_to_binding_limit (required by the limits of
+    // the CPU), rematerialize and fuse.
     EXPECT_EQ(report.checked.size(), graph_passes().size() + 4);
   }
 }
@@ -90,7 +90,7 @@ TEST(Bisect, lets_a_pass_round_what_was_exact) {
     return rewrite_graph(graph, [](Graph& out, const Node& node) {
       if (node.op != &ops::reshape) return kNoValue;
       Builder builder{out, node.location, node.origin};
-      return op::reshape(Ex{&builder, node.inputs[0]} * 0.1 * 10.0, node.type.shape).id;
+      return op::reshape(Expr{&builder, node.inputs[0]} * 0.1 * 10.0, node.type.shape).id;
     });
   };
   const std::vector<GraphPass> passes = {{"scale", scaled}};
@@ -115,7 +115,7 @@ TEST(Bisect, looks_at_the_splits_that_the_device_has) {
   device->told.limits.max_binding_bytes = 1 << 18;
   const BisectReport report = run(sketch.graph(), options);
   EXPECT_EQ(report.pass, "") << report.what;
-  EXPECT_THAT(report.checked, Contains("split_product: unchanged"));
+  EXPECT_THAT(report.checked, Contains("split_k_to_binding_limit: unchanged"));
   EXPECT_THAT(report.checked, Contains("split_reduce: the same"));
   EXPECT_EQ(device->programs.front().launches.size(), 1U) << "as given";
 }

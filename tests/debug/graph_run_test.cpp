@@ -173,7 +173,7 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   } catch (const UserError& error) {
     EXPECT_EQ(error.message(),
               "unknown pass 'tidy'; available: cse, dce, expand, fold, fuse, "
-              "rematerialize, simplify, split_depth, split_product, split_reduce, "
+              "rematerialize, simplify, split_k, split_k_to_binding_limit, split_reduce, "
               "split_scatter");
   }
 }
@@ -213,7 +213,7 @@ TEST(GraphRun, the_splits_are_passes_too) {
 output y = %1
 )";
   EXPECT_THAT(ir::optimize(text, "x.ir", {"split_reduce"}), HasSubstr("= reshape(%0)"));
-  EXPECT_EQ(ir::optimize(text, "x.ir", {"split_product"}), text);
+  EXPECT_EQ(ir::optimize(text, "x.ir", {"split_k_to_binding_limit"}), text);
 }
 
 }  // namespace

@@ -166,9 +166,10 @@ TEST(Profile, launches_of_one_kernel_are_one) {
     launch.bytes_moved = 10 << i;
     launch.flops = 1 << i;
   }
-  const LaunchTiming beside{.beside = true};
-  const Profile profile = profile_of(DeviceInfo(), program, {},
-                                     {{{7}, beside, beside, {9}}, {{5}, beside, beside, {9}}});
+  const LaunchTiming concurrent{.concurrent = true};
+  const Profile profile =
+      profile_of(DeviceInfo(), program, {},
+                 {{{7}, concurrent, concurrent, {9}}, {{5}, concurrent, concurrent, {9}}});
   ASSERT_EQ(profile.launches.size(), 2U);
   const LaunchProfile& joined = profile.launches[0];
   EXPECT_EQ(joined.name, "a | b | c");
@@ -284,7 +285,7 @@ TEST(Profile, trace_events_hold_the_counts_and_the_share) {
 
 // The range is three orders of magnitude wider on both sides than the rates of any machine.
 TEST(Profile, the_rates_of_the_cpu_are_measured) {
-  const DeviceRates rates = measure_rates(make_cpu_device({.threads = 1}));
+  const DevicePeaks rates = measure_peaks(make_cpu_device({.threads = 1}));
   EXPECT_GT(rates.bytes_per_second, 1e8);
   EXPECT_LT(rates.bytes_per_second, 1e13);
   EXPECT_GT(rates.flops_per_second, 1e8);

@@ -32,7 +32,7 @@ void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
                     std::as_bytes(std::span(leaves.by_name.at(port.name))));
   }
   instance.shadow(compiled, plan);
-  const HyperValues none;
+  const ScalarValues none;
   instance.run({&none, 1});
 }
 

@@ -32,12 +32,12 @@ class WrappedDevice : public Device {
   void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override {
     device_->rebind(executable, buffers, changed);
   }
-  Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
+  Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override {
     return device_->run(executable, rows);
   }
   [[nodiscard]] bool done(Ticket ticket) override { return device_->done(ticket); }
   void wait(Ticket ticket) override { device_->wait(ticket); }
-  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override {
+  std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) override {
     return device_->profile(executable, row);
   }
 

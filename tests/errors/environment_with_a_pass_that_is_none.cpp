@@ -6,8 +6,9 @@ namespace tensorgrad::testing {
 
 MISTAKE(environment_with_a_pass_that_is_none, UserError) {
   const ScopedEnv env("TENSORGRAD_SKIP", "cse,fusse");
-  // error: TENSORGRAD_SKIP: expected passes among dce, simplify, fold, cse, split_product,
-  // split_depth, split_scatter, split_reduce, rematerialize, fuse, row_epilogue, chain, got 'fusse'
+  // error: TENSORGRAD_SKIP: expected passes among dce, simplify, fold, cse,
+  // split_k_to_binding_limit, split_k, split_scatter, split_reduce, rematerialize, fuse,
+  // row_epilogue, chain, got 'fusse'
   compiled(plain_loss);
 }
 

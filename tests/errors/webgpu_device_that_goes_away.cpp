@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 
-#include "train/trainer.h"
 #include "backend/webgpu/device.h"
 #include "errors/mistake.h"
+#include "train/trainer.h"
 
 namespace tensorgrad::testing {
 

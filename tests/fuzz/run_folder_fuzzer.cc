@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <string>
 
-#include "lm/settings.h"
-#include "run/metrics.h"
-#include "read_or_refuse.h"
 #include "classify/settings.h"
+#include "lm/settings.h"
+#include "read_or_refuse.h"
+#include "run/metrics.h"
 
 namespace cli = tensorgrad::cli;
 

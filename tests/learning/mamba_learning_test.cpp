@@ -126,7 +126,7 @@ TEST(Mamba3, learns_induction) { learns_induction(MixerKind::kMamba3); }
 
 // Returns the loss after at most 400 steps on the parity of the ones so far. A state must change
 // sign at each one. If `turns` is false, the rotation angles of Mamba-3 are 0 and not trained.
-float parity_loss(MixerKind kind, bool turns = true) {
+float parity_loss(MixerKind kind, bool call_lock = true) {
   constexpr std::int64_t kBatch = 32, kLength = 12, kAngles = 4;
   LanguageModelConfig config{.vocab_size = 2, .d_model = 16, .n_layer = 1, .layers = {kind}};
   config.mamba2 = {.d_state = 8, .head_dim = 8};
@@ -138,7 +138,7 @@ float parity_loss(MixerKind kind, bool turns = true) {
                    .dt_max = 1};
   const std::string angles = "backbone.layers.0.mixer.in_proj.weight";  // computed by the last rows
   std::vector<ParamGroup> groups;
-  if (!turns) {
+  if (!call_lock) {
     groups.push_back({.params = angles, .rows = [](const std::string&, const Shape& shape) {
                         return std::vector<RowRange>{{0, shape[0] - kAngles}};
                       }});
@@ -154,7 +154,7 @@ float parity_loss(MixerKind kind, bool turns = true) {
                .clip_grad_norm = 1,
                .seed = 1,
                .device = {.kind = "cpu"}});
-  if (!turns) {
+  if (!call_lock) {
     const HostTensor weight = trainer.download_params().at(angles);
     std::vector<float> values = weight.floats();
     std::fill(values.end() - kAngles * config.d_model, values.end(), 0.0F);
@@ -174,7 +174,7 @@ float parity_loss(MixerKind kind, bool turns = true) {
   const std::vector<float> last = trainer.download_params().at(angles).floats();
   const bool still = std::all_of(last.end() - kAngles * config.d_model, last.end(),
                                  [](float value) { return value == 0; });
-  EXPECT_EQ(still, !turns);
+  EXPECT_EQ(still, !call_lock);
   ::testing::Test::RecordProperty("steps", static_cast<int>(step));
   ::testing::Test::RecordProperty("loss", std::to_string(loss));
   return loss;

@@ -164,8 +164,9 @@ class Mutations {
       sketch.graph() = mutated(sketch.graph(), mutant);
       sketch.leaves["zero"].resize(
           static_cast<std::size_t>(numel(sketch.graph()[mutant.node].type.shape)));
-      const std::string why = second_disagreement(corner, sketch, made, grads);
-      if (!why.empty()) killers_[mutant.name] = "second gradient at " + corner.name + ": " + why;
+      const std::string reason = second_disagreement(corner, sketch, made, grads);
+      if (!reason.empty())
+        killers_[mutant.name] = "second gradient at " + corner.name + ": " + reason;
     }
   }
 
@@ -195,9 +196,9 @@ class Mutations {
       ValueMap leaves = sketch.leaves;
       leaves["zero"].resize(
           static_cast<std::size_t>(numel(sketch.graph()[mutant.node].type.shape)));
-      const std::string why = check(interpret_graph(mutated(sketch.graph(), mutant), leaves));
-      if (!why.empty()) killers_[mutant.name] = test + ": " + why;
-      if (why.empty()) seen_[mutant.name] += "\n    not by " + test;
+      const std::string reason = check(interpret_graph(mutated(sketch.graph(), mutant), leaves));
+      if (!reason.empty()) killers_[mutant.name] = test + ": " + reason;
+      if (reason.empty()) seen_[mutant.name] += "\n    not by " + test;
     }
   }
 

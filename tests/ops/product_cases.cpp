@@ -11,7 +11,7 @@ using T = const std::vector<Tensor>&;
 Tensor pack(const std::vector<Tensor>& parts, const std::vector<std::int64_t>& offsets,
             std::int64_t size) {
   OpContext ctx("pack", Loc::current());
-  std::vector<Ex> inputs;
+  std::vector<Expr> inputs;
   for (const Tensor& part : parts) inputs.push_back(ctx.in(part));
   return ctx.out(op::apply(ctx.builder, ops::pack, inputs, {{"offsets", offsets}, {"size", size}}));
 }

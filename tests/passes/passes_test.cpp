@@ -49,14 +49,14 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
   if (pass == "simplify") return simplify(graph);
   if (pass == "cse") return cse(graph);
   if (pass == "dce") return dce(graph);
-  if (pass == "split_product") return split_product(graph, 4096);
-  if (pass == "split_depth") return split_depth(graph);
+  if (pass == "split_k_to_binding_limit") return split_k_to_binding_limit(graph, 4096);
+  if (pass == "split_k") return split_k(graph);
   if (pass == "split_reduce") return split_reduce(graph);
   if (pass == "split_scatter") return split_scatter(graph);
   if (pass == "rematerialize") return rematerialize(graph, {.least_bytes = 64});
   if (pass == "fuse") return fuse(graph, {});
   if (pass == "autodiff") return differentiated(graph);
-  if (pass == "place_in_memory") return place_in_memory(graph);
+  if (pass == "materialize") return materialize(graph);
   if (pass == "limit_concat") return limit_concat(graph, 3);
   if (pass == "limit_views") return limit_views(graph);
   throw std::logic_error("there is no pass " + pass);

@@ -49,12 +49,12 @@ struct Training {
 };
 
 // The largest slot holds dk and dv.
-constexpr std::int64_t kMostBytes = 2 * kHeads * kLength * kDepth * 4;
+constexpr std::int64_t kMaxBytes = 2 * kHeads * kLength * kDepth * 4;
 
 TEST(Attention, stores_no_weights) {
   Training t;
   t.attend({.causal = true});
-  EXPECT_LE(t.largest_slot(), kMostBytes);
+  EXPECT_LE(t.largest_slot(), kMaxBytes);
   t.check();
 }
 
@@ -83,7 +83,7 @@ TEST(Attention, stores_no_mask_of_documents) {
   Training t;
   const Tensor document = t.sketch.input({1, 1, kLength}, 0, 5, i32);
   t.attend({.mask = eq(unsqueeze(document, 3), unsqueeze(document, 2)), .causal = true});
-  EXPECT_LE(t.largest_slot(), kMostBytes);
+  EXPECT_LE(t.largest_slot(), kMaxBytes);
   t.check();
 }
 
@@ -92,14 +92,14 @@ TEST(Attention, stores_no_slopes_over_distances) {
   const Tensor slope = t.sketch.input({kHeads, 1, 1}, 0.01, 0.1);
   const Shape square = {kLength, kLength};
   t.attend({.mask = (iota(square, 1, f32) - iota(square, 0, f32)) * slope, .causal = true});
-  EXPECT_LE(t.largest_slot(), kMostBytes);
+  EXPECT_LE(t.largest_slot(), kMaxBytes);
   t.check();
 }
 
 TEST(Attention, stores_no_random_numbers_and_drops_the_same_backwards) {
   Training t;
   t.attend({.causal = true, .dropout = 0.3});
-  EXPECT_LE(t.largest_slot(), kMostBytes);
+  EXPECT_LE(t.largest_slot(), kMaxBytes);
   t.check();
 }
 
@@ -107,7 +107,7 @@ TEST(Attention, of_a_stored_mask_reads_it) {
   Training t;
   const Tensor allowed = t.sketch.boolean({kLength, kLength});
   t.attend({.mask = allowed});
-  EXPECT_LE(t.largest_slot(), kMostBytes);
+  EXPECT_LE(t.largest_slot(), kMaxBytes);
   t.check();
 }
 

@@ -18,7 +18,7 @@ namespace tensorgrad::testing {
 namespace {
 
 // Twice the nodes may cost so many times as much: twice, and a logarithm.
-constexpr double kMostGrowth = 2.4;
+constexpr double kMaxGrowth = 2.4;
 
 std::int64_t visits_of(const std::function<void()>& compile) {
   const std::int64_t before = Visits::count();
@@ -31,7 +31,7 @@ void expect_proportional(const std::string& name, int size,
   const std::int64_t some = visits_of([&] { compile(size); });
   const std::int64_t twice = visits_of([&] { compile(2 * size); });
   EXPECT_GT(some, size) << name;
-  EXPECT_LT(static_cast<double>(twice), kMostGrowth * static_cast<double>(some))
+  EXPECT_LT(static_cast<double>(twice), kMaxGrowth * static_cast<double>(some))
       << name << ": " << some << ", " << twice;
 }
 

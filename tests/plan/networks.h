@@ -25,7 +25,7 @@ inline Graph three_layers(Sketch& s) {
 inline constexpr int kChainBindings = 40, kChainColumns = 64;
 
 // Returns the graph compiled for a device that runs launches concurrently and in fused sequences.
-inline Compiled chained(const Graph& graph) {
+inline Compiled fused_sequence(const Graph& graph) {
   return compile_for_test(graph, kChainBindings, 0, true, kChainBindings, kChainColumns);
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernel/selective_kept.h"
 #include "codegen/wgsl/writer.h"
+#include "kernel/selective_kept.h"
 #include "plan/scan_training.h"
 
 namespace tensorgrad::testing {

@@ -37,9 +37,9 @@ Touched touched(const Launch& launch) {
   for (const Store& store : launch.stores) {
     result.writes.insert(launch.bindings[static_cast<std::size_t>(store.binding)].buffer);
   }
-  if (launch.ones_row) {
+  if (launch.bias_grad_row) {
     result.writes.insert(
-        launch.bindings[static_cast<std::size_t>(launch.ones_store.binding)].buffer);
+        launch.bindings[static_cast<std::size_t>(launch.bias_grad_store.binding)].buffer);
   }
   return result;
 }
@@ -58,7 +58,8 @@ class Lives {
       : graph_(graph), placement_(place(graph, options)) {
     int stage = -1;
     for (const int group : placement_.order) {
-      if (!placement_.beside.contains(group) && !placement_.chained.contains(group)) ++stage;
+      if (!placement_.concurrent.contains(group) && !placement_.fused_sequence.contains(group))
+        ++stage;
       position_[group] = stage;
     }
     for (ValueId id = 0; id < graph.size(); ++id) {

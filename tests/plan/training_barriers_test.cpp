@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "codegen/wgsl/join.h"
 #include "counts/large_gpu.h"
 #include "debug/wrapped_device.h"
-#include "codegen/wgsl/join.h"
 #include "support/small_mamba.h"
 #include "support/wgsl_uniformity.h"
 
@@ -40,7 +40,7 @@ Program training_step(const nn::LanguageModelConfig& config, std::int64_t length
 // Kernels whose threads wait for each other.
 struct Seen {
   std::set<std::string> all;  // their texts
-  int beside = 0, chains = 0, exchanging = 0, trading = 0;
+  int concurrent = 0, chains = 0, exchanging = 0, trading = 0;
 };
 
 // Makes each barrier conditional in turn, and expects that this is detected.
@@ -64,7 +64,8 @@ void look_at(const Program& program, const WgslOptions& options, int max_binding
     seen.exchanging += text.find("subgroupShuffleXor") == std::string::npos ? 0 : 1;
     seen.trading += text.find("traded") == std::string::npos ? 0 : 1;
     if (dispatch.count == 1) continue;
-    int& joined = program.launches[dispatch.first + 1].chained ? seen.chains : seen.beside;
+    int& joined =
+        program.launches[dispatch.first + 1].fused_sequence ? seen.chains : seen.concurrent;
     if (++joined == 1) expect_each_is_looked_at(text);
   }
 }
@@ -95,7 +96,7 @@ void check_training_of(const std::vector<MixerKind>& layers) {
     }
   }
   EXPECT_GT(seen.all.size(), 50U);
-  for (const int some : {seen.beside, seen.chains, seen.exchanging, seen.trading})
+  for (const int some : {seen.concurrent, seen.chains, seen.exchanging, seen.trading})
     EXPECT_GT(some, 5);
 }
 

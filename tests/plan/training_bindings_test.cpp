@@ -15,7 +15,7 @@ namespace {
 using nn::MixerKind;
 
 constexpr std::int64_t kSigns = 11;
-constexpr std::size_t kLeastBindings = 8;
+constexpr std::size_t kMinBindings = 8;
 
 // Wraps a device and records the number of buffers that each launch binds.
 class BindingsDevice final : public WrappedDevice {
@@ -35,15 +35,15 @@ void binds_eight_at_most(const std::vector<MixerKind>& layers) {
   DeviceOptions options;
   const auto device = std::make_shared<BindingsDevice>(device_at(Where::kWebGpuDefaultLimits));
   options.opened = device;
-  ASSERT_EQ(device->info().limits.max_storage_bindings, static_cast<int>(kLeastBindings));
+  ASSERT_EQ(device->info().limits.max_storage_bindings, static_cast<int>(kMinBindings));
   const nn::LanguageModelConfig config = small_mamba(kSigns, layers, 24);
   const Trained got = trained(config, 2, options), want = trained(config, 2, {.kind = "cpu"});
   std::size_t most = 0;
   for (const auto& [name, bindings] : device->launches) {
-    EXPECT_LE(bindings, kLeastBindings) << name;
+    EXPECT_LE(bindings, kMinBindings) << name;
     most = std::max(most, bindings);
   }
-  EXPECT_GT(most, kLeastBindings / 2) << "so few that nothing is tried";
+  EXPECT_GT(most, kMinBindings / 2) << "so few that nothing is tried";
   expect_trained_alike(got, want);
 }
 
@@ -82,7 +82,7 @@ void tied_model_binds_its_parameters_in_parts(const std::vector<MixerKind>& laye
         EXPECT_LE(binding.bytes, kLimit) << launch.name;
         apart = apart || !buffers.insert(binding.buffer).second;
       }
-      EXPECT_LE(launch.bindings.size(), kLeastBindings) << launch.name;
+      EXPECT_LE(launch.bindings.size(), kMinBindings) << launch.name;
     }
   }
   EXPECT_TRUE(several) << "all parameters fit one binding";

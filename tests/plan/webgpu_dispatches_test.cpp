@@ -24,12 +24,12 @@ TEST(Beside, is_joined_by_webgpu_where_the_plan_says_so) {
   EXPECT_EQ(write_dispatches(program, separate, bindings).size(), program.launches.size());
 }
 
-TEST(Chain, is_one_kernel_where_it_fits_on_webgpu) {
+TEST(FusedSequence, is_one_kernel_where_it_fits_on_webgpu) {
   Sketch s;
   network(s, 256, {1, 64, 64, 1});
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
   auto& webgpu = dynamic_cast<webgpu::WebGpuDevice&>(*device);
-  const Program program = chained(s.graph()).program;
+  const Program program = fused_sequence(s.graph()).program;
   const auto dispatches = write_dispatches(program, webgpu.kernel_options(), kChainBindings);
   EXPECT_EQ(static_cast<std::int64_t>(dispatches.size()), count_dispatches(program));
   // With few bindings, the sequence is split into halves that run one after the other.

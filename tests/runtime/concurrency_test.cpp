@@ -163,9 +163,9 @@ void expect_as_alone(const char* kind) {
       static_cast<void>(trainer.download_params());
     }
   };
-  std::thread beside([&] { train(two); });
+  std::thread concurrent([&] { train(two); });
   train(one);
-  beside.join();
+  concurrent.join();
   for (unsigned seed : {1U, 2U}) {
     auto alone = counting_trainer(one.same_device(), seed);
     train(alone);

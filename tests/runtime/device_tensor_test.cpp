@@ -3,10 +3,10 @@
 // to the host.
 #include <gmock/gmock.h>
 
-#include "train/device_value.h"
 #include "debug/wrapped_device.h"
 #include "runtime/precision_models.h"
 #include "runtime/shared.h"
+#include "train/device_value.h"
 
 namespace tensorgrad::testing {
 namespace {

@@ -42,11 +42,11 @@ class LosingDevice final : public WrappedDevice {
     count();
     return WrappedDevice::prepare(program, buffers);
   }
-  Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
+  Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override {
     count();
     return WrappedDevice::run(executable, rows);
   }
-  std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
+  std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
                        std::chrono::duration<double> budget) override {
     count();
     return inner_->run_some(executable, row, first, budget);
@@ -67,8 +67,8 @@ class LosingDevice final : public WrappedDevice {
   }
 
   static std::shared_ptr<Device> open() {
-    std::string why;
-    return open_device({.kind = "webgpu", .allow_software = true}, why);
+    std::string reason;
+    return open_device({.kind = "webgpu", .allow_software = true}, reason);
   }
 
   void count() {

@@ -23,9 +23,9 @@ constexpr WGPUBufferUsage kShared =
 class Application {
  public:
   Application() {
-    std::string why;
-    api_ = webgpu::load_api("", why);
-    if (api_ == nullptr) throw DeviceError(why);
+    std::string reason;
+    api_ = webgpu::load_api("", reason);
+    if (api_ == nullptr) throw DeviceError(reason);
     adapters_ = webgpu::find_adapters(*api_, {});
     device_ = open();
     queue_ = webgpu::Handle(*api_, api_->DeviceGetQueue(device_.get()));

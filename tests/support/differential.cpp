@@ -21,11 +21,11 @@ using Words = std::vector<std::vector<std::uint32_t>>;
 std::vector<double> decoded(const std::vector<std::uint32_t>& words, DType dtype) {
   std::vector<double> values;
   values.reserve(words.size());
-  for (const std::uint32_t word : words) values.push_back(from_word(word, dtype));
+  for (const std::uint32_t word : words) values.push_back(decode_element(word, dtype));
   return values;
 }
 
-void count_sharp(const Bounded& want, Verdict& verdict) {
+void count_sharp(const WithErrorBound& want, Verdict& verdict) {
   for (std::size_t i = 0; i < want.value.data.size(); ++i) {
     ++verdict.elements;
     verdict.sharp += want.error_at(i) <= kSharp * (1 + std::abs(want.value.data[i])) ? 1 : 0;
@@ -39,14 +39,15 @@ std::string different_bits(const Graph& graph, const Words& got, const Words& wa
       if (got[r][i] == want[r][i]) continue;
       const DType dtype = graph[infos[r].value].type.dtype;
       return infos[r].name + ": element " + std::to_string(i) +
-             " has other bits: " + std::to_string(from_word(got[r][i], dtype)) + ", " +
-             std::to_string(from_word(want[r][i], dtype));
+             " has other bits: " + std::to_string(decode_element(got[r][i], dtype)) + ", " +
+             std::to_string(decode_element(want[r][i], dtype));
     }
   }
   return {};
 }
 
-std::string beyond_bounds(const Graph& graph, const Words& got, const std::vector<Bounded>& want) {
+std::string beyond_bounds(const Graph& graph, const Words& got,
+                          const std::vector<WithErrorBound>& want) {
   const std::vector<ResultInfo> infos = results_of(graph);
   for (std::size_t r = 0; r < infos.size(); ++r) {
     const Type& type = graph[infos[r].value].type;
@@ -68,10 +69,10 @@ Way forced(Way way) {
 
 Way one_left_out(Way way, std::uint64_t seed) {
   const std::vector<std::string> names = skippable_names();
-  const std::uint64_t turn = mixed(seed) / 3 % (names.size() + 1);
-  if (turn == names.size()) return way;
-  way.name += " without " + names[turn];
-  way.skip.push_back(names[turn]);
+  const std::uint64_t scoped_call = mixed(seed) / 3 % (names.size() + 1);
+  if (scoped_call == names.size()) return way;
+  way.name += " without " + names[scoped_call];
+  way.skip.push_back(names[scoped_call]);
   return way;
 }
 
@@ -103,8 +104,8 @@ Way way_on_webgpu(std::uint64_t seed) {
 Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& ways) {
   Verdict verdict;
   const LeafWords leaves = fill_leaves(graph, {}, seed);
-  const std::vector<Bounded> want = run_on_reference(graph, leaves);
-  for (const Bounded& each : want) count_sharp(each, verdict);
+  const std::vector<WithErrorBound> want = run_on_reference(graph, leaves);
+  for (const WithErrorBound& each : want) count_sharp(each, verdict);
   std::vector<Words> all;
   for (const Way& way : ways) {
     std::string what;
@@ -120,7 +121,7 @@ Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& 
       const double cost = visits / (kFewNodes + static_cast<double>(graph.size()));
       verdict.cost = std::max(verdict.cost, cost);
       what = beyond_bounds(graph, all.back(), want);
-      if (what.empty() && cost > kMostCost) {
+      if (what.empty() && cost > kMaxCost) {
         what = "the compile visited " + std::to_string(std::llround(cost)) +
                " nodes, views and groups per node of the graph";
       }
@@ -141,9 +142,9 @@ Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& 
 
 void expect_within_bounds(const Graph& graph, const ValueMap& leaves, const ValueMap& got,
                           const std::string& note) {
-  BoundedOptions options;
+  ErrorBoundOptions options;
   options.leaf = [&](const Node& leaf) { return leaves.at(leaf.attrs.text("name")); };
-  const std::vector<Bounded> want = interpret_bounded(graph, options);
+  const std::vector<WithErrorBound> want = interpret_with_error_bound(graph, options);
   const std::vector<ResultInfo> infos = results_of(graph);
   for (std::size_t r = 0; r < infos.size(); ++r) {
     const auto difference = first_difference(want[r], got.at(infos[r].name));

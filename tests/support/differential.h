@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // One graph run in several ways, each held against the reference in double precision.
 //
-// How far a way may be off is not a constant: interpret_bounded() follows through every op how far
-// rounding can have moved each element (a sum that cancels, a quotient of small numbers, a
+// How far a way may be off is not a constant: interpret_with_error_bound() follows through every op
+// how far rounding can have moved each element (a sum that cancels, a quotient of small numbers, a
 // comparison too close to call), and no more than that is allowed. What a bound leaves open (an
 // element whose bound is larger than 1e-2 of it) is counted, so that a test can ask that most is
 // judged sharply.
@@ -58,7 +58,7 @@ struct Verdict {
 };
 
 // A compile that visits more nodes, views and groups per node of the graph is a finding.
-inline constexpr double kMostCost = 400;
+inline constexpr double kMaxCost = 400;
 
 // The leaves are those of fill_leaves() by this seed.
 Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& ways);

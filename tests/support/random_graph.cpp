@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "support/random_graph.h"
 
-#include "train/training_graph.h"
 #include "compile/debug/graph_run.h"
 #include "ops/registry.h"
 #include "passes/autodiff.h"
 #include "support/grower.h"
+#include "train/training_graph.h"
 
 namespace tensorgrad::testing {
 namespace {

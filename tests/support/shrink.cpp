@@ -10,7 +10,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-constexpr int kMostTries = 3000;
+constexpr int kMaxTries = 3000;
 
 // Without what no result needs, nor any node to `keep`.
 Graph needed(const Graph& graph, std::vector<bool> keep = {}) {
@@ -143,7 +143,7 @@ class Shrinker {
     if (!smaller) return false;
     if (prunes_) smaller = needed(*smaller);
     if (measure(*smaller) >= measure(graph_)) return false;
-    if (tries_++ > kMostTries || !fails_(*smaller)) return false;
+    if (tries_++ > kMaxTries || !fails_(*smaller)) return false;
     graph_ = std::move(*smaller);
     return true;
   }

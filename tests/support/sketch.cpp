@@ -8,8 +8,8 @@
 #include <set>
 
 #include "backend/reference/interpreter.h"
-#include "compile/runtime/instance.h"
 #include "compile/runtime/element_codec.h"
+#include "compile/runtime/instance.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::testing {
@@ -40,20 +40,21 @@ Values read_back(Instance& instance, const std::string& buffer, std::int64_t off
   instance.download(buffer, offset * 4, bytes);
   Values values;
   for (const std::uint32_t word : from_stored(bytes, count, stored))
-    values.push_back(from_word(word, type.dtype));
+    values.push_back(decode_element(word, type.dtype));
   return values;
 }
 
 // Writes the leaves, and gives the run-time scalars.
-HyperValues give_leaves(Instance& instance, const Graph& graph, const ValueMap& leaves) {
-  HyperValues hypers;
+ScalarValues give_leaves(Instance& instance, const Graph& graph, const ValueMap& leaves) {
+  ScalarValues scalars;
   for (const Node& node : graph.nodes) {
     if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) continue;
     const std::string& name = node.attrs.text("name");
     std::vector<std::uint32_t> words;
-    for (const double value : leaves.at(name)) words.push_back(to_word(value, node.type.dtype));
+    for (const double value : leaves.at(name))
+      words.push_back(encode_element(value, node.type.dtype));
     if (node.op == &ops::scalar) {
-      hypers[name] = words.at(0);
+      scalars[name] = words.at(0);
       continue;
     }
     const std::string buffer = buffer_of(node);
@@ -61,7 +62,7 @@ HyperValues give_leaves(Instance& instance, const Graph& graph, const ValueMap& 
     const DType stored = dtype_in_memory(node.type.dtype, instance.device().info().stores_f16);
     instance.upload(buffer, offset_of(node) * 4, to_stored(words, stored));
   }
-  return hypers;
+  return scalars;
 }
 
 std::int64_t arena_elements(const Graph& graph) {
@@ -88,8 +89,8 @@ std::shared_ptr<Device> device_at(Where where) {
     options.kind = where == Where::kCpu ? "cpu" : "webgpu";
     options.allow_software = true;
     options.default_limits = where == Where::kWebGpuDefaultLimits;
-    std::string why;
-    device = open_device(options, why);
+    std::string reason;
+    device = open_device(options, reason);
   }
   return device;
 }
@@ -117,7 +118,7 @@ Values Draw::values(DType dtype, std::int64_t count, double lo, double hi) {
   Values values;
   for (std::int64_t i = 0; i < count; ++i) {
     if (dtype == DType::kF32 || dtype == DType::kF16) {
-      values.push_back(from_word(to_word(real(lo, hi), dtype), dtype));
+      values.push_back(decode_element(encode_element(real(lo, hi), dtype), dtype));
     } else if (dtype == DType::kBool) {
       values.push_back(chance(0.5) ? 1 : 0);
     } else {
@@ -171,8 +172,8 @@ ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int 
                                      join && info.joins_launches ? max_bindings : 0,
                                      usual.fusing.row_epilogue_columns)
                         .program);
-  const HyperValues hypers = give_leaves(instance, graph, leaves);
-  instance.wait(instance.run({&hypers, 1}));
+  const ScalarValues scalars = give_leaves(instance, graph, leaves);
+  instance.wait(instance.run({&scalars, 1}));
   ValueMap result;
   for (const GraphOutput& output : graph.outputs) {
     result[output.name] =

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "trace/trace.h"
 #include "backend/backend.h"
 #include "compile/compile.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "trace/trace.h"
 
 namespace tensorgrad::testing {
 

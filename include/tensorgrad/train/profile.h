@@ -51,7 +51,7 @@ struct CompileProgress {
 using CompileWatcher = std::function<bool(const CompileProgress& progress)>;
 
 /// Rates that the library's own kernels reach on a device; 0 if not measured.
-struct DeviceRates {
+struct DevicePeaks {
   double bytes_per_second = 0;  ///< Bytes read plus bytes written, by a copy.
   double flops_per_second = 0;  ///< By an f32 matrix product.
   std::string how;              ///< Sizes of the copies and products.
@@ -65,7 +65,7 @@ struct Profile {
   std::int64_t peak_bytes = 0;          ///< Device memory of all buffers.
   std::vector<LaunchProfile> launches;  ///< In the order of execution.
   std::vector<PassProfile> passes;      ///< Compiler passes, then the time to build the kernels.
-  DeviceRates rates;                    ///< Measured if ProfileOptions::roofline is set.
+  DevicePeaks rates;                    ///< Measured if ProfileOptions::roofline is set.
 
   /// Returns the total time of all launches.
   [[nodiscard]] double microseconds() const;

@@ -56,7 +56,7 @@ class AttentionStep final : public Step {
 
   void run(const RunContext& context) override {
     for (std::optional<Operand>& input : inputs_) {
-      if (input) input->start(context.hyper);
+      if (input) input->start(context.runtime_scalars);
     }
     const std::int64_t blocks = ceil_div(over_rows() ? l_.m : l_.n, block_);
     const std::int64_t units = l_.batch * blocks;

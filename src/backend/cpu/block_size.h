@@ -14,7 +14,7 @@ inline constexpr std::int64_t kBlockWords = 6 * 1024;
 // If there are fewer groups of rows (or lines) than this, each is divided into several chunks.
 inline constexpr std::int64_t kFewGroups = 8;
 inline constexpr std::int64_t kChunkElements = 32 * 1024;
-inline constexpr std::int64_t kMostChunks = 64;
+inline constexpr std::int64_t kMaxChunks = 64;
 
 // Returns the elements of a block, a power of two, if `registers` registers are live at a time.
 inline std::int64_t block_elements(std::int64_t registers) {

@@ -140,8 +140,8 @@ class Planner {
 
   // Chooses the rows of a tile: about as many tiles as tasks, and equal work for all threads.
   void cut_rows() {
-    constexpr std::int64_t kLeastRows = 24;
-    const std::int64_t least = ceil_div(kLeastRows, k_.mr);
+    constexpr std::int64_t kMinRows = 24;
+    const std::int64_t least = ceil_div(kMinRows, k_.mr);
     std::int64_t most = ceil_div(most_rows(), k_.mr);
     if (!engine_.stores_in_place()) {
       most = std::min(most, std::max(least, kTileOfC / plan_.block_columns / k_.mr));
@@ -230,7 +230,7 @@ class ContractionStep final : public Step {
   }
 
   void run(const RunContext& context) override {
-    engine_.start(context.hyper);
+    engine_.start(context.runtime_scalars);
     const std::int64_t n = engine_.shape().n;
     auto* shared = reinterpret_cast<float*>(context.shared);
     for (std::int64_t begin = 0; begin < n; begin += plan_.block_columns) {

@@ -31,14 +31,14 @@ struct DirectStore {
   std::vector<std::int64_t> offsets;  // per batch
 };
 
-// The store of the sums that Launch::ones_row or ones_column requests.
+// The store of the sums that Launch::bias_grad_row or bias_grad_column requests.
 class OnesStore {
  public:
   OnesStore() = default;
   explicit OnesStore(const Prepare& prepare);
 
-  void start(const HyperRow& hyper) {
-    if (ring_ >= 0) target_ = data_ + hyper.words[ring_];
+  void start(const RuntimeScalars& runtime_scalars) {
+    if (ring_ >= 0) target_ = data_ + runtime_scalars.words[ring_];
   }
   void store(const float* sums, std::int64_t first, std::int64_t count) const {
     walker_.store(reinterpret_cast<const Word*>(sums), first, count, target_);
@@ -92,7 +92,7 @@ class TileEngine {
   void pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end, std::byte* scratch,
               float* out) const;
 
-  void start(const HyperRow& hyper);
+  void start(const RuntimeScalars& runtime_scalars);
   // Computes a tile. The packed panels begin at the tile's first row and column. If null, the
   // operand is packed here or read in place.
   void run(const ResultTile& tile, const float* packed_a, const float* packed_b,
@@ -122,7 +122,7 @@ class TileEngine {
   const GemmKernels& kernels_;
   ProductShape shape_;
   Operand a_, b_;
-  Tape epilogue_;
+  VectorProgram epilogue_;
   DirectStore direct_;
   bool ones_row_ = false, ones_column_ = false;
   OnesStore ones_;

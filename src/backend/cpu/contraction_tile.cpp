@@ -33,9 +33,9 @@ float* floats_at(std::byte* scratch, std::size_t offset) {
 
 OnesStore::OnesStore(const Prepare& prepare) {
   const Launch& launch = prepare.launch;
-  const Store& ones = launch.ones_store;
+  const Store& ones = launch.bias_grad_store;
   CHECK(ones.map.views.size() == 1 &&
-            ones.map.domain_size() == (launch.ones_row ? launch.n : launch.m),
+            ones.map.domain_size() == (launch.bias_grad_row ? launch.n : launch.m),
         launch.name);
   const Binding& bound = launch.bindings[static_cast<std::size_t>(ones.binding)];
   const OffsetRange range = offset_range(ones.map.views.back());
@@ -51,10 +51,10 @@ TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
       a_(prepare, prepare.launch.a, shape.batch, shape.m, shape.k),
       b_(prepare, prepare.launch.b, shape.batch, shape.k, shape.n),
       epilogue_(prepare, epilogue_spec(prepare.launch, shape.batch * shape.m * shape.n)),
-      ones_row_(prepare.launch.ones_row),
-      ones_column_(prepare.launch.ones_column) {
+      ones_row_(prepare.launch.bias_grad_row),
+      ones_column_(prepare.launch.bias_grad_column) {
   epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
-  const TapeStore* store = epilogue_.plain_store();
+  const VectorStore* store = epilogue_.plain_store();
   if (store != nullptr && store->ring_word < 0 && store->walker->view() != nullptr) {
     std::int64_t cs = 0;
     const bool split = split_strides(*store->walker->view(), shape.batch, shape.m, shape.n,
@@ -84,11 +84,11 @@ void TileEngine::lay_out(const ResultTile& largest) {
   take(frame_, epilogue_.scratch_bytes());
 }
 
-void TileEngine::start(const HyperRow& hyper) {
-  a_.start(hyper);
-  b_.start(hyper);
-  epilogue_.start(hyper);
-  ones_.start(hyper);
+void TileEngine::start(const RuntimeScalars& runtime_scalars) {
+  a_.start(runtime_scalars);
+  b_.start(runtime_scalars);
+  epilogue_.start(runtime_scalars);
+  ones_.start(runtime_scalars);
 }
 
 bool TileEngine::direct_b(std::int64_t rows) const {
@@ -98,8 +98,8 @@ bool TileEngine::direct_b(std::int64_t rows) const {
 }
 
 // Contiguous rows of A are read in place if there are enough base registers (mr <= 6). Otherwise A
-// is packed if each block is read more than twice. With ones_column, this must not depend on the
-// tile width, because packed rows are summed in a different order.
+// is packed if each block is read more than twice. With bias_grad_column, this must not depend on
+// the tile width, because packed rows are summed in a different order.
 bool TileEngine::packs_a(std::int64_t columns) const {
   if (a_.windowed()) return true;
   if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;

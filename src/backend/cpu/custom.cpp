@@ -43,10 +43,10 @@ class CustomStep final : public Step {
       data_.push_back(in_memory(prepare, l_.inputs[k]));
       if (data_.back() != nullptr) continue;
       computed_.push_back(
-          {k, count, shared_bytes, Tape(prepare, operand_spec(l_.inputs[k], count))});
-      Tape& tape = computed_.back().tape;
-      tape.lay_out(block_elements(tape.element_registers()), 0);
-      worker_bytes = std::max(worker_bytes, tape.scratch_bytes());
+          {k, count, shared_bytes, VectorProgram(prepare, operand_spec(l_.inputs[k], count))});
+      VectorProgram& vector_program = computed_.back().vector_program;
+      vector_program.lay_out(block_elements(vector_program.element_registers()), 0);
+      worker_bytes = std::max(worker_bytes, vector_program.scratch_bytes());
       shared_bytes += static_cast<std::size_t>(round_up(count, 16)) * sizeof(Word);
     }
     const Store& store = l_.stores.at(0);
@@ -83,19 +83,19 @@ class CustomStep final : public Step {
     std::size_t input;
     std::int64_t count;
     std::size_t at;  // offset in the launch's scratch memory
-    Tape tape;
+    VectorProgram vector_program;
   };
 
   static void compute(Computed& each, const RunContext& context, Word* to) {
-    Tape& tape = each.tape;
-    tape.start(context.hyper);
-    const std::int64_t block = tape.capacity(), blocks = ceil_div(each.count, block);
+    VectorProgram& vector_program = each.vector_program;
+    vector_program.start(context.runtime_scalars);
+    const std::int64_t block = vector_program.capacity(), blocks = ceil_div(each.count, block);
     context.pool.parallel_for(blocks, [&](std::int64_t b, int worker) {
-      Frame frame = tape.frame(context.scratch(worker));
+      Frame frame = vector_program.frame(context.scratch(worker));
       frame.first = b * block;
       frame.count = std::min(block, each.count - frame.first);
-      tape.run(tape.ops, frame);
-      std::memcpy(to + frame.first, tape.result(frame),
+      vector_program.run(vector_program.ops, frame);
+      std::memcpy(to + frame.first, vector_program.result(frame),
                   static_cast<std::size_t>(frame.count) * sizeof(Word));
     });
   }

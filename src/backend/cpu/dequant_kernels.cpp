@@ -162,8 +162,8 @@ void dot_lines(std::int64_t depth, const float* v, const PackedLine* lines, floa
 template <PackedKind kKind>
 void dots_kind(std::int64_t depth, const float* v, const PackedLine* lines, int count,
                float* sums) {
-  if (count == kMostPackedLines) {
-    return dot_lines<kKind, kMostPackedLines>(depth, v, lines, sums);
+  if (count == kMaxPackedLines) {
+    return dot_lines<kKind, kMaxPackedLines>(depth, v, lines, sums);
   }
   for (int r = 0; r < count; ++r) dot_lines<kKind, 1>(depth, v, lines + r, sums + r);
 }

@@ -27,7 +27,7 @@ struct PackedLine {
   const float* scales = nullptr;    // scales of its groups, or null
 };
 
-inline constexpr int kMostPackedLines = 4;
+inline constexpr int kMaxPackedLines = 4;
 
 struct PackedKernels {
   // out[i] = element first + i at `data`, as f32, for i < count. If `scales` is not null, the
@@ -36,7 +36,7 @@ struct PackedKernels {
                  const float* scales, float* out);
 
   // sums[i] = sum_k v[k] * (element k of line i, scaled by its group), for k < depth and i < count.
-  // `count` is at most kMostPackedLines.
+  // `count` is at most kMaxPackedLines.
   void (*dots)(PackedKind kind, std::int64_t depth, const float* v, const PackedLine* lines,
                int count, float* sums);
 };

@@ -153,9 +153,9 @@ const float* PackedRead::scales(std::int64_t line) const {
 void PackedRead::multiply(const float* v, std::int64_t first, std::int64_t count,
                           float* sums) const {
   const bool groups = each_ == kPackedGroup;
-  PackedLine lines[kMostPackedLines];
+  PackedLine lines[kMaxPackedLines];
   for (std::int64_t i = 0; i < count;) {
-    const int together = static_cast<int>(std::min<std::int64_t>(kMostPackedLines, count - i));
+    const int together = static_cast<int>(std::min<std::int64_t>(kMaxPackedLines, count - i));
     for (int r = 0; r < together; ++r)
       lines[r] = {data(first + i + r), groups ? scales(first + i + r) : nullptr};
     packed_kernels().dots(kind_, length_, v, lines, together, sums + i);

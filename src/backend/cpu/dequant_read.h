@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operands whose elements are packed several to a word. Recognizes programs traced by
-// nn::QuantizedWeight and reads them with vector instructions, where a tape would need a dozen
-// passes. Other programs run on a tape.
+// nn::QuantizedWeight and reads them with vector instructions, where a vector program would need a
+// dozen passes. Other programs run on a vector program.
 #pragma once
 
 #include <cstdint>

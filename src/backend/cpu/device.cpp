@@ -70,14 +70,15 @@ class CpuExecutable final : public Executable {
   }
 
   // Runs all launches. `alone` is a pool of one thread.
-  void run(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
+  void run(ThreadPool& pool, ThreadPool& alone, const RuntimeScalars& runtime_scalars) {
     const bool tries = tries_ && &pool != &alone;
     const bool shared = tries && sharing_.begin();
-    for (std::size_t i = 0; i < size(); ++i) run_one(i, shared ? pool : alone, pool, hyper);
+    for (std::size_t i = 0; i < size(); ++i)
+      run_one(i, shared ? pool : alone, pool, runtime_scalars);
     if (tries) sharing_.end();
   }
   // Runs some launches starting at `first`; see Device::run_some().
-  std::size_t run_some(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper,
+  std::size_t run_some(ThreadPool& pool, ThreadPool& alone, const RuntimeScalars& runtime_scalars,
                        std::size_t first, std::chrono::duration<double> budget) {
     using Clock = std::chrono::steady_clock;
     took_.resize(size());
@@ -85,14 +86,15 @@ class CpuExecutable final : public Executable {
     for (std::size_t i = first; i < size(); ++i) {
       const Clock::time_point begin = Clock::now();
       if (i > first && begin - start + took_[i] > budget) return i;
-      run(i, pool, alone, hyper);
+      run(i, pool, alone, runtime_scalars);
       took_[i] = Clock::now() - begin;
     }
     return 0;
   }
   // Runs one launch, with the current choice of pool for small launches.
-  void run(std::size_t launch, ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
-    run_one(launch, sharing_.shared() ? pool : alone, pool, hyper);
+  void run(std::size_t launch, ThreadPool& pool, ThreadPool& alone,
+           const RuntimeScalars& runtime_scalars) {
+    run_one(launch, sharing_.shared() ? pool : alone, pool, runtime_scalars);
   }
 
  private:
@@ -104,9 +106,10 @@ class CpuExecutable final : public Executable {
   static constexpr std::size_t kKeptSteps = 8;
 
   // Runs a launch on one of two pools, depending on Step::small.
-  void run_one(std::size_t launch, ThreadPool& of_small, ThreadPool& pool, const HyperRow& hyper) {
+  void run_one(std::size_t launch, ThreadPool& of_small, ThreadPool& pool,
+               const RuntimeScalars& runtime_scalars) {
     Step& step = *made_[launch].back().step;
-    step.run({step.small ? of_small : pool, hyper, workers_, shared_.data()});
+    step.run({step.small ? of_small : pool, runtime_scalars, workers_, shared_.data()});
   }
 
   static std::vector<Word*> pointers(const Launch& launch, const std::vector<std::byte*>& buffers) {
@@ -152,12 +155,12 @@ class CpuExecutable final : public Executable {
   AlignedBytes shared_;
   std::vector<std::chrono::duration<double>> took_;  // per launch, in the last run_some()
   bool tries_ = false;                               // there are small launches and several threads
-  SharingTrial sharing_;
+  ParallelTuner sharing_;
 };
 
 // Maximum bytes of a buffer. With 32-bit addresses: half of them, minus the overhead of
 // AlignedBytes.
-constexpr std::int64_t kMostBytes =
+constexpr std::int64_t kMaxBytes =
     sizeof(void*) > 4 ? std::int64_t{1} << 33 : (std::int64_t{1} << 31) - 4096;
 
 std::string cpu_name() {
@@ -174,8 +177,8 @@ std::string cpu_name() {
 }
 
 int thread_count(const CpuOptions& options) {
-  CHECK(options.threads >= 0 && options.threads <= kMostCpuThreads);
-  return options.threads > 0 ? options.threads : std::clamp(usable_cores(), 1, kMostCpuThreads);
+  CHECK(options.threads >= 0 && options.threads <= kMaxCpuThreads);
+  return options.threads > 0 ? options.threads : std::clamp(usable_cores(), 1, kMaxCpuThreads);
 }
 
 class CpuDevice final : public Device {
@@ -188,7 +191,7 @@ class CpuDevice final : public Device {
     info_.name = cpu_name() + ", " + std::to_string(threads) +
                  (threads == 1 ? " thread, " : " threads, ") + simd().target;
     info_.limits.max_storage_bindings = 1 << 20;
-    info_.limits.max_binding_bytes = info_.limits.max_buffer_bytes = kMostBytes;
+    info_.limits.max_binding_bytes = info_.limits.max_buffer_bytes = kMaxBytes;
     info_.features = {simd().target};
   }
 
@@ -248,18 +251,18 @@ class CpuDevice final : public Device {
   }
 
   // Executables can run concurrently. If the pool is busy, they run on the caller's thread.
-  Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
+  Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override {
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
     const std::lock_guard one_at_a_time(exe.mutex);
     const DenormalsAreZeros flushing;
-    for (const HyperRow& row : rows) {
+    for (const RuntimeScalars& row : rows) {
       const std::unique_lock threads(pool_mutex_, std::try_to_lock);
       exe.run(threads ? pool_ : alone_, alone_, row);
     }
     return 0;
   }
 
-  std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
+  std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
                        std::chrono::duration<double> budget) override {
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
     const std::lock_guard one_at_a_time(exe.mutex);
@@ -271,7 +274,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] bool done(Ticket) override { return true; }
   void wait(Ticket) override {}
 
-  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override {
+  std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) override {
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
     const std::scoped_lock locks(exe.mutex, pool_mutex_);
     const DenormalsAreZeros flushing;

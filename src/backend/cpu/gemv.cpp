@@ -11,7 +11,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 // Minimum number of results of a task.
-constexpr std::int64_t kLeastColumns = 64;
+constexpr std::int64_t kMinColumns = 64;
 constexpr double kReadNs = 0.15;
 
 class RowProductStep final : public Step {
@@ -27,22 +27,22 @@ class RowProductStep final : public Step {
         epilogue_(prepare, epilogue_spec(prepare.launch, n_)) {
     epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
     const double ns = static_cast<double>(k_ * n_) * kReadNs;
-    const std::int64_t tasks = share(ns, ceil_div(n_, kLeastColumns));
-    each_ = round_up(ceil_div(n_, tasks), kLeastColumns);
+    const std::int64_t tasks = share(ns, ceil_div(n_, kMinColumns));
+    each_ = round_up(ceil_div(n_, tasks), kMinColumns);
     v_scratch_ = round_up(static_cast<std::int64_t>(epilogue_.scratch_bytes()), 64);
     worker_bytes = static_cast<std::size_t>(v_scratch_) + v_->scratch_bytes(k_, 1);
     v_words_ = round_up(k_, 16);
     sums_words_ = round_up(n_, 16);
-    adds_up_ = prepare.launch.ones_column;
+    adds_up_ = prepare.launch.bias_grad_column;
     shared_bytes =
         static_cast<std::size_t>(v_words_ + (adds_up_ ? 2 : 1) * sums_words_) * sizeof(float);
     if (adds_up_) ones_ = OnesStore(prepare);
   }
 
   void run(const RunContext& context) override {
-    v_->start(context.hyper);
-    epilogue_.start(context.hyper);
-    ones_.start(context.hyper);
+    v_->start(context.runtime_scalars);
+    epilogue_.start(context.runtime_scalars);
+    ones_.start(context.runtime_scalars);
     auto* v = reinterpret_cast<float*>(context.shared);
     float* sums = v + v_words_;
     gather_v(context.scratch(0) + v_scratch_, v);
@@ -96,8 +96,8 @@ class RowProductStep final : public Step {
   std::unique_ptr<Operand> v_, w_;
   bool flipped_;
   std::int64_t k_, n_, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
-  Tape epilogue_;
-  bool adds_up_ = false;  // Launch::ones_column: sums the rows of A, which are columns of w
+  VectorProgram epilogue_;
+  bool adds_up_ = false;  // Launch::bias_grad_column: sums the rows of A, which are columns of w
   OnesStore ones_;
 };
 
@@ -105,7 +105,7 @@ class RowProductStep final : public Step {
 
 std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   const Launch& l = prepare.launch;
-  if (l.batch != 1 || (l.m != 1 && l.n != 1) || l.k == 1 || l.ones_row) return nullptr;
+  if (l.batch != 1 || (l.m != 1 && l.n != 1) || l.k == 1 || l.bias_grad_row) return nullptr;
   const bool flipped = l.m != 1;
   auto a = std::make_unique<Operand>(prepare, l.a, 1, l.m, l.k);
   auto b = std::make_unique<Operand>(prepare, l.b, 1, l.k, l.n);
@@ -114,7 +114,7 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   const bool lies = w.plain() && (w.rows_are_contiguous() || w.columns_are_contiguous());
   if (v.windowed() || !(lies || (w.packed() && lines))) return nullptr;
   // The row sums of A are supported only if the columns of A are contiguous.
-  if (l.ones_column && !(flipped && lies && w.columns_are_contiguous())) return nullptr;
+  if (l.bias_grad_column && !(flipped && lies && w.columns_are_contiguous())) return nullptr;
   if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
   return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);
 }

@@ -19,7 +19,7 @@ namespace {
 // Rows of at most this many elements are processed together with the next outer axis.
 constexpr std::int64_t kShortRun = 256;
 // A table is used for strided short rows, and for short rows of equal elements below this length.
-constexpr std::int64_t kLeastFill = 16;
+constexpr std::int64_t kMinFill = 16;
 constexpr std::int64_t kTable = 1024;
 
 inline Word as_word(Word element) { return element; }
@@ -88,7 +88,7 @@ struct LoadSink {
   const Element* data;
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
-    if (std::is_same_v<Element, Half> && r.stride == 1 && r.length >= kLeastFill) {
+    if (std::is_same_v<Element, Half> && r.stride == 1 && r.length >= kMinFill) {
       for (std::int64_t i = 0; i < r.count; ++i, at += r.length) {  // one conversion per row
         invalid(at, r.from);
         valid(r.offset + i * r.pitch + r.from, 1, at + r.from, r.to - r.from);
@@ -250,7 +250,7 @@ void Walker::make_table(bool for_offsets) {
   const Level& v = levels_.front();
   const int inner = v.rank - 1;
   const std::int64_t row = v.size[inner], stride = v.stride[inner];
-  const bool copies = stride == 1 || (stride == 0 && row >= kLeastFill);
+  const bool copies = stride == 1 || (stride == 0 && row >= kMinFill);
   if (row > kShortRun || (copies && !for_offsets)) return;
   const OffsetRange range = offset_range(maps_.front());
   if (range.high - range.low > std::numeric_limits<std::int32_t>::max()) return;

@@ -11,8 +11,8 @@
 namespace tensorgrad::cpu {
 namespace {
 
-TapeSpec map_spec(const Launch& launch) {
-  TapeSpec spec;
+VectorProgramSpec map_spec(const Launch& launch) {
+  VectorProgramSpec spec;
   spec.program = &launch.body;
   spec.stores = &launch.stores;
   spec.rows = launch.rows * launch.cols;
@@ -23,32 +23,32 @@ class MapStep final : public Step {
  public:
   explicit MapStep(const Prepare& prepare)
       : elements_(prepare.launch.rows * prepare.launch.cols),
-        tape_(prepare, map_spec(prepare.launch)),
-        guard_(Guard::of(prepare)) {
-    block_ = std::min(block_elements(tape_.element_registers()), round_up(elements_, 16));
-    tape_.lay_out(block_, 0);
-    worker_bytes = tape_.scratch_bytes();
+        vector_program_(prepare, map_spec(prepare.launch)),
+        guard_(UnchangedStores::of(prepare)) {
+    block_ = std::min(block_elements(vector_program_.element_registers()), round_up(elements_, 16));
+    vector_program_.lay_out(block_, 0);
+    worker_bytes = vector_program_.scratch_bytes();
     if (guard_ != nullptr) worker_bytes += guard_->scratch_bytes();
     const std::int64_t blocks = ceil_div(elements_, block_);
-    tasks_ = share(static_cast<double>(elements_) * tape_.element_cost(), blocks);
+    tasks_ = share(static_cast<double>(elements_) * vector_program_.element_cost(), blocks);
     blocks_per_task_ = ceil_div(blocks, tasks_);
     tasks_ = ceil_div(blocks, blocks_per_task_);
   }
 
   void run(const RunContext& context) override {
-    tape_.start(context.hyper);
-    if (guard_ != nullptr) guard_->start(context.hyper);
+    vector_program_.start(context.runtime_scalars);
+    if (guard_ != nullptr) guard_->start(context.runtime_scalars);
     context.pool.parallel_for(tasks_, [&](std::int64_t task, int worker) {
       const std::int64_t begin = task * blocks_per_task_ * block_;
       const std::int64_t end = std::min(elements_, begin + blocks_per_task_ * block_);
       std::byte* scratch = context.scratch(worker);
       if (guard_ == nullptr) return run_blocks(begin, end, scratch);
-      const std::int64_t run = guard_->run(), stretch = Guard::kStretchRuns * run;
+      const std::int64_t run = guard_->run(), stretch = UnchangedStores::kStretchRuns * run;
       for (std::int64_t at = begin; at < end;) {
         const std::int64_t first = at / run, stop = std::min(end, first * run + stretch);
         const std::int64_t count = ceil_div(stop, run) - first;
-        run_opened(first, guard_->look(first, count, scratch + tape_.scratch_bytes()), at, stop,
-                   scratch);
+        run_opened(first, guard_->look(first, count, scratch + vector_program_.scratch_bytes()), at,
+                   stop, scratch);
         at = stop;
       }
     });
@@ -56,10 +56,10 @@ class MapStep final : public Step {
 
  private:
   void run_blocks(std::int64_t begin, std::int64_t end, std::byte* scratch) const {
-    Frame frame = tape_.frame(scratch);
+    Frame frame = vector_program_.frame(scratch);
     for (frame.first = begin; frame.first < end; frame.first += block_) {
       frame.count = std::min(block_, end - frame.first);
-      tape_.run(tape_.ops, frame);
+      vector_program_.run(vector_program_.ops, frame);
     }
   }
 
@@ -77,8 +77,8 @@ class MapStep final : public Step {
   }
 
   std::int64_t elements_, block_ = 0, tasks_ = 1, blocks_per_task_ = 1;
-  Tape tape_;
-  std::unique_ptr<Guard> guard_;  // null: run all blocks
+  VectorProgram vector_program_;
+  std::unique_ptr<UnchangedStores> guard_;  // null: run all blocks
 };
 
 }  // namespace

@@ -11,9 +11,9 @@
 namespace tensorgrad::cpu {
 namespace {
 
-TapeSpec window_spec(const ScalarProgram& program, std::int64_t batch, std::int64_t rows,
-                     std::int64_t cols, bool swapped) {
-  TapeSpec spec;
+VectorProgramSpec window_spec(const ScalarProgram& program, std::int64_t batch, std::int64_t rows,
+                              std::int64_t cols, bool swapped) {
+  VectorProgramSpec spec;
   spec.program = &program;
   spec.result = static_cast<int>(program.instrs.size()) - 1;
   spec.batch = batch;
@@ -127,8 +127,8 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
     if (strided ||
         (one && windows &&
          split_offsets(access.map.views[0], batch, rows, cols, offsets_, row_at_, col_at_))) {
-      // Constructing the tape checks the bounds.
-      const Tape checked(prepare, window_spec(program, batch, rows, cols, false));
+      // Constructing the vector program checks the bounds.
+      const VectorProgram checked(prepare, window_spec(program, batch, rows, cols, false));
       (strided ? data_ : base_) =
           reinterpret_cast<const float*>(prepare.data[static_cast<std::size_t>(access.binding)]);
       return;
@@ -140,19 +140,22 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
     swapped_ = along_rows;
   }
   if (packed_ == nullptr) swapped_ = rows_jump_more(program, rows, cols);
-  tape_ = std::make_unique<Tape>(prepare, window_spec(program, batch, rows, cols, swapped_));
-  tape_->lay_out(block_elements(tape_->element_registers()), 0);
+  vector_program_ =
+      std::make_unique<VectorProgram>(prepare, window_spec(program, batch, rows, cols, swapped_));
+  vector_program_->lay_out(block_elements(vector_program_->element_registers()), 0);
 }
 
 std::size_t Operand::scratch_bytes(std::int64_t rows, std::int64_t cols) const {
-  if (tape_ == nullptr) return 0;
-  return static_cast<std::size_t>(round_up(static_cast<std::int64_t>(tape_->scratch_bytes()), 64)) +
+  if (vector_program_ == nullptr) return 0;
+  return static_cast<std::size_t>(
+             round_up(static_cast<std::int64_t>(vector_program_->scratch_bytes()), 64)) +
          static_cast<std::size_t>(round_up(rows * cols, 16)) * sizeof(float);
 }
 
 bool Operand::repeats() const {
-  return tape_ == nullptr && std::all_of(offsets_.begin(), offsets_.end(),
-                                         [&](std::int64_t at) { return at == offsets_[0]; });
+  return vector_program_ == nullptr &&
+         std::all_of(offsets_.begin(), offsets_.end(),
+                     [&](std::int64_t at) { return at == offsets_[0]; });
 }
 
 void Operand::pack_rows(std::int64_t batch, std::int64_t r, std::int64_t rows, std::int64_t width,
@@ -170,9 +173,9 @@ void Operand::pack_columns(std::int64_t batch, std::int64_t c, std::int64_t cols
 void Operand::evaluate(std::int64_t first, std::int64_t count, Frame& frame, Word* out) const {
   for (std::int64_t done = 0; done < count; done += frame.count) {
     frame.first = first + done;
-    frame.count = std::min(tape_->capacity(), count - done);
-    tape_->run(tape_->ops, frame);
-    std::memcpy(out + done, tape_->result(frame),
+    frame.count = std::min(vector_program_->capacity(), count - done);
+    vector_program_->run(vector_program_->ops, frame);
+    std::memcpy(out + done, vector_program_->result(frame),
                 static_cast<std::size_t>(frame.count) * sizeof(Word));
   }
 }
@@ -182,9 +185,10 @@ Matrix Operand::block(std::int64_t batch, std::int64_t r, std::int64_t rows, std
   if (plain()) {
     return {data_ + offsets_[static_cast<std::size_t>(batch)] + r * rs_ + c * cs_, rs_, cs_};
   }
-  const std::int64_t start = round_up(static_cast<std::int64_t>(tape_->scratch_bytes()), 64);
+  const std::int64_t start =
+      round_up(static_cast<std::int64_t>(vector_program_->scratch_bytes()), 64);
   auto* out = reinterpret_cast<Word*>(scratch + start);
-  Frame frame = tape_->frame(scratch);
+  Frame frame = vector_program_->frame(scratch);
   // Lines are contiguous: rows, or columns if swapped.
   const std::int64_t length = swapped_ ? rows_ : cols_;
   const std::int64_t lines = swapped_ ? cols : rows, each = swapped_ ? rows : cols;

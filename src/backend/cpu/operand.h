@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/gemm.h"
 #include "backend/cpu/dequant_read.h"
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
@@ -58,8 +58,8 @@ class Operand {
 
   // Returns the scratch bytes that block() needs for `rows` x `cols` elements.
   [[nodiscard]] std::size_t scratch_bytes(std::int64_t rows, std::int64_t cols) const;
-  void start(const HyperRow& hyper) {
-    if (tape_) tape_->start(hyper);
+  void start(const RuntimeScalars& runtime_scalars) {
+    if (vector_program_) vector_program_->start(runtime_scalars);
   }
   // Packs rows [r, r + rows) or columns [c, c + cols) of a windowed operand into a panel of `width`
   // for the kernels, over the whole other axis.
@@ -80,7 +80,7 @@ class Operand {
   LineOffsets row_at_, col_at_;  // windowed
   std::int64_t rs_ = 0, cs_ = 0;
   std::vector<std::int64_t> offsets_;
-  std::unique_ptr<Tape> tape_;
+  std::unique_ptr<VectorProgram> vector_program_;
   std::unique_ptr<PackedRead> packed_;
   bool swapped_ = false;  // computed column by column
 };

@@ -13,7 +13,7 @@ namespace tensorgrad::cpu {
 
 // Tries both variants from time to time: some steps of an executable with small launches on one
 // thread, some with the pool. Uses the faster one until the next trial.
-class SharingTrial {
+class ParallelTuner {
  public:
   using Clock = std::chrono::steady_clock;
   // Steps between trials, and steps per variant of a trial. The first step of each is not timed.

@@ -14,7 +14,7 @@ class Reducer {
  public:
   static constexpr std::int64_t kHeader = 64;
 
-  Reducer(const TapeReduce& reduce, std::byte* memory, std::int64_t rows)
+  Reducer(const VectorReduce& reduce, std::byte* memory, std::int64_t rows)
       : reduce_(reduce), memory_(memory), rows_(rows) {}
 
   void clear();
@@ -46,7 +46,7 @@ class Reducer {
   template <class T>
   void take_bests(const Word* x, std::int64_t count, std::int64_t first);
 
-  const TapeReduce& reduce_;
+  const VectorReduce& reduce_;
   std::byte* memory_;
   std::int64_t rows_;
 };

@@ -37,45 +37,45 @@ bool better_swapped(const Launch& launch) {
 // Processes blocks of whole rows.
 class WholeRowStep final : public Step {
  public:
-  WholeRowStep(const Launch& launch, std::unique_ptr<Tape> tape)
-      : rows_(launch.rows), cols_(launch.cols), tape_(std::move(tape)) {
-    const std::int64_t block = block_elements(tape_->element_registers());
+  WholeRowStep(const Launch& launch, std::unique_ptr<VectorProgram> vector_program)
+      : rows_(launch.rows), cols_(launch.cols), vector_program_(std::move(vector_program)) {
+    const std::int64_t block = block_elements(vector_program_->element_registers());
     group_ = std::clamp(block / cols_, std::int64_t{1}, rows_);
     // Groups that start at a multiple of 16 elements can be read in place.
     const std::int64_t even = 16 / std::gcd(cols_, std::int64_t{16});
     if (group_ > even) group_ -= group_ % even;
-    tape_->lay_out(group_ * cols_, group_);
-    worker_bytes = tape_->scratch_bytes();
+    vector_program_->lay_out(group_ * cols_, group_);
+    worker_bytes = vector_program_->scratch_bytes();
     const std::int64_t groups = ceil_div(rows_, group_);
-    tasks_ = share(static_cast<double>(rows_ * cols_) * tape_->element_cost(), groups);
+    tasks_ = share(static_cast<double>(rows_ * cols_) * vector_program_->element_cost(), groups);
     groups_per_task_ = ceil_div(groups, tasks_);
     tasks_ = ceil_div(groups, groups_per_task_);
   }
 
   void run(const RunContext& context) override {
-    tape_->start(context.hyper);
+    vector_program_->start(context.runtime_scalars);
     context.pool.parallel_for(tasks_, [&](std::int64_t task, int worker) {
-      Frame frame = tape_->frame(context.scratch(worker));
+      Frame frame = vector_program_->frame(context.scratch(worker));
       const std::int64_t begin = task * groups_per_task_ * group_;
       const std::int64_t end = std::min(rows_, begin + groups_per_task_ * group_);
       for (frame.row = begin; frame.row < end; frame.row += group_) {
         frame.rows = std::min(group_, end - frame.row);
         frame.first = frame.row * cols_;
         frame.count = frame.rows * cols_;
-        tape_->run(tape_->ops, frame);
+        vector_program_->run(vector_program_->ops, frame);
       }
     });
   }
 
  private:
   std::int64_t rows_, cols_, group_ = 1, tasks_ = 1, groups_per_task_ = 1;
-  std::unique_ptr<Tape> tape_;
+  std::unique_ptr<VectorProgram> vector_program_;
 };
 
 }  // namespace
 
-TapeSpec row_spec(const Launch& launch) {
-  TapeSpec spec;
+VectorProgramSpec row_spec(const Launch& launch) {
+  VectorProgramSpec spec;
   spec.program = &launch.body;
   spec.stores = &launch.stores;
   spec.rows = launch.rows;
@@ -88,11 +88,11 @@ std::unique_ptr<Step> make_rows(const Prepare& prepare) {
   const Launch& launch = prepare.launch;
   if (better_swapped(launch)) return make_row_stream(prepare, true);
   if (launch.cols > kResidentWords) return make_row_stream(prepare, false);
-  auto tape = std::make_unique<Tape>(prepare, row_spec(launch));
-  if (launch.cols * tape->element_registers() > kResidentWords) {
+  auto vector_program = std::make_unique<VectorProgram>(prepare, row_spec(launch));
+  if (launch.cols * vector_program->element_registers() > kResidentWords) {
     return make_row_stream(prepare, false);
   }
-  return std::make_unique<WholeRowStep>(launch, std::move(tape));
+  return std::make_unique<WholeRowStep>(launch, std::move(vector_program));
 }
 
 }  // namespace tensorgrad::cpu

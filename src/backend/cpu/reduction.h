@@ -8,8 +8,8 @@
 
 namespace tensorgrad::cpu {
 
-// Returns the tape spec of a row launch's body: rows in blocks, columns along rows.
-TapeSpec row_spec(const Launch& launch);
+// Returns the vector program spec of a row launch's body: rows in blocks, columns along rows.
+VectorProgramSpec row_spec(const Launch& launch);
 
 // Creates a step that streams rows pass by pass. If `swapped`, blocks have many rows and few
 // columns.

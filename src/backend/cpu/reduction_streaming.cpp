@@ -22,41 +22,41 @@ class StreamStep final : public Step {
   StreamStep(const Prepare& prepare, bool swapped)
       : rows_(prepare.launch.rows), cols_(prepare.launch.cols), swapped_(swapped) {
     const RowPlan plan = plan_rows(prepare.launch);
-    TapeSpec spec = row_spec(prepare.launch);
+    VectorProgramSpec spec = row_spec(prepare.launch);
     spec.swapped = swapped;
     spec.plan = &plan;
-    tape_ = std::make_unique<Tape>(prepare, spec);
-    const std::int64_t block = block_elements(tape_->element_registers());
+    vector_program_ = std::make_unique<VectorProgram>(prepare, spec);
+    const std::int64_t block = block_elements(vector_program_->element_registers());
     group_ = swapped ? std::min(rows_, kWalkedRows) : 1;
     // Neighboring columns are contiguous in the walk only if the group has all rows.
     const bool many = !swapped || group_ == rows_;
     columns_ = many ? std::clamp(block / group_, std::int64_t{1}, cols_) : 1;
-    tape_->lay_out(group_ * columns_, group_);
-    for (const TapePass& pass : tape_->passes) {
+    vector_program_->lay_out(group_ * columns_, group_);
+    for (const VectorPass& pass : vector_program_->passes) {
       most_reduces_ = std::max(most_reduces_, static_cast<std::int64_t>(pass.reduces.size()));
     }
     plan_tasks();
   }
 
   void run(const RunContext& context) override {
-    tape_->start(context.hyper);
+    vector_program_->start(context.runtime_scalars);
     if (chunks_ > 1) {
       run_split(context);
       return;
     }
     context.pool.parallel_for(tasks_, [&](std::int64_t task, int worker) {
       std::byte* scratch = context.scratch(worker);
-      Frame frame = tape_->frame(scratch);
+      Frame frame = vector_program_->frame(scratch);
       std::byte* totals = scratch + totals_offset_;
       const std::int64_t end = std::min(groups_, (task + 1) * groups_per_task_);
       for (std::int64_t g = task * groups_per_task_; g < end; ++g) {
         set_group(frame, g);
-        for (const TapePass& pass : tape_->passes) {
-          tape_->run(pass.before, frame);
+        for (const VectorPass& pass : vector_program_->passes) {
+          vector_program_->run(pass.before, frame);
           run_chunk(pass, frame, 0, cols_, totals);
           finish(pass, frame, totals);
         }
-        tape_->run(tape_->after, frame);
+        vector_program_->run(vector_program_->after, frame);
       }
     });
   }
@@ -64,10 +64,10 @@ class StreamStep final : public Step {
  private:
   void plan_tasks() {
     groups_ = ceil_div(rows_, group_);
-    totals_offset_ = round_up(static_cast<std::int64_t>(tape_->scratch_bytes()), 64);
+    totals_offset_ = round_up(static_cast<std::int64_t>(vector_program_->scratch_bytes()), 64);
     worker_bytes = static_cast<std::size_t>(totals_offset_ + totals_bytes());
     if (groups_ < kFewGroups && cols_ * group_ >= 2 * kChunkElements) {
-      const std::int64_t wanted = std::min(kMostChunks, cols_ * group_ / kChunkElements);
+      const std::int64_t wanted = std::min(kMaxChunks, cols_ * group_ / kChunkElements);
       chunk_ = round_up(ceil_div(cols_, wanted), columns_);
       chunks_ = ceil_div(cols_, chunk_);
     }
@@ -75,14 +75,14 @@ class StreamStep final : public Step {
       shared_bytes = static_cast<std::size_t>(groups_ * (row_bytes() + chunks_ * totals_bytes()));
       return;
     }
-    tasks_ = share(static_cast<double>(rows_ * cols_) * tape_->element_cost(), groups_);
+    tasks_ = share(static_cast<double>(rows_ * cols_) * vector_program_->element_cost(), groups_);
     groups_per_task_ = ceil_div(groups_, tasks_);
     tasks_ = ceil_div(groups_, groups_per_task_);
   }
 
   [[nodiscard]] std::int64_t totals_bytes() const { return most_reduces_ * reducer_bytes(group_); }
   [[nodiscard]] std::int64_t row_bytes() const {
-    return tape_->row_words() * static_cast<std::int64_t>(sizeof(Word));
+    return vector_program_->row_words() * static_cast<std::int64_t>(sizeof(Word));
   }
 
   void set_group(Frame& frame, std::int64_t group) const {
@@ -92,17 +92,17 @@ class StreamStep final : public Step {
   }
 
   // Runs one pass over columns [begin, end) of the frame's rows. Leaves its reductions in `totals`.
-  void run_chunk(const TapePass& pass, Frame& frame, std::int64_t begin, std::int64_t end,
+  void run_chunk(const VectorPass& pass, Frame& frame, std::int64_t begin, std::int64_t end,
                  std::byte* totals) const {
     if (pass.reduces.empty() && pass.loop.empty()) return;
     frame.count = columns_ * frame.rows;
-    tape_->run(pass.spreads, frame);
+    vector_program_->run(pass.spreads, frame);
     for (std::size_t i = 0; i < pass.reduces.size(); ++i) reducer(pass, i, frame, totals).clear();
     for (std::int64_t c = begin; c < end; c += columns_) {
       const std::int64_t columns = std::min(columns_, end - c);
       frame.first = swapped_ ? c * rows_ + frame.row : frame.row * cols_ + c;
       frame.count = columns * frame.rows;
-      tape_->run(pass.loop, frame);
+      vector_program_->run(pass.loop, frame);
       for (std::size_t i = 0; i < pass.reduces.size(); ++i) {
         const Word* x = frame.regs[pass.reduces[i].src];
         Reducer total = reducer(pass, i, frame, totals);
@@ -112,13 +112,13 @@ class StreamStep final : public Step {
     for (std::size_t i = 0; i < pass.reduces.size(); ++i) reducer(pass, i, frame, totals).settle();
   }
 
-  [[nodiscard]] Reducer reducer(const TapePass& pass, std::size_t i, const Frame& frame,
+  [[nodiscard]] Reducer reducer(const VectorPass& pass, std::size_t i, const Frame& frame,
                                 std::byte* totals) const {
     return {pass.reduces[i], totals + static_cast<std::int64_t>(i) * reducer_bytes(group_),
             frame.rows};
   }
 
-  void finish(const TapePass& pass, const Frame& frame, std::byte* totals) const {
+  void finish(const VectorPass& pass, const Frame& frame, std::byte* totals) const {
     for (std::size_t i = 0; i < pass.reduces.size(); ++i) {
       reducer(pass, i, frame, totals).finish(frame.regs[pass.reduces[i].dst]);
     }
@@ -131,14 +131,15 @@ class StreamStep final : public Step {
     };
     const auto group_frame = [&](std::int64_t group, int worker) {
       std::byte* values = context.shared + group * row_bytes();
-      Frame frame = tape_->frame(context.scratch(worker), reinterpret_cast<Word*>(values));
+      Frame frame =
+          vector_program_->frame(context.scratch(worker), reinterpret_cast<Word*>(values));
       set_group(frame, group);
       return frame;
     };
-    for (const TapePass& pass : tape_->passes) {
+    for (const VectorPass& pass : vector_program_->passes) {
       for (std::int64_t g = 0; g < groups_; ++g) {
         Frame frame = group_frame(g, 0);
-        tape_->run(pass.before, frame);
+        vector_program_->run(pass.before, frame);
       }
       context.pool.parallel_for(groups_ * chunks_, [&](std::int64_t task, int worker) {
         const std::int64_t group = task / chunks_, chunk = task % chunks_;
@@ -159,7 +160,7 @@ class StreamStep final : public Step {
     }
     for (std::int64_t g = 0; g < groups_; ++g) {
       Frame frame = group_frame(g, 0);
-      tape_->run(tape_->after, frame);
+      vector_program_->run(vector_program_->after, frame);
     }
   }
 
@@ -168,7 +169,7 @@ class StreamStep final : public Step {
   std::int64_t most_reduces_ = 0, totals_offset_ = 0;
   std::int64_t chunk_ = 0, chunks_ = 1;  // columns per chunk; chunks per group
   std::int64_t tasks_ = 1, groups_per_task_ = 1;
-  std::unique_ptr<Tape> tape_;
+  std::unique_ptr<VectorProgram> vector_program_;
 };
 
 }  // namespace

@@ -117,7 +117,8 @@ class ScanStep final : public Step {
   }
 
   void run(const RunContext& context) override {
-    for (Tape* tape : tapes()) tape->start(context.hyper);
+    for (VectorProgram* vector_program : vector_programs())
+      vector_program->start(context.runtime_scalars);
     if (chunks_ > 1) {
       run_chunks(context);
       return;
@@ -142,8 +143,8 @@ class ScanStep final : public Step {
     std::byte *carry, *product;
   };
 
-  std::vector<Tape*> tapes() {
-    std::vector<Tape*> list{&epilogue_};
+  std::vector<VectorProgram*> vector_programs() {
+    std::vector<VectorProgram*> list{&epilogue_};
     if (a_) list.push_back(&*a_);
     if (b_) list.push_back(&*b_);
     return list;
@@ -151,10 +152,10 @@ class ScanStep final : public Step {
 
   void lay_out() {
     std::int64_t block = kMaxBlock;
-    for (const Tape* tape : tapes()) {
-      block = std::min(block, block_elements(tape->element_registers()));
+    for (const VectorProgram* vector_program : vector_programs()) {
+      block = std::min(block, block_elements(vector_program->element_registers()));
     }
-    for (Tape* tape : tapes()) tape->lay_out(block, 0);
+    for (VectorProgram* vector_program : vector_programs()) vector_program->lay_out(block, 0);
     width_ = std::min(l_.post, block);
     steps_ = width_ < l_.post ? 1 : std::min(l_.count, block / width_);
     lines_ = l_.post == 1 ? std::min(l_.pre, std::max<std::int64_t>(1, block / l_.count)) : 1;
@@ -182,7 +183,7 @@ class ScanStep final : public Step {
     tasks_ = task_count(static_cast<double>(elements_) * cost, groups_);
     const std::int64_t size = l_.count * width_;
     if (groups_ >= kFewGroups || lines_ > 1 || size < 2 * kChunkElements) return;
-    const std::int64_t wanted = std::min(kMostChunks, size / kChunkElements);
+    const std::int64_t wanted = std::min(kMaxChunks, size / kChunkElements);
     chunk_ = round_up(ceil_div(l_.count, wanted), steps_);
     chunks_ = ceil_div(l_.count, chunk_);
     shared_bytes = static_cast<std::size_t>(groups_ * chunks_ * 2 * carry_bytes_);
@@ -204,13 +205,13 @@ class ScanStep final : public Step {
     return {p, q, std::min(width_, l_.post - q), std::min(lines_, l_.pre - p)};
   }
 
-  static const Word* compute(const std::optional<Tape>& tape, Frame& frame, std::int64_t first,
-                             std::int64_t count) {
-    if (!tape) return nullptr;
+  static const Word* compute(const std::optional<VectorProgram>& vector_program, Frame& frame,
+                             std::int64_t first, std::int64_t count) {
+    if (!vector_program) return nullptr;
     frame.first = first;
     frame.count = count;
-    tape->run(tape->ops, frame);
-    return tape->result(frame);
+    vector_program->run(vector_program->ops, frame);
+    return vector_program->result(frame);
   }
 
   // Steps [t, t + steps) of lines that have begun: `finish`, or only what they carry.
@@ -296,8 +297,8 @@ class ScanStep final : public Step {
   const Launch& l_;
   Carry carry_, product_;
   std::int64_t elements_;
-  std::optional<Tape> a_, b_;
-  Tape epilogue_;
+  std::optional<VectorProgram> a_, b_;
+  VectorProgram epilogue_;
   // A block has `steps_` steps of `width_` neighbouring lines, or `lines_` whole lines.
   std::int64_t width_ = 1, steps_ = 1, lines_ = 1, across_ = 1, groups_ = 1;
   std::int64_t tasks_ = 1, chunk_ = 0, chunks_ = 1;  // steps of a chunk; chunks of a group

@@ -13,9 +13,9 @@ namespace tensorgrad::cpu {
 namespace {
 
 // A task has whole cache lines of columns.
-constexpr std::int64_t kLeastScatterColumns = 16;
+constexpr std::int64_t kMinScatterColumns = 16;
 constexpr std::int64_t kScatterTasks = 8;
-constexpr std::int64_t kMostScans = 4;
+constexpr std::int64_t kMaxScatterScans = 4;
 
 class ScatterStep final : public Step {
  public:
@@ -27,16 +27,16 @@ class ScatterStep final : public Step {
         source_(prepare, operand_spec(l_.scatter_source, sources_)),
         epilogue_(prepare, epilogue_spec(l_, results_)),
         rows_alike_(index_repeats(l_)) {
-    for (Tape* tape : {&index_, &source_, &epilogue_}) {
-      tape->lay_out(block_elements(tape->element_registers()), 0);
-      worker_bytes = std::max(worker_bytes, tape->scratch_bytes());
+    for (VectorProgram* vector_program : {&index_, &source_, &epilogue_}) {
+      vector_program->lay_out(block_elements(vector_program->element_registers()), 0);
+      worker_bytes = std::max(worker_bytes, vector_program->scratch_bytes());
     }
     const auto words = [](std::int64_t n) {
       return round_up(n, 16) * static_cast<std::int64_t>(sizeof(Word));
     };
     source_at_ = words(sources_);
     acc_at_ = 2 * words(sources_);
-    const TapeStore* store = epilogue_.plain_store();
+    const VectorStore* store = epilogue_.plain_store();
     if (store != nullptr && store->ring_word < 0 && store->walker->contiguous()) {
       direct_ = reinterpret_cast<Word*>(store->data) + store->walker->base();
     }
@@ -45,7 +45,8 @@ class ScatterStep final : public Step {
   }
 
   void run(const RunContext& context) override {
-    for (Tape* tape : {&index_, &source_, &epilogue_}) tape->start(context.hyper);
+    for (VectorProgram* vector_program : {&index_, &source_, &epilogue_})
+      vector_program->start(context.runtime_scalars);
     auto* index = reinterpret_cast<Word*>(context.shared);
     auto* source = reinterpret_cast<Word*>(context.shared + source_at_);
     auto* acc = direct_ != nullptr ? direct_ : reinterpret_cast<Word*>(context.shared + acc_at_);
@@ -80,24 +81,24 @@ class ScatterStep final : public Step {
     // is badly predicted.
     value_tasks_ = std::min(each, l_.size);
     if (4 * l_.count * value_tasks_ <= l_.size * l_.post) return;
-    post_tasks_ = std::clamp(l_.post / kLeastScatterColumns, std::int64_t{1}, each);
-    const bool scan = l_.post >= kLeastScatterColumns && pre_tasks_ * post_tasks_ == 1;
-    value_tasks_ = scan ? std::min(value_tasks_, kMostScans) : 1;
+    post_tasks_ = std::clamp(l_.post / kMinScatterColumns, std::int64_t{1}, each);
+    const bool scan = l_.post >= kMinScatterColumns && pre_tasks_ * post_tasks_ == 1;
+    value_tasks_ = scan ? std::min(value_tasks_, kMaxScatterScans) : 1;
   }
 
-  void compute(const RunContext& context, const Tape& tape, std::int64_t elements,
-               Word* out) const {
-    const std::int64_t block = tape.capacity(), blocks = ceil_div(elements, block);
+  void compute(const RunContext& context, const VectorProgram& vector_program,
+               std::int64_t elements, Word* out) const {
+    const std::int64_t block = vector_program.capacity(), blocks = ceil_div(elements, block);
     const std::int64_t tasks =
-        task_count(static_cast<double>(elements) * tape.element_cost(), blocks);
+        task_count(static_cast<double>(elements) * vector_program.element_cost(), blocks);
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
       const Range blocks_of = part(blocks, tasks, task);
-      Frame frame = tape.frame(context.scratch(worker));
+      Frame frame = vector_program.frame(context.scratch(worker));
       for (std::int64_t b = blocks_of.begin; b < blocks_of.end; ++b) {
         frame.first = b * block;
         frame.count = std::min(block, elements - frame.first);
-        tape.run(tape.ops, frame);
-        std::memcpy(out + frame.first, tape.result(frame),
+        vector_program.run(vector_program.ops, frame);
+        std::memcpy(out + frame.first, vector_program.result(frame),
                     static_cast<std::size_t>(frame.count) * sizeof(Word));
       }
     });
@@ -150,7 +151,7 @@ class ScatterStep final : public Step {
 
   const Launch& l_;
   std::int64_t sources_, results_;
-  Tape index_, source_, epilogue_;
+  VectorProgram index_, source_, epilogue_;
   bool rows_alike_;
   std::int64_t source_at_ = 0, acc_at_ = 0;
   Word* direct_ = nullptr;  // the destination of the sums if the epilogue only stores them

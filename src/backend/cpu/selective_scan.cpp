@@ -45,14 +45,14 @@ class SelectiveScanStep final : public Step {
       results_.push_back(reinterpret_cast<float*>(
           prepare.data[static_cast<std::size_t>(store.binding)] + store.map.views[0].offset));
     }
-    block_ = backward() ? s.block() : std::min(SelectiveSizes::kMostBlock, s.channels);
+    block_ = backward() ? s.block() : std::min(SelectiveSizes::kMaxBlock, s.channels);
     pitch_ = round_up(block_, kVector);
     lay_out();
   }
 
   void run(const RunContext& context) override {
     for (std::optional<Operand>& input : inputs_) {
-      if (input) input->start(context.hyper);
+      if (input) input->start(context.runtime_scalars);
     }
     const std::int64_t blocks = ceil_div(sizes_.channels, block_);
     const std::int64_t segments = backward() ? sizes_.segments() : 1;

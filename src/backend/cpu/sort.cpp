@@ -15,7 +15,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 // Shorter lines are sorted by comparison.
-constexpr std::int64_t kLeastByDigits = 192;
+constexpr std::int64_t kMinByDigits = 192;
 constexpr int kDigitBits = 8, kDigits = 4, kBuckets = 1 << kDigitBits;
 
 struct Entry {
@@ -59,7 +59,7 @@ void sort_by_digits(Entry* entries, Entry* other, std::int64_t n) {
 }
 
 void sort_line(Entry* entries, Entry* other, std::int64_t n) {
-  if (n >= kLeastByDigits) return sort_by_digits(entries, other, n);
+  if (n >= kMinByDigits) return sort_by_digits(entries, other, n);
   std::sort(entries, entries + n, [](const Entry& l, const Entry& r) {
     return l.key != r.key ? l.key < r.key : l.place < r.place;
   });
@@ -72,9 +72,9 @@ class SortStep final : public Step {
         elements_(l_.pre * l_.count * l_.post),
         keys_(prepare, operand_spec(l_.b, elements_)),
         epilogue_(prepare, epilogue_spec(l_, elements_)) {
-    for (Tape* tape : {&keys_, &epilogue_}) {
-      tape->lay_out(block_elements(tape->element_registers()), 0);
-      worker_bytes = std::max(worker_bytes, tape->scratch_bytes());
+    for (VectorProgram* vector_program : {&keys_, &epilogue_}) {
+      vector_program->lay_out(block_elements(vector_program->element_registers()), 0);
+      worker_bytes = std::max(worker_bytes, vector_program->scratch_bytes());
     }
     const auto line_bytes = static_cast<std::size_t>(2 * l_.count) * sizeof(Entry);
     worker_bytes = std::max(worker_bytes, line_bytes);
@@ -83,7 +83,8 @@ class SortStep final : public Step {
 
   // The shared words contain the elements first. Sorting a line replaces them by indices.
   void run(const RunContext& context) override {
-    for (Tape* tape : {&keys_, &epilogue_}) tape->start(context.hyper);
+    for (VectorProgram* vector_program : {&keys_, &epilogue_})
+      vector_program->start(context.runtime_scalars);
     auto* words = reinterpret_cast<Word*>(context.shared);
     in_blocks(context, keys_, [&](Frame& frame) {
       keys_.run(keys_.ops, frame);
@@ -106,13 +107,14 @@ class SortStep final : public Step {
 
  private:
   template <class Body>
-  void in_blocks(const RunContext& context, const Tape& tape, const Body& body) const {
-    const std::int64_t block = tape.capacity(), blocks = ceil_div(elements_, block);
+  void in_blocks(const RunContext& context, const VectorProgram& vector_program,
+                 const Body& body) const {
+    const std::int64_t block = vector_program.capacity(), blocks = ceil_div(elements_, block);
     const std::int64_t tasks =
-        task_count(static_cast<double>(elements_) * tape.element_cost(), blocks);
+        task_count(static_cast<double>(elements_) * vector_program.element_cost(), blocks);
     const std::int64_t each = ceil_div(blocks, tasks);
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
-      Frame frame = tape.frame(context.scratch(worker));
+      Frame frame = vector_program.frame(context.scratch(worker));
       for (std::int64_t b = task * each; b < std::min(blocks, (task + 1) * each); ++b) {
         frame.first = b * block;
         frame.count = std::min(block, elements_ - frame.first);
@@ -133,7 +135,7 @@ class SortStep final : public Step {
 
   const Launch& l_;
   std::int64_t elements_;
-  Tape keys_, epilogue_;
+  VectorProgram keys_, epilogue_;
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ struct Prepare {
 // Arguments for running a launch.
 struct RunContext {
   ThreadPool& pool;
-  const HyperRow& hyper;
+  const RuntimeScalars& runtime_scalars;
   const std::vector<AlignedBytes>& workers;  // scratch memory of each worker
   std::byte* shared;                         // scratch memory of the launch
 

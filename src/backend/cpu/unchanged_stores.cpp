@@ -10,9 +10,9 @@
 namespace tensorgrad::cpu {
 namespace {
 
-constexpr std::size_t kMostTests = 4;
+constexpr std::size_t kMaxTests = 4;
 // For shorter runs, testing costs about as much as writing.
-constexpr std::int64_t kLeastRun = 8;
+constexpr std::int64_t kMinRun = 8;
 
 class Finder {
  public:
@@ -20,10 +20,10 @@ class Finder {
       : prepare_(prepare), program_(prepare.launch.body), stores_(prepare.launch.stores) {}
 
   // Returns the tests, which must be the same for all stores; empty if there are none.
-  std::vector<GuardTest> tests() const {
-    std::vector<GuardTest> all;
+  std::vector<UnchangedTest> tests() const {
+    std::vector<UnchangedTest> all;
     for (const Store& store : stores_) {
-      std::vector<GuardTest> found;
+      std::vector<UnchangedTest> found;
       if (store.ring_word >= 0 || !leads_back(store.value, store, found)) return {};
       if (!all.empty() && found != all) return {};
       all = std::move(found);
@@ -66,7 +66,7 @@ class Finder {
   [[nodiscard]] std::int64_t run_of(const Instr& in, const std::vector<std::int64_t>& runs) const {
     switch (in.kind) {
       case InstrKind::kConst:
-      case InstrKind::kHyper: return 0;
+      case InstrKind::kRuntimeScalar: return 0;
       case InstrKind::kCoord: return in.divisor;
       case InstrKind::kLoad: {
         const View* view = view_of(in);
@@ -96,7 +96,7 @@ class Finder {
     return count;
   }
 
-  bool leads_back(int value, const Store& store, std::vector<GuardTest>& tests) const {
+  bool leads_back(int value, const Store& store, std::vector<UnchangedTest>& tests) const {
     const Instr& in = instr(value);
     if (in.kind == InstrKind::kLoad) {
       const Access& access = program_.accesses[static_cast<std::size_t>(in.index)];
@@ -105,7 +105,7 @@ class Finder {
              access.map == store.map && access.dtype == store.dtype;
     }
     if (in.kind != InstrKind::kOp || std::string_view(in.code->name) != "where" ||
-        tests.size() == kMostTests) {
+        tests.size() == kMaxTests) {
       return false;
     }
     for (const bool on : {true, false}) {
@@ -123,37 +123,38 @@ class Finder {
 
 }  // namespace
 
-std::unique_ptr<Guard> Guard::of(const Prepare& prepare) {
+std::unique_ptr<UnchangedStores> UnchangedStores::of(const Prepare& prepare) {
   const Finder finder(prepare);
-  const std::vector<GuardTest> tests = finder.tests();
+  const std::vector<UnchangedTest> tests = finder.tests();
   if (tests.empty()) return nullptr;
   std::int64_t run = prepare.launch.rows * prepare.launch.cols;
-  for (const GuardTest& test : tests) run = std::gcd(run, finder.run_of(test.value));
-  if (run < kLeastRun) return nullptr;
-  return std::make_unique<Guard>(prepare, finder.shortened(run), tests, run);
+  for (const UnchangedTest& test : tests) run = std::gcd(run, finder.run_of(test.value));
+  if (run < kMinRun) return nullptr;
+  return std::make_unique<UnchangedStores>(prepare, finder.shortened(run), tests, run);
 }
 
-Guard::Guard(const Prepare& prepare, ScalarProgram program, const std::vector<GuardTest>& tests,
-             std::int64_t run)
+UnchangedStores::UnchangedStores(const Prepare& prepare, ScalarProgram program,
+                                 const std::vector<UnchangedTest>& tests, std::int64_t run)
     : program_(std::move(program)), tests_(tests), run_(run) {
-  for (const GuardTest& test : tests_) {
-    TapeSpec spec;
+  for (const UnchangedTest& test : tests_) {
+    VectorProgramSpec spec;
     spec.program = &program_;
     spec.result = test.value;
     spec.rows = prepare.launch.rows * prepare.launch.cols / run;
-    tapes_.push_back(std::make_unique<Tape>(prepare, spec));
-    tapes_.back()->lay_out(kStretchRuns, 0);
+    vector_programs_.push_back(std::make_unique<VectorProgram>(prepare, spec));
+    vector_programs_.back()->lay_out(kStretchRuns, 0);
   }
 }
 
-std::size_t Guard::scratch_bytes() const {
+std::size_t UnchangedStores::scratch_bytes() const {
   std::size_t most = 0;
-  for (const auto& tape : tapes_) most = std::max(most, tape->scratch_bytes());
+  for (const auto& vector_program : vector_programs_)
+    most = std::max(most, vector_program->scratch_bytes());
   return kStretchRuns * sizeof(Word) + most;
 }
 
-void Guard::start(const HyperRow& hyper) {
-  for (const auto& tape : tapes_) tape->start(hyper);
+void UnchangedStores::start(const RuntimeScalars& runtime_scalars) {
+  for (const auto& vector_program : vector_programs_) vector_program->start(runtime_scalars);
 }
 
 }  // namespace tensorgrad::cpu

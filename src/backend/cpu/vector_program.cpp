@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Executes tapes: one block at a time, one operation after the other.
+// Executes vector programs: one block at a time, one operation after the other.
 #include "backend/cpu/vector_program.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const Half* halves(const Word* data) { return reinterpret_cast<const Half*>(data
 Half* halves(Word* data) { return reinterpret_cast<Half*>(data); }
 Word* words(Half* data) { return reinterpret_cast<Word*>(data); }
 
-Word element_of(const TapeUniform& u) {
+Word element_of(const VectorUniform& u) {
   return u.half ? std::bit_cast<Word>(from_half(*halves(u.data))) : *u.data;
 }
 
@@ -35,67 +35,69 @@ const Word* ConstPool::splat(Word bits) {
 
 std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing) {
   constexpr double kTask = 4000;
-  constexpr std::int64_t kMostTasks = 64;
+  constexpr std::int64_t kMaxTasks = 64;
   if (ns < worth_sharing) return 1;
   return std::clamp(static_cast<std::int64_t>(ns / kTask), std::int64_t{1},
-                    std::min(kMostTasks, pieces));
+                    std::min(kMaxTasks, pieces));
 }
 
-TapeSpec operand_spec(const ScalarProgram& program, std::int64_t elements) {
-  TapeSpec spec;
+VectorProgramSpec operand_spec(const ScalarProgram& program, std::int64_t elements) {
+  VectorProgramSpec spec;
   spec.program = &program;
   spec.result = static_cast<int>(program.instrs.size()) - 1;
   spec.rows = elements;
   return spec;
 }
 
-TapeSpec epilogue_spec(const Launch& launch, std::int64_t elements) {
-  TapeSpec spec;
+VectorProgramSpec epilogue_spec(const Launch& launch, std::int64_t elements) {
+  VectorProgramSpec spec;
   spec.program = &launch.body;
   spec.stores = &launch.stores;
   spec.rows = elements;
   return spec;
 }
 
-Tape::Tape(const Prepare& prepare, const TapeSpec& spec)
+VectorProgram::VectorProgram(const Prepare& prepare, const VectorProgramSpec& spec)
     : name_(prepare.launch.name), rows_(spec.rows), cols_(spec.cols), swapped_(spec.swapped) {
-  TapeBuilder(prepare, spec, *this).build();
+  VectorProgramBuilder(prepare, spec, *this).build();
 }
 
-void Tape::lay_out(std::int64_t elements, std::int64_t rows) {
+void VectorProgram::lay_out(std::int64_t elements, std::int64_t rows) {
   capacity_ = round_up(elements, 16);
   row_capacity_ = round_up(rows, 16);
 }
 
-std::size_t Tape::scratch_bytes() const {
+std::size_t VectorProgram::scratch_bytes() const {
   const std::int64_t table = round_up(static_cast<std::int64_t>(regs_.size() * sizeof(Word*)), 64);
   return static_cast<std::size_t>(table) +
          static_cast<std::size_t>(row_words() + element_slots_ * capacity_) * sizeof(Word);
 }
 
-void Tape::start(const HyperRow& hyper) {
-  for (const TapeUniform& u : uniforms_) {
+void VectorProgram::start(const RuntimeScalars& runtime_scalars) {
+  for (const VectorUniform& u : uniforms_) {
     if (u.fn != nullptr) {
       u.fn(u.operands, u.out, kSplatWords);
     } else {
-      std::fill_n(u.out, kSplatWords, u.hyper >= 0 ? hyper.words[u.hyper] : element_of(u));
+      std::fill_n(
+          u.out, kSplatWords,
+          u.runtime_scalars >= 0 ? runtime_scalars.words[u.runtime_scalars] : element_of(u));
     }
   }
-  for (TapeStore& store : stores) {
+  for (VectorStore& store : stores) {
     if (store.ring_word < 0) continue;
-    const std::int64_t shift = hyper.words[store.ring_word];
+    const std::int64_t shift = runtime_scalars.words[store.ring_word];
     CHECK(store.highest + shift < store.count, name_ + ": a ring position leaves its binding");
     store.target = store.half ? words(halves(store.data) + shift) : store.data + shift;
   }
 }
 
-Word* Tape::home(int reg, const Frame& frame) const {
-  const TapeReg& r = regs_[static_cast<std::size_t>(reg)];
-  return r.home == TapeReg::Home::kRow ? frame.row_values + r.offset * row_capacity_
-                                       : frame.elements + r.offset * capacity_;
+Word* VectorProgram::home(int reg, const Frame& frame) const {
+  const VectorRegister& r = regs_[static_cast<std::size_t>(reg)];
+  return r.home == VectorRegister::Home::kRow ? frame.row_values + r.offset * row_capacity_
+                                              : frame.elements + r.offset * capacity_;
 }
 
-Frame Tape::frame(std::byte* scratch, Word* row_values) const {
+Frame VectorProgram::frame(std::byte* scratch, Word* row_values) const {
   Frame f;
   f.regs = reinterpret_cast<Word**>(scratch);
   const std::int64_t table = round_up(static_cast<std::int64_t>(regs_.size() * sizeof(Word*)), 64);
@@ -103,31 +105,32 @@ Frame Tape::frame(std::byte* scratch, Word* row_values) const {
   f.row_values = row_values == nullptr ? words : row_values;
   f.elements = words + row_words();
   for (std::size_t i = 0; i < regs_.size(); ++i) {
-    const TapeReg& r = regs_[i];
+    const VectorRegister& r = regs_[i];
     // Shared blocks are never written. NOLINTNEXTLINE(*-const-cast)
-    f.regs[i] = r.home == TapeReg::Home::kShared ? const_cast<Word*>(r.shared)
-                : r.home == TapeReg::Home::kAcc  ? nullptr
-                                                 : home(static_cast<int>(i), f);
+    f.regs[i] = r.home == VectorRegister::Home::kShared ? const_cast<Word*>(r.shared)
+                : r.home == VectorRegister::Home::kAcc  ? nullptr
+                                                        : home(static_cast<int>(i), f);
   }
   return f;
 }
 
-const Walker* Tape::plain_load(const Word** data) const {
+const Walker* VectorProgram::plain_load(const Word** data) const {
   if (ops.size() != 1 || ops[0].dst != result_reg_) return nullptr;
-  if (ops[0].kind != TapeOp::Kind::kLoad && ops[0].kind != TapeOp::Kind::kBorrow) return nullptr;
+  if (ops[0].kind != VectorOp::Kind::kLoad && ops[0].kind != VectorOp::Kind::kBorrow)
+    return nullptr;
   if (ops[0].half) return nullptr;
   *data = ops[0].data;
   return ops[0].walker;
 }
 
-const TapeStore* Tape::plain_store() const {
-  if (ops.size() != 1 || ops[0].kind != TapeOp::Kind::kStore) return nullptr;
+const VectorStore* VectorProgram::plain_store() const {
+  if (ops.size() != 1 || ops[0].kind != VectorOp::Kind::kStore) return nullptr;
   return ops[0].src[0] == acc_reg_ && !stores[0].half ? stores.data() : nullptr;
 }
 
 namespace {
 
-void call(const TapeOp& op, Word** regs, std::int64_t count) {
+void call(const VectorOp& op, Word** regs, std::int64_t count) {
   CpuOperands in;
   for (int k = 0; k < 4 && op.src[k] >= 0; ++k) {
     in.data[k] = regs[op.src[k]];
@@ -137,14 +140,14 @@ void call(const TapeOp& op, Word** regs, std::int64_t count) {
 }
 
 // Shorter runs are gathered element by element.
-constexpr std::int64_t kLeastRun = 8;
+constexpr std::int64_t kMinRun = 8;
 
-void load(const TapeOp& op, std::int64_t at, std::int64_t first, std::int64_t count, Word* dst) {
+void load(const VectorOp& op, std::int64_t at, std::int64_t first, std::int64_t count, Word* dst) {
   if (op.half) return op.walker->load(halves(op.data) + at, first, count, dst);
   op.walker->load(op.data + at, first, count, dst);
 }
 
-void gather_halves(const TapeOp& op, std::int64_t count, const Word* index, Word* at) {
+void gather_halves(const VectorOp& op, std::int64_t count, const Word* index, Word* at) {
   const Half* data = halves(op.data);
   CHECK(at != nullptr && data != nullptr);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -153,9 +156,9 @@ void gather_halves(const TapeOp& op, std::int64_t count, const Word* index, Word
   }
 }
 
-void load_at(const TapeOp& op, std::int64_t first, std::int64_t count, const Word* index,
+void load_at(const VectorOp& op, std::int64_t first, std::int64_t count, const Word* index,
              Word* dst) {
-  if (op.run < kLeastRun) {
+  if (op.run < kMinRun) {
     op.walker->offsets(first, count, ~Word{0}, dst);
     if (op.half) return gather_halves(op, count, index, dst);
     // A negative i32 is a large u32, thus out of range.
@@ -177,7 +180,7 @@ void load_at(const TapeOp& op, std::int64_t first, std::int64_t count, const Wor
 
 }  // namespace
 
-void Tape::spread(const TapeOp& op, Frame& frame) const {
+void VectorProgram::spread(const VectorOp& op, Frame& frame) const {
   const Word* from = frame.regs[op.src[0]];
   if (swapped_) {
     if (frame.count == frame.rows) {
@@ -196,7 +199,7 @@ void Tape::spread(const TapeOp& op, Frame& frame) const {
   for (std::int64_t r = 0; r < frame.rows; ++r) std::fill_n(to + r * each, each, from[r]);
 }
 
-void Tape::reduce_rows(const TapeOp& op, const Frame& frame) const {
+void VectorProgram::reduce_rows(const VectorOp& op, const Frame& frame) const {
   const Word* src = frame.regs[op.src[0]];
   Word* dst = frame.regs[op.dst];
   const auto* floats = reinterpret_cast<const float*>(src);
@@ -225,7 +228,7 @@ void Tape::reduce_rows(const TapeOp& op, const Frame& frame) const {
   }
 }
 
-void Tape::store_block(const TapeStore& store, const Frame& frame) const {
+void VectorProgram::store_block(const VectorStore& store, const Frame& frame) const {
   const std::int64_t first = store.row ? frame.row : frame.first;
   const std::int64_t count = store.row ? frame.rows : frame.count;
   const Word* from = frame.regs[store.reg];
@@ -233,14 +236,14 @@ void Tape::store_block(const TapeStore& store, const Frame& frame) const {
   store.walker->store(from, first, count, store.target);
 }
 
-void Tape::run_op(const TapeOp& op, Frame& frame) const {
+void VectorProgram::run_op(const VectorOp& op, Frame& frame) const {
   const std::int64_t first = op.row ? frame.row : frame.first;
   const std::int64_t count = op.row ? frame.rows : frame.count;
   Word* dst = op.dst < 0 ? nullptr : frame.regs[op.dst];
   switch (op.kind) {
-    case TapeOp::Kind::kCall: call(op, frame.regs, count); break;
-    case TapeOp::Kind::kLoad: load(op, 0, first, count, dst); break;
-    case TapeOp::Kind::kBorrow: {
+    case VectorOp::Kind::kCall: call(op, frame.regs, count); break;
+    case VectorOp::Kind::kLoad: load(op, 0, first, count, dst); break;
+    case VectorOp::Kind::kBorrow: {
       const Word* from = op.data + op.walker->base() + first;
       // Vector loops continue to the next multiple of 16. If the buffer is written concurrently,
       // they would read elements of another block.
@@ -252,7 +255,7 @@ void Tape::run_op(const TapeOp& op, Frame& frame) const {
       }
       break;
     }
-    case TapeOp::Kind::kPeriod: {
+    case VectorOp::Kind::kPeriod: {
       const std::int64_t at = first % op.run;
       const Word* from = op.data + at;
       if (is_aligned(from) && (at == 0 || at + count <= op.run)) {
@@ -265,27 +268,27 @@ void Tape::run_op(const TapeOp& op, Frame& frame) const {
       std::copy_n(op.data, std::min(op.run, count) - before, frame.regs[op.dst] + before);
       break;
     }
-    case TapeOp::Kind::kLoadAt: load_at(op, first, count, frame.regs[op.src[0]], dst); break;
-    case TapeOp::Kind::kValid: op.walker->valid(first, count, dst); break;
-    case TapeOp::Kind::kOffsets: op.walker->offsets(first, count, 0, dst); break;
-    case TapeOp::Kind::kSpread: spread(op, frame); break;
-    case TapeOp::Kind::kFill: std::fill_n(dst, count, *op.data); break;
-    case TapeOp::Kind::kReduce: reduce_rows(op, frame); break;
-    case TapeOp::Kind::kStore: break;
+    case VectorOp::Kind::kLoadAt: load_at(op, first, count, frame.regs[op.src[0]], dst); break;
+    case VectorOp::Kind::kValid: op.walker->valid(first, count, dst); break;
+    case VectorOp::Kind::kOffsets: op.walker->offsets(first, count, 0, dst); break;
+    case VectorOp::Kind::kSpread: spread(op, frame); break;
+    case VectorOp::Kind::kFill: std::fill_n(dst, count, *op.data); break;
+    case VectorOp::Kind::kReduce: reduce_rows(op, frame); break;
+    case VectorOp::Kind::kStore: break;
   }
 }
 
-void Tape::run(const TapeOps& list, Frame& frame) const {
+void VectorProgram::run(const VectorOps& list, Frame& frame) const {
   if (acc_reg_ >= 0) {
     frame.regs[acc_reg_] = const_cast<Word*>(frame.acc);  // NOLINT(*-const-cast): only read
   }
-  for (const TapeOp& op : list) {
+  for (const VectorOp& op : list) {
     if (op.store < 0) {
       run_op(op, frame);
       continue;
     }
-    const TapeStore& store = stores[static_cast<std::size_t>(op.store)];
-    if (op.kind == TapeOp::Kind::kStore) {
+    const VectorStore& store = stores[static_cast<std::size_t>(op.store)];
+    if (op.kind == VectorOp::Kind::kStore) {
       store_block(store, frame);
       continue;
     }

@@ -24,14 +24,14 @@ struct Frame {
   std::int64_t first = 0, count = 0, row = 0, rows = 0;
 };
 
-struct TapeReg {
+struct VectorRegister {
   enum class Home { kElement, kRow, kShared, kAcc };
   Home home = Home::kElement;
   std::int64_t offset = 0;       // kElement, kRow: in words
   const Word* shared = nullptr;  // kShared
 };
 
-struct TapeOp {
+struct VectorOp {
   enum class Kind {
     kCall,     // dst = fn(src...)
     kLoad,     // dst = data at the walker's offsets
@@ -63,7 +63,7 @@ struct TapeOp {
   int store = -1;  // kStore: its number; others: store to write through to, or -1
 };
 
-struct TapeStore {
+struct VectorStore {
   const Walker* walker = nullptr;
   Word* data = nullptr;      // start of the binding
   Word* target = nullptr;    // data plus the ring position, set for each run
@@ -76,32 +76,32 @@ struct TapeStore {
 };
 
 // A reduction that is completed by a pass over the columns.
-struct TapeReduce {
+struct VectorReduce {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;  // of the operand
   int src = -1, dst = -1;     // element and row register
 };
 
 // A uniform value, computed in kSplatWords equal lanes.
-struct TapeUniform {
+struct VectorUniform {
   const Word* data = nullptr;  // address of a uniform load
   bool half = false;           // the load is an f16 element
   CpuBlockFn fn = nullptr;
   CpuOperands operands;
-  int hyper = -1;
+  int runtime_scalars = -1;
   Word* out = nullptr;  // kSplatWords
 };
 
-using TapeOps = std::vector<TapeOp>;
+using VectorOps = std::vector<VectorOp>;
 
 // One pass over the columns of some rows. `before` computes row values once, `spreads` broadcasts
 // row values for all blocks, and `loop` runs for each block.
-struct TapePass {
-  TapeOps before, spreads, loop;
-  std::vector<TapeReduce> reduces;
+struct VectorPass {
+  VectorOps before, spreads, loop;
+  std::vector<VectorReduce> reduces;
 };
 
-struct TapeSpec {
+struct VectorProgramSpec {
   const ScalarProgram* program = nullptr;
   const std::vector<Store>* stores = nullptr;  // or null
   int result = -1;  // the instruction whose value the caller reads from a register, or -1
@@ -113,12 +113,12 @@ struct TapeSpec {
 
 // Return the spec of a program over `elements` elements whose last instruction is the result, and
 // of a launch's body over `elements` elements.
-TapeSpec operand_spec(const ScalarProgram& program, std::int64_t elements);
-TapeSpec epilogue_spec(const Launch& launch, std::int64_t elements);
+VectorProgramSpec operand_spec(const ScalarProgram& program, std::int64_t elements);
+VectorProgramSpec epilogue_spec(const Launch& launch, std::int64_t elements);
 
-class Tape {
+class VectorProgram {
  public:
-  Tape(const Prepare& prepare, const TapeSpec& spec);
+  VectorProgram(const Prepare& prepare, const VectorProgramSpec& spec);
 
   // Sets the capacity of blocks in elements and rows, and the layout of the scratch memory.
   void lay_out(std::int64_t elements, std::int64_t rows);
@@ -130,42 +130,42 @@ class Tape {
   [[nodiscard]] std::int64_t capacity() const { return capacity_; }
 
   // Computes the uniform values and ring positions. Must be called once per run, before any block.
-  void start(const HyperRow& hyper);
+  void start(const RuntimeScalars& runtime_scalars);
   // Lays out a frame in scratch memory. Row values are there, too, if `row_values` is null.
   Frame frame(std::byte* scratch, Word* row_values = nullptr) const;
-  // Executes a list of this tape's ops on a block.
-  void run(const TapeOps& ops, Frame& frame) const;
+  // Executes a list of this vector program's ops on a block.
+  void run(const VectorOps& ops, Frame& frame) const;
 
-  // Returns the result (TapeSpec::result) after `ops` ran.
+  // Returns the result (VectorProgramSpec::result) after `ops` ran.
   [[nodiscard]] const Word* result(const Frame& frame) const { return frame.regs[result_reg_]; }
   // If the result is a single load of 32-bit words, returns its walker and sets `data`. Otherwise
   // returns null.
   [[nodiscard]] const Walker* plain_load(const Word** data) const;
-  // If the tape only stores the accumulated value, once and as 32-bit words, returns that store.
-  // Otherwise returns null.
-  [[nodiscard]] const TapeStore* plain_store() const;
+  // If the vector program only stores the accumulated value, once and as 32-bit words, returns that
+  // store. Otherwise returns null.
+  [[nodiscard]] const VectorStore* plain_store() const;
 
   // Returns the approximate nanoseconds per element.
   [[nodiscard]] double element_cost() const { return cost_; }
 
-  TapeOps ops;                   // without a plan: all ops
-  std::vector<TapePass> passes;  // with a plan
-  TapeOps after;                 // with a plan: final row values and stores
-  std::vector<TapeStore> stores;
+  VectorOps ops;                   // without a plan: all ops
+  std::vector<VectorPass> passes;  // with a plan
+  VectorOps after;                 // with a plan: final row values and stores
+  std::vector<VectorStore> stores;
 
  private:
-  friend class TapeBuilder;
+  friend class VectorProgramBuilder;
 
   [[nodiscard]] Word* home(int reg, const Frame& frame) const;
-  void store_block(const TapeStore& store, const Frame& frame) const;
-  void run_op(const TapeOp& op, Frame& frame) const;
-  void spread(const TapeOp& op, Frame& frame) const;
-  void reduce_rows(const TapeOp& op, const Frame& frame) const;
+  void store_block(const VectorStore& store, const Frame& frame) const;
+  void run_op(const VectorOp& op, Frame& frame) const;
+  void spread(const VectorOp& op, Frame& frame) const;
+  void reduce_rows(const VectorOp& op, const Frame& frame) const;
 
   std::string name_;
   std::deque<Walker> walkers_;
-  std::vector<TapeReg> regs_;
-  std::vector<TapeUniform> uniforms_;
+  std::vector<VectorRegister> regs_;
+  std::vector<VectorUniform> uniforms_;
   std::vector<AlignedBytes> uniform_memory_;
   std::int64_t rows_ = 1, cols_ = 1;
   bool swapped_ = false;

@@ -16,15 +16,16 @@
 
 namespace tensorgrad::cpu {
 
-TapeBuilder::TapeBuilder(const Prepare& prepare, const TapeSpec& spec, Tape& tape)
-    : prepare_(prepare), spec_(spec), tape_(tape) {
+VectorProgramBuilder::VectorProgramBuilder(const Prepare& prepare, const VectorProgramSpec& spec,
+                                           VectorProgram& vector_program)
+    : prepare_(prepare), spec_(spec), vector_program_(vector_program) {
   const std::size_t n = spec.program->instrs.size();
   uniform_.assign(n, false);
   splat_.assign(n, nullptr);
   reg_.assign(n, -1);
 }
 
-void TapeBuilder::build() {
+void VectorProgramBuilder::build() {
   find_uniforms();
   if (spec_.plan == nullptr) find_indices();
   const std::size_t stores = spec_.stores == nullptr ? 0 : spec_.stores->size();
@@ -38,25 +39,25 @@ void TapeBuilder::build() {
   count_cost();
 }
 
-const Instr& TapeBuilder::instr(int i) const {
+const Instr& VectorProgramBuilder::instr(int i) const {
   return spec_.program->instrs[static_cast<std::size_t>(i)];
 }
 
-TapeBuilder::Form TapeBuilder::form(int i) const {
+VectorProgramBuilder::Form VectorProgramBuilder::form(int i) const {
   if (uniform_[static_cast<std::size_t>(i)]) return Form::kUniform;
   return spec_.leveled && instr(i).level == Level::kRow ? Form::kRow : Form::kElement;
 }
 
-int TapeBuilder::new_reg(TapeReg::Home home) {
-  TapeReg reg;
+int VectorProgramBuilder::new_reg(VectorRegister::Home home) {
+  VectorRegister reg;
   reg.home = home;
-  tape_.regs_.push_back(reg);
-  return static_cast<int>(tape_.regs_.size()) - 1;
+  vector_program_.regs_.push_back(reg);
+  return static_cast<int>(vector_program_.regs_.size()) - 1;
 }
 
 // Checks that every offset of the last view, plus `beyond`, is inside the binding.
-void TapeBuilder::check_bounds(const IndexMap& map, int binding, DType dtype,
-                               std::int64_t beyond) const {
+void VectorProgramBuilder::check_bounds(const IndexMap& map, int binding, DType dtype,
+                                        std::int64_t beyond) const {
   const OffsetRange range = offset_range(map.views.back());
   if (range.low > range.high) return;
   const Binding& bound = prepare_.launch.bindings[static_cast<std::size_t>(binding)];
@@ -66,7 +67,7 @@ void TapeBuilder::check_bounds(const IndexMap& map, int binding, DType dtype,
         prepare_.launch.name + ": " + to_string(map) + " leaves its binding");
 }
 
-const Walker* TapeBuilder::walker_of(int access) {
+const Walker* VectorProgramBuilder::walker_of(int access) {
   const auto found = access_walkers_.find(access);
   if (found != access_walkers_.end()) return found->second;
   const Access& a = spec_.program->accesses[static_cast<std::size_t>(access)];
@@ -78,12 +79,13 @@ const Walker* TapeBuilder::walker_of(int access) {
   const std::int64_t beyond = a.at_size > 1 ? a.at_stride * (a.at_size - 1) : 0;
   if (reads) check_bounds(a.map, a.binding, a.dtype, beyond);
   const bool swap = spec_.swapped && !(spec_.leveled && a.level == Level::kRow);
-  tape_.walkers_.push_back(swap ? Walker::swapped(a.map, spec_.rows, spec_.cols) : Walker(a.map));
-  return access_walkers_[access] = &tape_.walkers_.back();
+  vector_program_.walkers_.push_back(swap ? Walker::swapped(a.map, spec_.rows, spec_.cols)
+                                          : Walker(a.map));
+  return access_walkers_[access] = &vector_program_.walkers_.back();
 }
 
 // Returns a walker whose offsets are the values of a kIndex, a kCoord or a sum of these.
-const Walker* TapeBuilder::index_walker(int i, const Instr& in) {
+const Walker* VectorProgramBuilder::index_walker(int i, const Instr& in) {
   const bool row = spec_.leveled && in.level == Level::kRow;
   const std::int64_t domain = row ? spec_.rows : spec_.batch * spec_.rows * spec_.cols;
   View view = View::contiguous({domain});
@@ -94,15 +96,15 @@ const Walker* TapeBuilder::index_walker(int i, const Instr& in) {
     CHECK(outer * in.divisor * in.modulus == domain, prepare_.launch.name + ": odd coordinate");
     view = View{{outer, in.modulus, in.divisor}, {0, 1, 0}, 0, {}, {}};
   }
-  tape_.walkers_.push_back(spec_.swapped && !row
-                               ? Walker::swapped({{view}}, spec_.rows, spec_.cols, true)
-                               : Walker({{view}}, true));
-  return &tape_.walkers_.back();
+  vector_program_.walkers_.push_back(spec_.swapped && !row
+                                         ? Walker::swapped({{view}}, spec_.rows, spec_.cols, true)
+                                         : Walker({{view}}, true));
+  return &vector_program_.walkers_.back();
 }
 
 // Finds linear combinations of coordinates, such as the position of an element in its window. One
 // walk computes the whole sum instead of one operation per term.
-void TapeBuilder::find_indices() {
+void VectorProgramBuilder::find_indices() {
   std::map<int, IndexSum> sums;
   for (int i = 0; i < static_cast<int>(spec_.program->instrs.size()); ++i) {
     const Instr& in = instr(i);
@@ -138,7 +140,7 @@ void TapeBuilder::find_indices() {
 
 // Returns the view whose offsets are the sum. Returns nothing if there is none, if it has too many
 // axes, or if a value exceeds 32 bits.
-std::optional<View> TapeBuilder::index_view(IndexSum sum) const {
+std::optional<View> VectorProgramBuilder::index_view(IndexSum sum) const {
   using Term = IndexSum::Term;
   if (2 * sum.terms.size() + 1 > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
   std::sort(sum.terms.begin(), sum.terms.end(),
@@ -161,7 +163,7 @@ std::optional<View> TapeBuilder::index_view(IndexSum sum) const {
 
 // Returns how many consecutive elements of a gather share an index and read contiguous words, such
 // as a row of a table.
-std::int64_t TapeBuilder::gather_run(const Instr& in) {
+std::int64_t VectorProgramBuilder::gather_run(const Instr& in) {
   const Instr& index = instr(in.operands[0]);
   if (index.kind != InstrKind::kLoad) return 1;
   const View* still = walker_of(index.index)->view();
@@ -173,13 +175,13 @@ std::int64_t TapeBuilder::gather_run(const Instr& in) {
   return std::gcd(still->shape.back(), moving->shape.back());
 }
 
-void TapeBuilder::find_uniforms() {
+void VectorProgramBuilder::find_uniforms() {
   for (std::size_t i = 0; i < spec_.program->instrs.size(); ++i) {
     const Instr& in = spec_.program->instrs[i];
     bool uniform = false;
     switch (in.kind) {
       case InstrKind::kConst:
-      case InstrKind::kHyper: uniform = true; break;
+      case InstrKind::kRuntimeScalar: uniform = true; break;
       case InstrKind::kLoad: uniform = walker_of(in.index)->uniform(); break;
       case InstrKind::kOp:
         uniform = std::all_of(in.operands.begin(), in.operands.end(),
@@ -192,15 +194,15 @@ void TapeBuilder::find_uniforms() {
   }
 }
 
-void TapeBuilder::add_uniform(int i, const Instr& in) {
+void VectorProgramBuilder::add_uniform(int i, const Instr& in) {
   const auto at = static_cast<std::size_t>(i);
   if (in.kind == InstrKind::kConst) {
     splat_[at] = prepare_.constants.splat(in.bits);
     return;
   }
-  TapeUniform u;
-  if (in.kind == InstrKind::kHyper) {
-    u.hyper = in.index;
+  VectorUniform u;
+  if (in.kind == InstrKind::kRuntimeScalar) {
+    u.runtime_scalars = in.index;
   } else if (in.kind == InstrKind::kLoad) {
     const Access& access = spec_.program->accesses[static_cast<std::size_t>(in.index)];
     const Word* data = prepare_.data[static_cast<std::size_t>(access.binding)];
@@ -216,20 +218,20 @@ void TapeBuilder::add_uniform(int i, const Instr& in) {
       u.operands.mask[k] = 0;
     }
   }
-  tape_.uniform_memory_.emplace_back(kSplatWords * sizeof(Word));
-  u.out = reinterpret_cast<Word*>(tape_.uniform_memory_.back().data());
+  vector_program_.uniform_memory_.emplace_back(kSplatWords * sizeof(Word));
+  u.out = reinterpret_cast<Word*>(vector_program_.uniform_memory_.back().data());
   splat_[at] = u.out;
-  tape_.uniforms_.push_back(u);
+  vector_program_.uniforms_.push_back(u);
 }
 
-void TapeBuilder::make_store(int s) {
+void VectorProgramBuilder::make_store(int s) {
   const Store& store = (*spec_.stores)[static_cast<std::size_t>(s)];
-  TapeStore out;
+  VectorStore out;
   out.row = spec_.leveled && store.level == Level::kRow;
-  tape_.walkers_.push_back(spec_.swapped && !out.row
-                               ? Walker::swapped(store.map, spec_.rows, spec_.cols)
-                               : Walker(store.map));
-  out.walker = &tape_.walkers_.back();
+  vector_program_.walkers_.push_back(spec_.swapped && !out.row
+                                         ? Walker::swapped(store.map, spec_.rows, spec_.cols)
+                                         : Walker(store.map));
+  out.walker = &vector_program_.walkers_.back();
   out.data = out.target = prepare_.data[static_cast<std::size_t>(store.binding)];
   out.half = store.dtype == DType::kF16;
   out.count = prepare_.launch.bindings[static_cast<std::size_t>(store.binding)].bytes /
@@ -237,13 +239,13 @@ void TapeBuilder::make_store(int s) {
   out.ring_word = store.ring_word;
   check_bounds(store.map, store.binding, store.dtype, 0);
   out.highest = offset_range(store.map.views.back()).high;
-  tape_.stores.push_back(out);
+  vector_program_.stores.push_back(out);
 }
 
-void TapeBuilder::build_straight() {
+void VectorProgramBuilder::build_straight() {
   std::set<int> needed;
   std::vector<int> open, store_ids;
-  for (std::size_t s = 0; spec_.stores != nullptr && s < tape_.stores.size(); ++s) {
+  for (std::size_t s = 0; spec_.stores != nullptr && s < vector_program_.stores.size(); ++s) {
     open.push_back((*spec_.stores)[s].value);
     store_ids.push_back(static_cast<int>(s));
   }
@@ -255,16 +257,17 @@ void TapeBuilder::build_straight() {
     if (indices_.contains(i)) continue;
     open.insert(open.end(), instr(i).operands.begin(), instr(i).operands.end());
   }
-  spread_ops_ = &tape_.ops;
-  for (const int i : needed) emit(i, tape_.ops);
-  if (spec_.result >= 0) tape_.result_reg_ = element_operand(spec_.result, tape_.ops);
-  place_stores(tape_.ops, store_ids);
+  spread_ops_ = &vector_program_.ops;
+  for (const int i : needed) emit(i, vector_program_.ops);
+  if (spec_.result >= 0)
+    vector_program_.result_reg_ = element_operand(spec_.result, vector_program_.ops);
+  place_stores(vector_program_.ops, store_ids);
 }
 
-void TapeBuilder::build_passes() {
+void VectorProgramBuilder::build_passes() {
   for (const RowPass& pass : spec_.plan->passes) {
-    tape_.passes.emplace_back();
-    TapePass& out = tape_.passes.back();
+    vector_program_.passes.emplace_back();
+    VectorPass& out = vector_program_.passes.back();
     spread_.clear();  // broadcast blocks are valid for one pass
     spread_ops_ = &out.spreads;
     for (const int i : pass.row_before) emit(i, out.before);
@@ -274,21 +277,21 @@ void TapeBuilder::build_passes() {
     for (const int i : pass.elements) emit(i, out.loop);
     for (const int i : pass.reduces) {
       const int operand = instr(i).operands[0];
-      const int dst = reg_[static_cast<std::size_t>(i)] = new_reg(TapeReg::Home::kRow);
+      const int dst = reg_[static_cast<std::size_t>(i)] = new_reg(VectorRegister::Home::kRow);
       out.reduces.push_back(
           {instr(i).reduce, instr(operand).dtype, element_operand(operand, out.loop), dst});
     }
     place_stores(out.loop, pass.stores);
   }
   spread_.clear();
-  spread_ops_ = &tape_.after;
-  for (const int i : spec_.plan->row_after) emit(i, tape_.after);
-  place_stores(tape_.after, spec_.plan->row_stores);
+  spread_ops_ = &vector_program_.after;
+  for (const int i : spec_.plan->row_after) emit(i, vector_program_.after);
+  place_stores(vector_program_.after, spec_.plan->row_stores);
 }
 
 // Returns the period, a power of two, of a load that repeats a contiguous range of a buffer, such
 // as a bias along rows, and that only calls read. Returns 0 for any other load.
-std::int64_t TapeBuilder::period(int i) const {
+std::int64_t VectorProgramBuilder::period(int i) const {
   const Instr& in = instr(i);
   if (in.kind != InstrKind::kLoad || spec_.plan != nullptr || spec_.swapped) return 0;
   if (form(i) != Form::kElement || spec_.result == i) return 0;
@@ -312,8 +315,8 @@ std::int64_t TapeBuilder::period(int i) const {
 }
 
 // Returns the operation of an instruction, without operands and destination.
-TapeOp TapeBuilder::make_op(int i, const Instr& in) {
-  TapeOp op;
+VectorOp VectorProgramBuilder::make_op(int i, const Instr& in) {
+  VectorOp op;
   op.row = form(i) == Form::kRow;
   op.dtype = in.dtype;
   const bool access = in.kind == InstrKind::kLoad || in.kind == InstrKind::kLoadAt;
@@ -328,45 +331,45 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   }
   if (indices_.contains(i)) {
     op.walker = index_walker(i, in);
-    op.kind = TapeOp::Kind::kOffsets;
+    op.kind = VectorOp::Kind::kOffsets;
     return op;
   }
   switch (in.kind) {
     case InstrKind::kLoad:
       op.walker = walker_of(in.index);
       if (const std::int64_t repeated = period(i); repeated > 0) {
-        op.kind = TapeOp::Kind::kPeriod;
+        op.kind = VectorOp::Kind::kPeriod;
         op.data += spec_.program->accesses[static_cast<std::size_t>(in.index)].map.views[0].offset;
         op.run = repeated;
         break;
       }
       // If passes are divided into chunks, row values outlive the frame that computed them.
       op.kind = op.walker->contiguous() && !op.half && !(op.row && spec_.plan != nullptr)
-                    ? TapeOp::Kind::kBorrow
-                    : TapeOp::Kind::kLoad;
+                    ? VectorOp::Kind::kBorrow
+                    : VectorOp::Kind::kLoad;
       break;
     case InstrKind::kLoadAt:
       op.walker = walker_of(in.index);
-      op.kind = TapeOp::Kind::kLoadAt;
+      op.kind = VectorOp::Kind::kLoadAt;
       op.run = gather_run(in);
       break;
     case InstrKind::kInBounds:
       op.walker = walker_of(in.index);
-      op.kind = TapeOp::Kind::kValid;
+      op.kind = VectorOp::Kind::kValid;
       break;
     case InstrKind::kIndex:
     case InstrKind::kCoord:
       op.walker = index_walker(i, in);
-      op.kind = TapeOp::Kind::kOffsets;
+      op.kind = VectorOp::Kind::kOffsets;
       break;
     case InstrKind::kOp:
-      op.kind = TapeOp::Kind::kCall;
+      op.kind = VectorOp::Kind::kCall;
       std::fill_n(op.mask, 4, CpuOperands::kEach);
       op.fn = in.code->block(instr(in.operands.back()).dtype, in.dtype);
       CHECK(op.fn != nullptr, prepare_.launch.name + ": no block function for " + in.code->name);
       break;
     case InstrKind::kReduce:
-      op.kind = TapeOp::Kind::kReduce;
+      op.kind = VectorOp::Kind::kReduce;
       op.reduce = in.reduce;
       op.dtype = instr(in.operands[0]).dtype;
       break;
@@ -375,82 +378,83 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   return op;
 }
 
-void TapeBuilder::set_operands(const Instr& in, TapeOp& op, TapeOps& ops) {
+void VectorProgramBuilder::set_operands(const Instr& in, VectorOp& op, VectorOps& ops) {
   for (std::size_t k = 0; k < in.operands.size(); ++k) {
     const int o = in.operands[k];
     const Form f = form(o);
-    if (f == Form::kUniform && op.kind == TapeOp::Kind::kCall) {
+    if (f == Form::kUniform && op.kind == VectorOp::Kind::kCall) {
       const Word* shared = splat_[static_cast<std::size_t>(o)];
       const auto [found, fresh] = shared_regs_.try_emplace(shared, -1);
       if (fresh) {
-        found->second = new_reg(TapeReg::Home::kShared);
-        tape_.regs_.back().shared = shared;
+        found->second = new_reg(VectorRegister::Home::kShared);
+        vector_program_.regs_.back().shared = shared;
       }
       op.src[k] = found->second;
       op.mask[k] = 0;
-    } else if (op.row && op.kind != TapeOp::Kind::kReduce) {
+    } else if (op.row && op.kind != VectorOp::Kind::kReduce) {
       CHECK(f != Form::kElement, prepare_.launch.name + ": a row value reads an element");
       if (f == Form::kRow) {
         op.src[k] = reg_[static_cast<std::size_t>(o)];
         continue;
       }
-      TapeOp fill;  // uniform index of a row-level gather
-      fill.kind = TapeOp::Kind::kFill;
+      VectorOp fill;  // uniform index of a row-level gather
+      fill.kind = VectorOp::Kind::kFill;
       fill.row = true;
       fill.data = splat_[static_cast<std::size_t>(o)];
-      fill.dst = op.src[k] = new_reg(TapeReg::Home::kRow);
+      fill.dst = op.src[k] = new_reg(VectorRegister::Home::kRow);
       ops.push_back(fill);
     } else {
       op.src[k] = element_operand(o, ops);
       const auto repeated = periods_.find(op.src[k]);
       if (repeated == periods_.end()) continue;
-      CHECK(op.kind == TapeOp::Kind::kCall, prepare_.launch.name);
+      CHECK(op.kind == VectorOp::Kind::kCall, prepare_.launch.name);
       op.mask[k] = static_cast<std::size_t>(repeated->second - 1);
     }
   }
 }
 
-void TapeBuilder::emit(int i, TapeOps& ops) {
+void VectorProgramBuilder::emit(int i, VectorOps& ops) {
   const Instr& in = instr(i);
   if (form(i) == Form::kUniform || reg_[static_cast<std::size_t>(i)] >= 0) return;
   int& reg = reg_[static_cast<std::size_t>(i)];
   if (in.kind == InstrKind::kAcc) {
-    if (tape_.acc_reg_ < 0) tape_.acc_reg_ = new_reg(TapeReg::Home::kAcc);
-    reg = tape_.acc_reg_;
+    if (vector_program_.acc_reg_ < 0)
+      vector_program_.acc_reg_ = new_reg(VectorRegister::Home::kAcc);
+    reg = vector_program_.acc_reg_;
     return;
   }
-  TapeOp op = make_op(i, in);
+  VectorOp op = make_op(i, in);
   if (!indices_.contains(i)) set_operands(in, op, ops);
-  op.dst = reg = new_reg(op.row ? TapeReg::Home::kRow : TapeReg::Home::kElement);
-  if (op.kind == TapeOp::Kind::kPeriod) periods_[reg] = op.run;
-  if (op.kind == TapeOp::Kind::kBorrow) {
+  op.dst = reg = new_reg(op.row ? VectorRegister::Home::kRow : VectorRegister::Home::kElement);
+  if (op.kind == VectorOp::Kind::kPeriod) periods_[reg] = op.run;
+  if (op.kind == VectorOp::Kind::kBorrow) {
     borrowed_[reg] = spec_.program->accesses[static_cast<std::size_t>(in.index)].binding;
   }
   ops.push_back(op);
 }
 
 // Returns the element register of a value. Row and uniform values are broadcast into one.
-int TapeBuilder::element_operand(int i, TapeOps& ops) {
+int VectorProgramBuilder::element_operand(int i, VectorOps& ops) {
   const Form f = form(i);
   if (f == Form::kElement) return reg_[static_cast<std::size_t>(i)];
   const auto found = spread_.find(i);
   if (found != spread_.end()) return found->second;
-  TapeOp op;
+  VectorOp op;
   if (f == Form::kRow) {
-    op.kind = TapeOp::Kind::kSpread;
+    op.kind = VectorOp::Kind::kSpread;
     op.src[0] = reg_[static_cast<std::size_t>(i)];
   } else {
-    op.kind = TapeOp::Kind::kFill;
+    op.kind = VectorOp::Kind::kFill;
     op.data = splat_[static_cast<std::size_t>(i)];
   }
-  op.dst = new_reg(TapeReg::Home::kElement);
+  op.dst = new_reg(VectorRegister::Home::kElement);
   // In a pass, values are broadcast once, before the loop over its blocks.
   (spec_.plan != nullptr ? *spread_ops_ : ops).push_back(op);
   return spread_[i] = op.dst;
 }
 
 // True if no operation from `at` on reads the binding, directly or through a borrowed register.
-bool TapeBuilder::safe_after(const TapeOps& ops, std::size_t at, int binding) const {
+bool VectorProgramBuilder::safe_after(const VectorOps& ops, std::size_t at, int binding) const {
   const Word* data = prepare_.data[static_cast<std::size_t>(binding)];
   for (std::size_t i = at; i < ops.size(); ++i) {
     if (ops[i].data == data && !ops[i].read_only) return false;
@@ -465,37 +469,37 @@ bool TapeBuilder::safe_after(const TapeOps& ops, std::size_t at, int binding) co
 // Adds the stores to the list that computes their values. If no later operation reads the buffer, a
 // store follows the operation that computes its value, or that operation writes to the buffer
 // directly. Otherwise the store goes to the end of the list.
-void TapeBuilder::place_stores(TapeOps& ops, const std::vector<int>& stores) {
-  TapeOps last;
+void VectorProgramBuilder::place_stores(VectorOps& ops, const std::vector<int>& stores) {
+  VectorOps last;
   for (const int s : stores) {
     CHECK(spec_.stores != nullptr, prepare_.launch.name);
     const Store& spec = (*spec_.stores)[static_cast<std::size_t>(s)];
-    TapeStore& store = tape_.stores[static_cast<std::size_t>(s)];
+    VectorStore& store = vector_program_.stores[static_cast<std::size_t>(s)];
     const auto value = static_cast<std::size_t>(spec.value);
-    TapeOp op;
-    op.kind = TapeOp::Kind::kStore;
+    VectorOp op;
+    op.kind = VectorOp::Kind::kStore;
     op.store = s;
     op.row = store.row;
     if (!store.row) {
       store.reg = element_operand(spec.value, ops);
     } else if (form(spec.value) == Form::kUniform) {
-      TapeOp fill;
-      fill.kind = TapeOp::Kind::kFill;
+      VectorOp fill;
+      fill.kind = VectorOp::Kind::kFill;
       fill.row = true;
       fill.data = splat_[value];
-      fill.dst = store.reg = new_reg(TapeReg::Home::kRow);
+      fill.dst = store.reg = new_reg(VectorRegister::Home::kRow);
       ops.push_back(fill);
     } else {
       store.reg = reg_[value];
     }
     op.src[0] = store.reg;
-    const auto maker = std::find_if(ops.begin(), ops.end(), [&](const TapeOp& o) {
-      return o.kind != TapeOp::Kind::kStore && o.dst == store.reg;
+    const auto maker = std::find_if(ops.begin(), ops.end(), [&](const VectorOp& o) {
+      return o.kind != VectorOp::Kind::kStore && o.dst == store.reg;
     });
     const auto behind = static_cast<std::size_t>(maker - ops.begin()) + 1;
     if (maker == ops.end() || !safe_after(ops, behind, spec.binding)) {
       last.push_back(op);
-    } else if (maker->store < 0 && maker->kind != TapeOp::Kind::kBorrow &&
+    } else if (maker->store < 0 && maker->kind != VectorOp::Kind::kBorrow &&
                store.walker->contiguous() && !store.half) {
       maker->store = s;
     } else {
@@ -507,24 +511,25 @@ void TapeBuilder::place_stores(TapeOps& ops, const std::vector<int>& stores) {
 
 // Assigns the same slot to element registers with disjoint lifetimes. A value that a loop reads but
 // does not compute lives until the end of the loop. Each row register has its own slot.
-void TapeBuilder::allocate_slots() {
-  std::vector<const TapeOp*> flat;
+void VectorProgramBuilder::allocate_slots() {
+  std::vector<const VectorOp*> flat;
   std::vector<std::size_t> loop_end;  // per operation: last use of its operands
-  const auto append = [&](const TapeOps& ops, bool loop) {
-    for (const TapeOp& op : ops) flat.push_back(&op);
+  const auto append = [&](const VectorOps& ops, bool loop) {
+    for (const VectorOp& op : ops) flat.push_back(&op);
     for (std::size_t i = loop_end.size(); i < flat.size(); ++i) {
       loop_end.push_back(loop ? flat.size() : i);
     }
   };
-  std::vector<std::size_t> last(tape_.regs_.size(), 0), made(tape_.regs_.size(), 0);
-  append(tape_.ops, false);
-  for (TapePass& pass : tape_.passes) {
+  std::vector<std::size_t> last(vector_program_.regs_.size(), 0),
+      made(vector_program_.regs_.size(), 0);
+  append(vector_program_.ops, false);
+  for (VectorPass& pass : vector_program_.passes) {
     append(pass.before, false);
     append(pass.spreads, false);
     append(pass.loop, true);
-    for (const TapeReduce& r : pass.reduces) last[static_cast<std::size_t>(r.src)] = flat.size();
+    for (const VectorReduce& r : pass.reduces) last[static_cast<std::size_t>(r.src)] = flat.size();
   }
-  append(tape_.after, false);
+  append(vector_program_.after, false);
   for (std::size_t i = 0; i < flat.size(); ++i) {
     if (flat[i]->dst >= 0) made[static_cast<std::size_t>(flat[i]->dst)] = i;
     for (const int src : flat[i]->src) {
@@ -536,53 +541,54 @@ void TapeBuilder::allocate_slots() {
       if (periods_.contains(src)) last[r] = std::max(last[r], i + 1);
     }
   }
-  if (tape_.result_reg_ >= 0) last[static_cast<std::size_t>(tape_.result_reg_)] = flat.size();
+  if (vector_program_.result_reg_ >= 0)
+    last[static_cast<std::size_t>(vector_program_.result_reg_)] = flat.size();
 
   std::vector<std::int64_t> free_slots;
   std::multimap<std::size_t, std::int64_t> ends;  // when a slot becomes free
   for (std::size_t i = 0; i < flat.size(); ++i) {
     if (flat[i]->dst < 0) continue;
     const auto r = static_cast<std::size_t>(flat[i]->dst);
-    TapeReg& reg = tape_.regs_[r];
-    if (reg.home == TapeReg::Home::kRow) reg.offset = tape_.row_slots_++;
-    if (reg.home != TapeReg::Home::kElement) continue;
+    VectorRegister& reg = vector_program_.regs_[r];
+    if (reg.home == VectorRegister::Home::kRow) reg.offset = vector_program_.row_slots_++;
+    if (reg.home != VectorRegister::Home::kElement) continue;
     // An element-wise call may overwrite an operand that it is the last to read.
-    const bool in_place = flat[i]->kind == TapeOp::Kind::kCall && flat[i]->store < 0;
+    const bool in_place = flat[i]->kind == VectorOp::Kind::kCall && flat[i]->store < 0;
     while (!ends.empty() && ends.begin()->first < i + (in_place ? 1 : 0)) {
       free_slots.push_back(ends.begin()->second);
       ends.erase(ends.begin());
     }
-    if (free_slots.empty()) free_slots.push_back(tape_.element_slots_++);
+    if (free_slots.empty()) free_slots.push_back(vector_program_.element_slots_++);
     reg.offset = free_slots.back();
     free_slots.pop_back();
     ends.emplace(std::max(last[r], i), reg.offset);
   }
-  for (const TapePass& pass : tape_.passes) {
-    for (const TapeReduce& r : pass.reduces) {
-      tape_.regs_[static_cast<std::size_t>(r.dst)].offset = tape_.row_slots_++;
+  for (const VectorPass& pass : vector_program_.passes) {
+    for (const VectorReduce& r : pass.reduces) {
+      vector_program_.regs_[static_cast<std::size_t>(r.dst)].offset = vector_program_.row_slots_++;
     }
   }
 }
 
-void TapeBuilder::count_cost() {
-  const auto add = [&](const TapeOps& ops) {
-    for (const TapeOp& op : ops) {
+void VectorProgramBuilder::count_cost() {
+  const auto add = [&](const VectorOps& ops) {
+    for (const VectorOp& op : ops) {
       if (op.row) continue;
       switch (op.kind) {
-        case TapeOp::Kind::kCall: tape_.cost_ += 0.25; break;
-        case TapeOp::Kind::kLoad: tape_.cost_ += 0.6; break;
-        case TapeOp::Kind::kLoadAt: tape_.cost_ += 1.5; break;
-        case TapeOp::Kind::kStore: tape_.cost_ += 0.3; break;
-        default: tape_.cost_ += 0.15; break;
+        case VectorOp::Kind::kCall: vector_program_.cost_ += 0.25; break;
+        case VectorOp::Kind::kLoad: vector_program_.cost_ += 0.6; break;
+        case VectorOp::Kind::kLoadAt: vector_program_.cost_ += 1.5; break;
+        case VectorOp::Kind::kStore: vector_program_.cost_ += 0.3; break;
+        default: vector_program_.cost_ += 0.15; break;
       }
     }
   };
-  add(tape_.ops);
-  for (const TapePass& pass : tape_.passes) {
+  add(vector_program_.ops);
+  for (const VectorPass& pass : vector_program_.passes) {
     add(pass.loop);
-    tape_.cost_ += 0.1 * static_cast<double>(pass.reduces.size());
+    vector_program_.cost_ += 0.1 * static_cast<double>(pass.reduces.size());
   }
-  tape_.cost_ = std::max(tape_.cost_, 0.1);
+  vector_program_.cost_ = std::max(vector_program_.cost_, 0.1);
 }
 
 }  // namespace tensorgrad::cpu

@@ -11,9 +11,10 @@
 
 namespace tensorgrad::cpu {
 
-class TapeBuilder {
+class VectorProgramBuilder {
  public:
-  TapeBuilder(const Prepare& prepare, const TapeSpec& spec, Tape& tape);
+  VectorProgramBuilder(const Prepare& prepare, const VectorProgramSpec& spec,
+                       VectorProgram& vector_program);
   void build();
 
  private:
@@ -34,12 +35,12 @@ class TapeBuilder {
   [[nodiscard]] std::optional<View> index_view(IndexSum sum) const;
   void add_uniform(int i, const Instr& instr);
   void make_store(int s);
-  void emit(int i, TapeOps& ops);
-  TapeOp make_op(int i, const Instr& instr);
-  void set_operands(const Instr& instr, TapeOp& op, TapeOps& ops);
-  int element_operand(int i, TapeOps& ops);
-  void place_stores(TapeOps& ops, const std::vector<int>& stores);
-  [[nodiscard]] bool safe_after(const TapeOps& ops, std::size_t at, int binding) const;
+  void emit(int i, VectorOps& ops);
+  VectorOp make_op(int i, const Instr& instr);
+  void set_operands(const Instr& instr, VectorOp& op, VectorOps& ops);
+  int element_operand(int i, VectorOps& ops);
+  void place_stores(VectorOps& ops, const std::vector<int>& stores);
+  [[nodiscard]] bool safe_after(const VectorOps& ops, std::size_t at, int binding) const;
   void allocate_slots();
   void count_cost();
 
@@ -50,11 +51,11 @@ class TapeBuilder {
   std::int64_t gather_run(const Instr& instr);
   [[nodiscard]] std::int64_t period(int i) const;
   void check_bounds(const IndexMap& map, int binding, DType dtype, std::int64_t beyond) const;
-  int new_reg(TapeReg::Home home);
+  int new_reg(VectorRegister::Home home);
 
   const Prepare& prepare_;
-  const TapeSpec& spec_;
-  Tape& tape_;
+  const VectorProgramSpec& spec_;
+  VectorProgram& vector_program_;
   std::vector<bool> uniform_;
   std::map<int, View> indices_;     // linear combinations of coordinates, as offsets of views
   std::vector<const Word*> splat_;  // per uniform value
@@ -64,7 +65,7 @@ class TapeBuilder {
   std::map<const Word*, int> shared_regs_;
   std::map<int, int> borrowed_;          // register -> binding it may point into
   std::map<int, std::int64_t> periods_;  // register -> period of a kPeriod load
-  TapeOps* spread_ops_ = nullptr;        // a pass's `spreads`, or the list of all ops
+  VectorOps* spread_ops_ = nullptr;      // a pass's `spreads`, or the list of all ops
 };
 
 }  // namespace tensorgrad::cpu

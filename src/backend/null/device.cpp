@@ -79,7 +79,7 @@ class NullDevice final : public Device {
     CHECK(sizes_.contains(buffers[static_cast<std::size_t>(changed)]), "no such buffer");
   }
 
-  Ticket run(Executable& executable, std::span<const HyperRow>) override {
+  Ticket run(Executable& executable, std::span<const RuntimeScalars>) override {
     (void)dynamic_cast<NullExecutable&>(executable);
     return 0;
   }
@@ -87,7 +87,7 @@ class NullDevice final : public Device {
   [[nodiscard]] bool done(Ticket) override { return true; }
   void wait(Ticket) override {}
 
-  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow&) override {
+  std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars&) override {
     return std::vector<LaunchTiming>(dynamic_cast<NullExecutable&>(executable).launches);
   }
 

@@ -64,13 +64,13 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
       raw.backendType == WGPUBackendType_Vulkan || raw.backendType == WGPUBackendType_WebGPU ||
       raw.backendType == WGPUBackendType_Metal || raw.backendType == WGPUBackendType_D3D12;
   if (!known_backend) {
-    info.why = "its backend is " + backend_name(raw.backendType) +
-               ", not Vulkan, Metal, D3D12 or a browser's WebGPU";
+    info.reason = "its backend is " + backend_name(raw.backendType) +
+                  ", not Vulkan, Metal, D3D12 or a browser's WebGPU";
   } else if (info.device.software && !options.allow_software) {
-    info.why = "a software rasterizer: slower than the cpu backend, used only on request";
+    info.reason = "a software rasterizer: slower than the cpu backend, used only on request";
   } else {
     info.usable = true;
-    info.why = info.device.software ? "a software rasterizer, as requested" : "a GPU";
+    info.reason = info.device.software ? "a software rasterizer, as requested" : "a GPU";
   }
 }
 
@@ -241,19 +241,19 @@ std::vector<WGPUFeatureName> wanted_features(const Api& api, WGPUAdapter adapter
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why) {
-  why.clear();
-  const webgpu::Api* api = webgpu::load_api(options.library, why);
+std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& reason) {
+  reason.clear();
+  const webgpu::Api* api = webgpu::load_api(options.library, reason);
   if (api == nullptr) return {};
   if (api->instance == nullptr) {
-    why = api->path + " cannot create a WebGPU instance";
+    reason = api->path + " cannot create a WebGPU instance";
     return {};
   }
   std::vector<AdapterInfo> infos;
   for (const webgpu::Adapter& adapter : webgpu::find_adapters(*api, options)) {
     infos.push_back(adapter.info);
   }
-  if (infos.empty()) why = api->path + " found no Vulkan, Metal or D3D12 adapter";
+  if (infos.empty()) reason = api->path + " found no Vulkan, Metal or D3D12 adapter";
   return infos;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// WebGPU in a browser; replaces dynamic_library.cpp and vendor.cpp. Implements the used functions of
-// webgpu.h with navigator.gpu. Unpacks structs, so that browser.js only receives numbers.
+// WebGPU in a browser; replaces dynamic_library.cpp and vendor.cpp. Implements the used functions
+// of webgpu.h with navigator.gpu. Unpacks structs, so that browser.js only receives numbers.
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -492,9 +492,9 @@ class Browser : public Vendor {
   double timestamp_period(WGPUQueue) const override { return 1.0; }
 };
 
-std::unique_ptr<Api> make_api(std::string& why) {
+std::unique_ptr<Api> make_api(std::string& reason) {
   if (!tg_js_has_webgpu()) {
-    why =
+    reason =
         "this browser has no navigator.gpu or no WebAssembly.Suspending; it needs WebGPU, JSPI and "
         "a "
         "page from https:// or localhost";
@@ -513,12 +513,14 @@ std::unique_ptr<Api> make_api(std::string& why) {
 
 }  // namespace
 
-std::unique_ptr<Api> find_loaded_api(const std::string&, std::string& why) { return make_api(why); }
+std::unique_ptr<Api> find_loaded_api(const std::string&, std::string& reason) {
+  return make_api(reason);
+}
 
-const Api* load_api(const std::string&, std::string& why) {
+const Api* load_api(const std::string&, std::string& reason) {
   static const Api* loaded = nullptr;
   if (loaded != nullptr) return loaded;
-  std::unique_ptr<Api> made = make_api(why);
+  std::unique_ptr<Api> made = make_api(reason);
   if (made == nullptr) return nullptr;
   made->instance = made->vendor->create_instance(*made);
   return loaded = made.release();

@@ -332,9 +332,9 @@ std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
     throw UserError("device: ExternalDevice::" +
                     std::string(external.device == nullptr ? "device" : "instance") + " is null");
   }
-  std::string why;
-  std::unique_ptr<webgpu::Api> api = webgpu::find_loaded_api(options.library, why);
-  if (api == nullptr) throw DeviceError("webgpu: " + why);
+  std::string reason;
+  std::unique_ptr<webgpu::Api> api = webgpu::find_loaded_api(options.library, reason);
+  if (api == nullptr) throw DeviceError("webgpu: " + reason);
   api->instance = external.instance;
   webgpu::Adapter adapter = webgpu::external_adapter(*api, external);
   return std::make_unique<webgpu::WebGpuDevice>(std::move(api), std::move(adapter), external,
@@ -342,9 +342,9 @@ std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
 }
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
-  std::string why;
-  const webgpu::Api* api = webgpu::load_api(options.library, why);
-  if (api == nullptr) throw DeviceError("webgpu: " + why);
+  std::string reason;
+  const webgpu::Api* api = webgpu::load_api(options.library, reason);
+  if (api == nullptr) throw DeviceError("webgpu: " + reason);
   if (api->instance == nullptr)
     throw DeviceError("webgpu: " + api->path + " cannot create a WebGPU instance");
   std::vector<webgpu::Adapter> adapters = webgpu::find_patiently(
@@ -357,7 +357,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   std::string list;
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     const AdapterInfo& info = adapters[i].info;
-    list += "\n    " + std::to_string(i) + ": " + info.device.name + ": " + info.why;
+    list += "\n    " + std::to_string(i) + ": " + info.device.name + ": " + info.reason;
   }
   if (list.empty()) throw DeviceError("webgpu: there is no adapter");
   throw DeviceError(options.adapter < 0 ? "webgpu: no usable adapter; found:" + list

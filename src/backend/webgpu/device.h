@@ -20,9 +20,9 @@
 #include "backend/webgpu/api.h"
 #include "backend/webgpu/process.h"
 #include "base/parallel.h"
-#include "io/tuning_file.h"
-#include "codegen/wgsl/matmul/variants.h"
 #include "codegen/wgsl/join.h"
+#include "codegen/wgsl/matmul/variants.h"
+#include "io/tuning_file.h"
 
 namespace tensorgrad::webgpu {
 
@@ -35,13 +35,13 @@ inline constexpr std::int64_t kRowsPerSubmit = 256;
 // all previous ones together.
 inline constexpr std::int64_t kFirstDispatches = 64;
 inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
-// Dispatches of a submit per encoder thread, for up to kMostEncoders threads, if the driver is
+// Dispatches of a submit per encoder thread, for up to kMaxEncoders threads, if the driver is
 // thread-safe.
 inline constexpr std::size_t kDispatchesPerEncoder = 64;
-inline constexpr std::size_t kMostEncoders = 4;
+inline constexpr std::size_t kMaxEncoders = 4;
 inline constexpr std::size_t kMaxRuns = 3;      // run submits in flight
 inline constexpr std::size_t kMaxFlights = 64;  // submits in flight, including downloads
-inline constexpr std::int64_t kHyperRowBytes = sizeof(HyperRow);
+inline constexpr std::int64_t kHyperRowBytes = sizeof(RuntimeScalars);
 static_assert(kHyperRowBytes == 256, "the offset alignment of uniform buffers");
 static_assert(kRowsPerSubmit * (static_cast<std::int64_t>(kMaxRuns) + 1) <= kRingRows);
 
@@ -116,12 +116,12 @@ class WebGpuDevice final : public Device {
   std::unique_ptr<Executable> prepare(const Program& program,
                                       std::span<const BufferHandle> buffers) override;
   void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override;
-  Ticket run(Executable& executable, std::span<const HyperRow> rows) override;
-  std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
+  Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override;
+  std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
                        std::chrono::duration<double> budget) override;
   [[nodiscard]] bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
-  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override;
+  std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) override;
   [[nodiscard]] HostTimes host_times() const override;
 
   // For tests: destroys the device, as if the driver had failed.
@@ -131,7 +131,7 @@ class WebGpuDevice final : public Device {
   // For tests and tuning: forces kernel variants that the sizes would not select.
   void force_kernels(const WgslOptions& options) { forced_ = options; }
   [[nodiscard]] WgslOptions kernel_options() const;
-  // For tests: sets the maximum number of threads that encode a long run, at most kMostEncoders.
+  // For tests: sets the maximum number of threads that encode a long run, at most kMaxEncoders.
   // encoded_by() returns how many encoded the last run.
   void force_encoders(std::size_t threads) { encoders_ = threads; }
   [[nodiscard]] std::size_t encoded_by() const { return encoded_by_; }
@@ -213,22 +213,24 @@ class WebGpuDevice final : public Device {
   // True if f16 stores round to nearest, ties to even, and overflow to infinity.
   bool rounds_as_f16();
   // Returns the first subgroup matrix shape that the driver accepts a kernel for.
-  MatrixUnits find_units();
+  SubgroupMatrix find_units();
   // Returns the subgroup size if a trial shows that threads with consecutive indices form a
   // subgroup.
   Subgroups find_subgroups();
 
   // run.cpp
-  std::uint32_t write_rows(std::span<const HyperRow> rows);
+  std::uint32_t write_rows(std::span<const RuntimeScalars> rows);
   Handle<WGPUCommandEncoder> encode(std::span<const Step> steps, bool uses_hyper,
                                     std::uint32_t first_row, std::size_t count);
-  using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMostEncoders>;
+  using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMaxEncoders>;
   std::size_t encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
                               std::uint32_t first_row, std::size_t count, CommandBuffers& made);
-  void run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows);
+  void run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows);
   void check_first_run(WebGpuExecutable& executable);
-  std::vector<LaunchTiming> profile_by_clock(WebGpuExecutable& executable, const HyperRow& row);
-  std::vector<LaunchTiming> profile_by_query(WebGpuExecutable& executable, const HyperRow& row);
+  std::vector<LaunchTiming> profile_by_clock(WebGpuExecutable& executable,
+                                             const RuntimeScalars& row);
+  std::vector<LaunchTiming> profile_by_query(WebGpuExecutable& executable,
+                                             const RuntimeScalars& row);
   void read_back(WGPUBuffer source, std::span<std::byte> out);
   Handle<WGPUQuerySet> make_queries(std::size_t count);
   void encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
@@ -241,7 +243,7 @@ class WebGpuDevice final : public Device {
   static std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at,
                                    double seconds);
   void check_unrun(WebGpuExecutable& executable);
-  void run_limited(WebGpuExecutable& executable, const HyperRow& row);
+  void run_limited(WebGpuExecutable& executable, const RuntimeScalars& row);
 
   const std::unique_ptr<const Api> own_api_;  // if the device is the application's
   const Api& api_;
@@ -254,10 +256,10 @@ class WebGpuDevice final : public Device {
   std::string replacement_;
   WgslOptions forced_;
   std::size_t encoders_ =
-      std::min<std::size_t>(kMostEncoders, static_cast<std::size_t>(usable_cores()));
+      std::min<std::size_t>(kMaxEncoders, static_cast<std::size_t>(usable_cores()));
   Crew crew_;  // the encoder threads
   std::size_t encoded_by_ = 0;
-  MatrixUnits units_;
+  SubgroupMatrix units_;
   std::optional<Subgroups> subgroups_;      // unset until a kernel could use them
   std::unique_ptr<io::TuningFile> tuning_;  // null: none
   int timed_contractions_ = 0;

@@ -152,33 +152,33 @@ const Api* try_load(const std::string& path, std::string& error) {
 
 }  // namespace
 
-std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& why) {
+std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& reason) {
   if (forked()) {
-    why = kForkedText;
+    reason = kForkedText;
     return nullptr;
   }
   watch_forks();
   if (!library.empty()) {
     void* found = loaded_library(library.c_str());
-    if (found != nullptr) return table_of(found, library, why);
-    why = library + " is not loaded in this process, so the device cannot belong to it";
+    if (found != nullptr) return table_of(found, library, reason);
+    reason = library + " is not loaded in this process, so the device cannot belong to it";
     return nullptr;
   }
   void* process = loaded_library(nullptr);
   if (process != nullptr && find_symbol(process, "wgpuCreateInstance") != nullptr)
-    return table_of(process, "the process", why);
+    return table_of(process, "the process", reason);
   for (const char* name : kNames) {
-    if (void* found = loaded_library(name)) return table_of(found, name, why);
+    if (void* found = loaded_library(name)) return table_of(found, name, reason);
   }
-  why =
+  reason =
       "cannot find the library of the application's device: the process is not linked to it; "
       "set DeviceOptions::webgpu_library to its path";
   return nullptr;
 }
 
-const Api* load_api(const std::string& library, std::string& why) {
+const Api* load_api(const std::string& library, std::string& reason) {
   if (forked()) {
-    why = kForkedText;
+    reason = kForkedText;
     return nullptr;
   }
   std::string tried;
@@ -189,9 +189,9 @@ const Api* load_api(const std::string& library, std::string& why) {
     const bool named = error.find(path) != std::string::npos;
     tried += "\n    " + (named ? error : path + ": " + error);
   }
-  why = "no WebGPU library could be loaded; tried:" + tried +
-        "\n  set TENSORGRAD_WEBGPU_LIB to a libwgpu_native or libwebgpu_dawn; one is inside the "
-        "Python wheel `wgpu` (pip download wgpu)";
+  reason = "no WebGPU library could be loaded; tried:" + tried +
+           "\n  set TENSORGRAD_WEBGPU_LIB to a libwgpu_native or libwebgpu_dawn; one is inside the "
+           "Python wheel `wgpu` (pip download wgpu)";
   return nullptr;
 }
 

@@ -55,7 +55,7 @@ void WebGpuDevice::check_unrun(WebGpuExecutable& executable) {
   check_first_run(executable);
 }
 
-void WebGpuDevice::run_limited(WebGpuExecutable& executable, const HyperRow& row) {
+void WebGpuDevice::run_limited(WebGpuExecutable& executable, const RuntimeScalars& row) {
   check_unrun(executable);
   const bool timed = executable.limited_runs++ % kRunsPerTiming == 0;
   if (timed) wait_for(last_ticket_);  // excludes previous work from the timing
@@ -73,7 +73,7 @@ void WebGpuDevice::run_limited(WebGpuExecutable& executable, const HyperRow& row
   }
 }
 
-std::size_t WebGpuDevice::run_some(Executable& any, const HyperRow& row, std::size_t first,
+std::size_t WebGpuDevice::run_some(Executable& any, const RuntimeScalars& row, std::size_t first,
                                    Seconds budget) {
   const std::lock_guard lock(mutex_);
   WebGpuExecutable& executable = own(any);

@@ -14,7 +14,7 @@ namespace tensorgrad::webgpu {
 namespace {
 
 constexpr std::size_t kCompileThreads = 8;
-constexpr std::int64_t kLeastBinding = 16;  // vec4<f32>
+constexpr std::int64_t kMinBinding = 16;  // vec4<f32>
 
 Kernel kernel_of(const Program& program, Dispatch dispatch) {
   const Launch& first = program.launches[dispatch.first];
@@ -57,7 +57,7 @@ WGPUBindGroupLayout WebGpuDevice::layout(const std::string& modes) {
     entry.visibility = WGPUShaderStage_Compute;
     // At least the element size of any shader's array, so the driver need not check it at each
     // dispatch.
-    entry.buffer.minBindingSize = kLeastBinding;
+    entry.buffer.minBindingSize = kMinBinding;
     entry.buffer.type =
         modes[i] == 'r' ? WGPUBufferBindingType_ReadOnlyStorage : WGPUBufferBindingType_Storage;
     if (modes[i] == 'h') {
@@ -215,7 +215,7 @@ Handle<WGPUBindGroup> WebGpuDevice::bind(const Step& step, std::span<const Buffe
     entries[i].offset = static_cast<std::uint64_t>(binding.offset);
     // In bounds: buffer sizes are multiples of 256 bytes, and bindings begin at such multiples.
     entries[i].size =
-        static_cast<std::uint64_t>(std::max(kLeastBinding, (binding.bytes + 3) / 4 * 4));
+        static_cast<std::uint64_t>(std::max(kMinBinding, (binding.bytes + 3) / 4 * 4));
   }
   WGPUBindGroupDescriptor descriptor = {};
   descriptor.label = view(step.name);
@@ -264,8 +264,8 @@ WgslOptions WebGpuDevice::kernel_options() const {
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
   options.units = units_;
-  const bool forced = forced_.tile != 0 || forced_.lanes != 0 || forced_.unit_tile != 0 ||
-                      forced_.subgroups.size != 0;
+  const bool forced = forced_.tile != 0 || forced_.lanes != 0 ||
+                      forced_.subgroup_matrix_tile != 0 || forced_.subgroups.size != 0;
   options.barrier_free |= info_.slow_barriers && !forced;
   if (options.subgroups.size == 0) options.subgroups = subgroups_.value_or(Subgroups{});
   return options;

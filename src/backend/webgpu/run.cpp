@@ -17,7 +17,7 @@ namespace {
 // A pass has an overhead of about 5 us. Kernels shorter than kShortMicroseconds are dispatched
 // repeatedly in one pass, for about kTimedMicroseconds, if that does not change the result.
 constexpr double kShortMicroseconds = 60, kTimedMicroseconds = 100;
-constexpr double kMostTimedRuns = 16;
+constexpr double kMaxTimedRuns = 16;
 constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set has at most 4096
 
 // True if a second run yields the same result.
@@ -36,7 +36,7 @@ WebGpuExecutable& own(Executable& executable) {
 
 // Writes rows into the ring buffer and returns the index of the first. At most kMaxRuns - 1 runs
 // may be in flight.
-std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
+std::uint32_t WebGpuDevice::write_rows(std::span<const RuntimeScalars> rows) {
   const auto count = static_cast<std::int64_t>(rows.size());
   if (ring_next_ + count > kRingRows) ring_next_ = 0;
   const std::int64_t first = ring_next_;
@@ -93,7 +93,7 @@ std::size_t WebGpuDevice::encode_together(const WebGpuExecutable& executable,
   return parts;
 }
 
-void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows) {
+void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows) {
   while (flights_.size() >= kMaxFlights || runs_in_flight() >= kMaxRuns) wait_oldest();
   const std::uint32_t first = executable.uses_hyper ? write_rows(rows) : 0;
   std::span<const Step> steps = executable.steps;
@@ -112,7 +112,7 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   const std::size_t count = encode_together(executable, steps, first, rows.size(), made);
   // Must precede the submit: wgpu-native aborts if rejected commands are submitted.
   if (!executable.validated) check_first_run(executable);
-  std::array<WGPUCommandBuffer, kMostEncoders> commands = {};
+  std::array<WGPUCommandBuffer, kMaxEncoders> commands = {};
   for (std::size_t i = 0; i < count; ++i) commands[i] = made[i].get();
   encoded_by_ = count;
   watch(submit(std::span(commands).first(count), true));
@@ -139,14 +139,14 @@ void WebGpuDevice::check_first_run(WebGpuExecutable& executable) {
                     location);
 }
 
-Ticket WebGpuDevice::run(Executable& any, std::span<const HyperRow> rows) {
+Ticket WebGpuDevice::run(Executable& any, std::span<const RuntimeScalars> rows) {
   const std::lock_guard lock(mutex_);
   WebGpuExecutable& executable = own(any);
   throw_faults();
   const auto launches = static_cast<std::int64_t>(executable.steps.size());
   if (launches == 0 || rows.empty()) return last_ticket_;
   if (submit_seconds_ > 0) {
-    for (const HyperRow& row : rows) run_limited(executable, row);
+    for (const RuntimeScalars& row : rows) run_limited(executable, row);
     return last_ticket_;
   }
   const auto steps_of = [&](std::int64_t dispatches) {
@@ -162,7 +162,7 @@ Ticket WebGpuDevice::run(Executable& any, std::span<const HyperRow> rows) {
   return last_ticket_;
 }
 
-std::vector<LaunchTiming> WebGpuDevice::profile(Executable& any, const HyperRow& row) {
+std::vector<LaunchTiming> WebGpuDevice::profile(Executable& any, const RuntimeScalars& row) {
   const std::lock_guard lock(mutex_);
   WebGpuExecutable& executable = own(any);
   throw_faults();
@@ -203,7 +203,7 @@ void WebGpuDevice::encode_alone(WGPUCommandEncoder encoder, const Step& step, st
 
 // Times each step from submit to completion, including the cost of the submit.
 std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& executable,
-                                                         const HyperRow& row) {
+                                                         const RuntimeScalars& row) {
   using Clock = std::chrono::steady_clock;
   const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
   std::vector<LaunchTiming> timings;
@@ -215,7 +215,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& execu
     watch(finish_and_submit(encoder.get(), true));
     wait_for(last_ticket_);
     timings.push_back({std::chrono::duration<double, std::micro>(Clock::now() - start).count()});
-    timings.resize(timings.size() + step.launches - 1, {.beside = true});
+    timings.resize(timings.size() + step.launches - 1, {.concurrent = true});
   }
   return timings;
 }
@@ -223,7 +223,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& execu
 // Times one pass per step with a timestamp at each end. Returns an empty list if timestamps are not
 // available.
 std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& executable,
-                                                         const HyperRow& row) {
+                                                         const RuntimeScalars& row) {
   const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
   std::vector<LaunchTiming> timings;
   for (std::size_t at = 0; at < executable.steps.size(); at += kQueriesAtOnce) {
@@ -254,10 +254,10 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& execu
       const double span = static_cast<double>(ticks[2 * i + 1] - ticks[2 * i]);
       const double each = span * period / 1000.0 / step.timed_runs;
       timings.push_back({each, true});
-      timings.resize(timings.size() + step.launches - 1, {.by_device = true, .beside = true});
+      timings.resize(timings.size() + step.launches - 1, {.by_device = true, .concurrent = true});
       if (each < kShortMicroseconds && may_run_again(step))
         step.timed_runs = static_cast<int>(
-            std::clamp(kTimedMicroseconds / std::max(each, 1.0), 1.0, kMostTimedRuns));
+            std::clamp(kTimedMicroseconds / std::max(each, 1.0), 1.0, kMaxTimedRuns));
     }
   }
   return timings;

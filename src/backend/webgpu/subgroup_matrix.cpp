@@ -18,10 +18,10 @@ namespace tensorgrad::webgpu {
 namespace {
 
 constexpr int kTrialThreads = 256;
-constexpr std::array<MatrixUnits, 2> kKnownUnits = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
+constexpr std::array<SubgroupMatrix, 2> kKnownUnits = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
 
 // Returns a kernel for one product. Its operands are in workgroup memory, in arrays of vectors.
-std::string trial_kernel(const MatrixUnits& units) {
+std::string trial_kernel(const SubgroupMatrix& units) {
   const auto array = [](const char* name, int count) {
     return "var<workgroup> " + std::string(name) + ": array<vec4<u32>, " + std::to_string(count) +
            ">;\n";
@@ -135,13 +135,13 @@ bool WebGpuDevice::rounds_as_f16() {
   return !given.empty() && std::memcmp(given.data(), right.data(), given.size()) == 0;
 }
 
-MatrixUnits WebGpuDevice::find_units() {
+SubgroupMatrix WebGpuDevice::find_units() {
   const std::vector<WGPUFeatureName> names = api_.vendor->matrix_features();
   const bool offered = std::any_of(names.begin(), names.end(), [&](WGPUFeatureName name) {
     return api_.DeviceHasFeature(device_.get(), name) != 0U;
   });
   if (!offered || !info_.stores_f16 || adapter_.subgroup == 0) return {};
-  for (MatrixUnits units : kKnownUnits) {
+  for (SubgroupMatrix units : kKnownUnits) {
     units.subgroup = adapter_.subgroup;
     Kernel kernel;
     kernel.name = "matrix units";

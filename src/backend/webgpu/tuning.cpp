@@ -31,7 +31,7 @@ namespace {
 constexpr double kClearly = 0.97;  // of the default's time; a smaller gain may be noise
 constexpr int kRounds = 5;
 constexpr double kSampleMicroseconds = 2000;  // duration of the runs in one pass
-constexpr double kMostRunsOfSample = 64;
+constexpr double kMaxRunsOfSample = 64;
 constexpr double kHopeless = 2;  // multiple of the fastest variant's first run
 
 // Scratch buffers of the launch's binding sizes, freed by the destructor.
@@ -79,10 +79,10 @@ Kernel kernel_of_form(const Launch& launch, const ContractionForm& form) {
   return kernel;
 }
 
-HyperRow trial_row() {
-  HyperRow row = {};
-  row.words[kHyperInf] = 0x7f800000U;
-  row.words[kHyperNan] = 0x7fc00000U;
+RuntimeScalars trial_row() {
+  RuntimeScalars row = {};
+  row.words[kScalarInf] = 0x7f800000U;
+  row.words[kScalarNan] = 0x7fc00000U;
   return row;
 }
 
@@ -171,7 +171,7 @@ void WebGpuDevice::race(std::vector<Candidate>& candidates, std::uint32_t row) {
   for (Candidate& each : candidates) {
     if (&each != &candidates.front() && each.times.front() > kHopeless * fastest) continue;
     each.runs = static_cast<int>(
-        std::clamp(kSampleMicroseconds / each.times.front(), 1.0, kMostRunsOfSample));
+        std::clamp(kSampleMicroseconds / each.times.front(), 1.0, kMaxRunsOfSample));
     each.times.clear();
     racing.push_back(&each);
   }
@@ -189,7 +189,7 @@ io::TuningEntry WebGpuDevice::time_forms(const Launch& launch,
   std::vector<Kernel> kernels;
   for (const ContractionForm& form : forms) kernels.push_back(kernel_of_form(launch, form));
   const Scratch scratch(*this, kernels.front().dispatch.bindings);
-  const HyperRow values = trial_row();
+  const RuntimeScalars values = trial_row();
   const std::uint32_t row = write_rows({&values, 1});
   std::vector<Candidate> candidates = make_candidates(kernels, scratch.buffers(), row);
   race(candidates, row);
@@ -204,7 +204,8 @@ std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::tune(const Program& program
                                                           std::vector<Dispatch>& dispatches) {
   std::vector<std::shared_ptr<Pipeline>> kept;
   const WgslOptions options = kernel_options();
-  const bool forced = forced_.tile != 0 || forced_.unit_tile != 0 || !replacement_.empty();
+  const bool forced =
+      forced_.tile != 0 || forced_.subgroup_matrix_tile != 0 || !replacement_.empty();
   if (tuning_ == nullptr || options.barrier_free || forced) return kept;
   bool fresh = false;
   for (Dispatch& dispatch : dispatches) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Custom launches: the user's functions, wrapped by generated code that reads the inputs and stores
 // the result.
-#include "base/check.h"
 #include "ir/custom.h"
+#include "base/check.h"
 #include "codegen/wgsl/parts.h"
 
 namespace tensorgrad::wgsl {
@@ -34,7 +34,7 @@ Shader write_custom(const Launch& launch, const WgslOptions& options) {
   const Tile tile{std::min(kThreads, options.max_threads), 1, true};
   open_rows(scope, tile, window.count, "i", window.first);
   const Store& store = launch.stores.at(0);
-  const Place place = place_of(scope, {{"i", launch.rows}}, store.map);
+  const ElementRef place = place_of(scope, {{"i", launch.rows}}, store.map);
   scope.line(module.store(store.binding, store.dtype, place.index, "element(i)"));
   return make_shader(module, scope, tile.rows, ceil_div(window.count, tile.rows));
 }

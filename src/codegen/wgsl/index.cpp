@@ -128,7 +128,8 @@ std::string range_test(const std::string& name, const Piece& piece) {
 
 // Adds the offset (as place.index) and the conditions of one view.
 void add_view(Scope& scope, const Domain& domain, const View& view,
-              const std::vector<Piece>& pieces, Place& place, std::vector<std::string>& tests) {
+              const std::vector<Piece>& pieces, ElementRef& place,
+              std::vector<std::string>& tests) {
   std::vector<std::pair<std::string, std::int64_t>> terms;
   place.parts.clear();
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
@@ -202,9 +203,9 @@ std::string coordinate(Scope& scope, const Domain& domain, std::int64_t divisor,
   return digit(scope, flat, divisor, std::min(modulus, ceil_div(flat.size, divisor)));
 }
 
-Place place_of(Scope& scope, const Domain& domain, const IndexMap& map) {
+ElementRef place_of(Scope& scope, const Domain& domain, const IndexMap& map) {
   CHECK(size_of(domain) < (std::int64_t{1} << 32) - (1 << 24), "index does not fit 32 bits");
-  Place place;
+  ElementRef place;
   if (is_whole(domain, map)) {
     place.index = linear_index(scope, domain);
     for (const Axis& axis : domain) place.parts.push_back(axis.name);
@@ -258,24 +259,24 @@ std::optional<std::int64_t> even_step(const Domain& domain, const IndexMap& map,
   return step;
 }
 
-RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis,
-                      std::int64_t count) {
+VecAccess vec_access(const Domain& domain, const IndexMap& map, std::size_t axis,
+                     std::int64_t count) {
   std::vector<Piece> pieces;
-  if (map.views.size() != 1) return RunOfFour::kOther;
+  if (map.views.size() != 1) return VecAccess::kOther;
   const View view = map.views[0].simplified();
-  if (view.masked() || !split_view(view, domain, pieces)) return RunOfFour::kOther;
+  if (view.masked() || !split_view(view, domain, pieces)) return VecAccess::kOther;
   bool touching = false, aligned = view.offset % count == 0;
   for (const Piece& piece : pieces) {
     if (piece.axis == axis && piece.divisor == 1) {
       if (piece.modulus % count != 0 || piece.stride < 0 || piece.stride > 1)
-        return RunOfFour::kOther;
+        return VecAccess::kOther;
       touching = piece.stride == 1;
     } else {
       aligned &= piece.stride % count == 0;
     }
   }
-  if (!touching) return RunOfFour::kConstant;
-  return aligned ? RunOfFour::kTouching : RunOfFour::kOther;
+  if (!touching) return VecAccess::kConstant;
+  return aligned ? VecAccess::kTouching : VecAccess::kOther;
 }
 
 bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis,

@@ -11,15 +11,15 @@
 #include <optional>
 #include <span>
 
-#include "kernel/selective_kept.h"
 #include "codegen/wgsl/parts.h"
+#include "kernel/selective_kept.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Names = std::map<std::string, std::string, std::less<>>;
 
-constexpr std::int64_t kMostGroups = 65535;
+constexpr std::int64_t kMaxWorkgroups = 65535;
 
 bool part_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -52,7 +52,7 @@ class Joiner {
   Joiner(std::span<const Launch> launches, const WgslOptions& options, int max_bindings)
       : launches_(launches), options_(options), max_bindings_(max_bindings) {
     options_.joined = true;
-    if (launches.back().chained) options_.blocks = launches.back().blocks;
+    if (launches.back().fused_sequence) options_.blocks = launches.back().blocks;
   }
 
   // Returns nullopt if the launches do not fit into one kernel.
@@ -79,7 +79,7 @@ class Joiner {
   void write_shaders() {
     shaders_.clear();
     for (const Launch& launch : launches_) {
-      options_.crowd = crowd_of(launch);
+      options_.concurrent_work_ratio = crowd_of(launch);
       shaders_.push_back(wgsl::write_shader(launch, options_));
     }
   }
@@ -173,13 +173,13 @@ class Joiner {
     for (const wgsl::Shader::Shared& array : shared_) kernel.workgroup_bytes += array.bytes;
     std::int64_t groups = 0;
     const std::string calls = options_.blocks > 0 ? chain_calls(groups) : calls_beside(groups);
-    if (groups == 0 || groups > kMostGroups) return false;
+    if (groups == 0 || groups > kMaxWorkgroups) return false;
     kernel.groups_x = static_cast<std::uint32_t>(groups);
     const auto any = [&](bool wgsl::Shader::* uses) {
       return std::any_of(shaders_.begin(), shaders_.end(),
                          [&](const wgsl::Shader& each) { return each.*uses; });
     };
-    kernel.body = wgsl::print_enables(types_, any(&wgsl::Shader::uses_units),
+    kernel.body = wgsl::print_enables(types_, any(&wgsl::Shader::uses_subgroup_matrix),
                                       any(&wgsl::Shader::enables_subgroups));
     kernel.body += wgsl::print_bindings(result_.bindings, types_, "bound");
     if (kernel.uses_hyper) kernel.body += wgsl::print_hyper();
@@ -291,7 +291,8 @@ std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions
   for (std::size_t i = 0; i < program.launches.size();) {
     std::size_t end = i + 1;
     const auto goes_on = [&](const Launch& launch) {
-      return launch.beside || (launch.chained && launch.blocks == program.launches[i].blocks);
+      return launch.concurrent ||
+             (launch.fused_sequence && launch.blocks == program.launches[i].blocks);
     };
     while (!options.separate && end < program.launches.size() && goes_on(program.launches[end])) {
       ++end;

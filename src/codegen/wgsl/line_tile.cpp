@@ -5,7 +5,7 @@ namespace tensorgrad::wgsl {
 namespace {
 
 // Largest number of prefetched vectors per thread; each adds text to compile.
-constexpr int kMostAtOnce = 4;
+constexpr int kMaxLinesAtOnce = 4;
 
 std::string next(const LineTile& tile, int j) { return "next_" + tile.operand + std::to_string(j); }
 
@@ -13,7 +13,7 @@ std::string next(const LineTile& tile, int j) { return "next_" + tile.operand + 
 
 int LineTile::each() const { return static_cast<int>(ceil_div(count * vectors, threads)); }
 
-bool LineTile::at_once() const { return each() <= kMostAtOnce; }
+bool LineTile::at_once() const { return each() <= kMaxLinesAtOnce; }
 
 void LineTile::declare(Scope& scope) const {
   for (int j = 0; j < each(); ++j) scope.line("var " + next(*this, j) + " = vec4<f32>();");

@@ -78,9 +78,9 @@ Module::Module(const Launch& launch) : types_(launch.bindings.size()) {
   for (const Store& store : launch.stores) {
     types_.at(static_cast<std::size_t>(store.binding)).emplace(memory_type(store.dtype));
   }
-  if (launch.ones_row || launch.ones_column) {
-    types_.at(static_cast<std::size_t>(launch.ones_store.binding))
-        .emplace(memory_type(launch.ones_store.dtype));
+  if (launch.bias_grad_row || launch.bias_grad_column) {
+    types_.at(static_cast<std::size_t>(launch.bias_grad_store.binding))
+        .emplace(memory_type(launch.bias_grad_store.dtype));
   }
   // A buffer that is read as two types is an array of words.
   for (std::set<std::string>& types : types_) {
@@ -139,8 +139,8 @@ std::string Module::store(int binding, DType dtype, const std::string& index,
   return "b" + std::to_string(binding) + "[" + index + "] = " + word + ";";
 }
 
-std::string Module::hyper(int word) {
-  CHECK(word >= 0 && word < kHyperWords);
+std::string Module::runtime_scalars(int word) {
+  CHECK(word >= 0 && word < kMaxRuntimeScalars);
   uses_hyper_ = true;
   return "hyper[" + std::to_string(word / 4) + "]." + "xyzw"[word % 4];
 }
@@ -154,13 +154,13 @@ std::string Module::constant(DType dtype, std::uint32_t bits) {
     case DType::kF16: UNREACHABLE();
   }
   const float value = std::bit_cast<float>(bits);
-  if (std::isnan(value)) return "bitcast<f32>(" + hyper(kHyperNan) + ")";
+  if (std::isnan(value)) return "bitcast<f32>(" + runtime_scalars(kScalarNan) + ")";
   if (std::isinf(value)) {
-    return std::string(value < 0 ? "-" : "") + "bitcast<f32>(" + hyper(kHyperInf) + ")";
+    return std::string(value < 0 ? "-" : "") + "bitcast<f32>(" + runtime_scalars(kScalarInf) + ")";
   }
   // Compilers may merge -0 and 0 into one constant. The bits of +inf, shifted left, are those of
   // -0.
-  if (bits == 0x80000000u) return "bitcast<f32>(" + hyper(kHyperInf) + " << 8u)";
+  if (bits == 0x80000000u) return "bitcast<f32>(" + runtime_scalars(kScalarInf) + " << 8u)";
   return f32_literal(value);
 }
 

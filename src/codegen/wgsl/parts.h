@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Building blocks of write_wgsl(). Private to kernel/wgsl_*.cpp.
+// Building blocks of write_wgsl(). Private to codegen/wgsl.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/program.h"
 #include "codegen/wgsl/writer.h"
+#include "kernel/program.h"
 
 namespace tensorgrad::wgsl {
 
@@ -35,7 +35,7 @@ struct Shader {
   std::int64_t groups = 1;
   int threads = 1;
   bool uses_hyper = false;
-  bool uses_units = false;
+  bool uses_subgroup_matrix = false;
   bool enables_subgroups = false;
 
   [[nodiscard]] std::int64_t workgroup_bytes() const;
@@ -93,7 +93,7 @@ class Module {
   std::string store(int binding, DType dtype, const std::string& index,
                     const std::string& value) const;
   // Returns the expression of a run-time scalar, as u32.
-  std::string hyper(int word);
+  std::string runtime_scalars(int word);
   std::string constant(DType dtype, std::uint32_t bits);
   // Adds the library functions ("tg_...") that the expression calls.
   void use_helpers(std::string_view expression);
@@ -139,11 +139,11 @@ std::string coordinate(Scope& scope, const Domain& domain, std::int64_t divisor,
 
 // The location of an element: the offset as a u32 expression, and the condition under which it is
 // valid (empty: always). `parts` are the names used in both.
-struct Place {
+struct ElementRef {
   std::string index, valid;
   std::vector<std::string> parts;
 };
-Place place_of(Scope& scope, const Domain& domain, const IndexMap& map);
+ElementRef place_of(Scope& scope, const Domain& domain, const IndexMap& map);
 
 // Returns the distance in memory of neighbors along the axis: 0 if they coincide, 1 if they are
 // contiguous, a large number if unknown. Used to choose which thread loads what.
@@ -154,9 +154,9 @@ std::optional<std::int64_t> even_step(const Domain& domain, const IndexMap& map,
 // - kConstant: all at the same place
 // - kTouching: contiguous and aligned to four (or `count`) elements
 // - kOther: anything else
-enum class RunOfFour { kConstant, kTouching, kOther };
-RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis,
-                      std::int64_t count = 4);
+enum class VecAccess { kConstant, kTouching, kOther };
+VecAccess vec_access(const Domain& domain, const IndexMap& map, std::size_t axis,
+                     std::int64_t count = 4);
 // Returns true if more of the program's loads are contiguous along `axis` than along `other`.
 bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis,
                 std::size_t other);
@@ -252,7 +252,7 @@ void combine_lanes(Scope& scope, Module& module, const Tile& tile,
 
 // Print parts of the shader text. Binding i is named `name`i. print_enables() prints the directives
 // that must come first.
-std::string print_enables(const std::vector<std::string>& types, bool uses_units,
+std::string print_enables(const std::vector<std::string>& types, bool uses_subgroup_matrix,
                           bool enables_subgroups);
 std::string print_bindings(const std::vector<Binding>& bindings,
                            const std::vector<std::string>& types, const std::string& name);
@@ -267,7 +267,7 @@ std::string print_header(const Launch& launch);
 int group_threads(int wanted, const WgslOptions& options);
 
 // The rows of a row program. `live` is the result of open_rows(), `acc` the expression for kAcc. If
-// `kept`, up to kMostWrittenOut columns per lane are unrolled, and no element is computed twice.
+// `kept`, up to kMaxWrittenOut columns per lane are unrolled, and no element is computed twice.
 struct RowDomain {
   std::int64_t rows, cols;
   std::string live, acc;
@@ -297,7 +297,7 @@ void write_source(Module& module, const std::string& name, const ScalarProgram& 
 void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
 // Maximum number of unrolled iterations. Compilers know all addresses in unrolled code.
-inline constexpr int kMostWrittenOut = 16;
+inline constexpr int kMaxWrittenOut = 16;
 // Number of threads that fill a GPU.
 inline constexpr std::int64_t kFullGpu = 1 << 16;
 

@@ -133,7 +133,7 @@ std::string ProgramWriter::apply(const Instr& instr, bool relaxed) {
 
 std::string ProgramWriter::load(Scope& scope, const Instr& instr) {
   const Access& access = program_.accesses.at(static_cast<std::size_t>(instr.index));
-  const Place place = place_of(scope, domain(access.level), access.map);
+  const ElementRef place = place_of(scope, domain(access.level), access.map);
   if (place.valid.empty()) return module_.load(access.binding, access.dtype, place.index);
   const std::string index = "select(0u, " + place.index + ", " + place.valid + ")";
   return "select(" + zero_of(instr.dtype) + ", " +
@@ -142,7 +142,7 @@ std::string ProgramWriter::load(Scope& scope, const Instr& instr) {
 
 std::string ProgramWriter::load_at(Scope& scope, const Instr& instr, int number) {
   const Access& access = program_.accesses.at(static_cast<std::size_t>(instr.index));
-  const Place place = place_of(scope, domain(access.level), access.map);
+  const ElementRef place = place_of(scope, domain(access.level), access.map);
   const int key = instr.operands.at(0);
   // As u32, a negative i32 exceeds every size.
   const std::string at = "at" + std::to_string(number) + suffix_;
@@ -164,8 +164,8 @@ void ProgramWriter::write(Scope& scope, int number) {
   std::string text;
   switch (instr.kind) {
     case InstrKind::kConst: text = module_.constant(instr.dtype, instr.bits); break;
-    case InstrKind::kHyper:
-      text = module_.hyper(instr.index);
+    case InstrKind::kRuntimeScalar:
+      text = module_.runtime_scalars(instr.index);
       if (instr.dtype == DType::kBool) text += " != 0u";
       if (instr.dtype == DType::kF32 || instr.dtype == DType::kI32) {
         text = "bitcast<" + std::string(register_type(instr.dtype)) + ">(" + text + ")";
@@ -179,7 +179,7 @@ void ProgramWriter::write(Scope& scope, int number) {
     case InstrKind::kLoadAt: text = load_at(scope, instr, number); break;
     case InstrKind::kInBounds: {
       const Access& access = program_.accesses.at(static_cast<std::size_t>(instr.index));
-      const Place place = place_of(scope, domain(access.level), access.map);
+      const ElementRef place = place_of(scope, domain(access.level), access.map);
       text = place.valid.empty() ? "true" : place.valid;
       break;
     }
@@ -200,7 +200,7 @@ void ProgramWriter::write_all(Scope& scope, const std::vector<int>& instrs) {
 }
 
 void ProgramWriter::store(Scope& scope, const Store& store) {
-  const Place place = place_of(scope, domain(store.level), store.map);
+  const ElementRef place = place_of(scope, domain(store.level), store.map);
   CHECK(place.valid.empty(), "a store has no mask");
   if (store.ring_word < 0) {
     scope.line(module_.store(store.binding, store.dtype, place.index, value(store.value)));
@@ -208,7 +208,7 @@ void ProgramWriter::store(Scope& scope, const Store& store) {
   }
   // The slot comes from the host, so it is guarded like an index from data.
   Scope ring(&scope);
-  ring.line("let slot = " + place.index + " + " + module_.hyper(store.ring_word) + ";");
+  ring.line("let slot = " + place.index + " + " + module_.runtime_scalars(store.ring_word) + ";");
   Scope inner(&ring);
   inner.line(module_.store(store.binding, store.dtype, "slot", value(store.value)));
   ring.block("if (slot < arrayLength(&b" + std::to_string(store.binding) + "))", inner);

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "base/check.h"
-#include "kernel/row_plan.h"
-#include "codegen/wgsl/vectorize.h"
 #include "codegen/wgsl/parts.h"
+#include "codegen/wgsl/vectorize.h"
+#include "kernel/row_plan.h"
 
 namespace tensorgrad::wgsl {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::int64_t kLargeRows = 1 << 20;
 constexpr int kFewLanes = 32;
 // Number of elements of a map from which a quarter as many threads fill a GPU.
 constexpr std::int64_t kLargeMap = 1 << 20;
-constexpr std::size_t kMostKeptInstrs = 64;
+constexpr std::size_t kMaxKeptInstrs = 64;
 
 int map_threads(std::int64_t elements, const WgslOptions& options) {
   return group_threads(elements >= (1 << 18) ? 256 : 64, options);
@@ -38,7 +38,7 @@ std::int64_t elements_of_group(std::int64_t elements, std::int64_t threads,
 // are then read only once. A lane's elements are unrolled, unless that makes the kernel too long.
 bool keeps_rows(const Launch& launch, const WgslOptions& options) {
   return options.blocks == 0 && launch.rows * launch.cols >= kLargeRows &&
-         launch.body.instrs.size() <= kMostKeptInstrs && plan_rows(launch).passes.size() > 1;
+         launch.body.instrs.size() <= kMaxKeptInstrs && plan_rows(launch).passes.size() > 1;
 }
 
 Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
@@ -50,7 +50,7 @@ Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
     tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, 4));
     // Lanes wait for each other, so use the fewest lanes that still fill the GPU.
     if (kept && launch.rows * kFewLanes >= kFullGpu) {
-      const int few = ceil_pow2(ceil_div(launch.cols, kMostWrittenOut));
+      const int few = ceil_pow2(ceil_div(launch.cols, kMaxWrittenOut));
       tile.lanes = std::min(tile.lanes, std::max(few, kFewLanes));
     }
   } else {
@@ -88,7 +88,7 @@ class RowWriter {
                  {{"row", domain.rows}}, domain.acc),
         written_(launch.body.instrs.size(), false) {
     const std::int64_t parts = ceil_div(cols_, tile_.lanes);
-    if (!domain.kept || parts > kMostWrittenOut) return;
+    if (!domain.kept || parts > kMaxWrittenOut) return;
     for (std::int64_t j = 0; j < parts; ++j) {
       const std::string suffix = "_" + std::to_string(j);
       parts_.push_back(
@@ -273,11 +273,11 @@ bool apart(const IndexMap& map) {
 // Vectorizes a map if enough threads remain to fill the GPU, as more memory is then in flight.
 // Accesses that are contiguous and aligned must be of floats, so that they can be vectors. No
 // access may be strided.
-InFours in_fours(const Launch& launch, const Window& window, const WgslOptions& options) {
-  InFours part{.program = &launch.body,
-               .domain = {{"row", launch.rows * launch.cols}},
-               .operand = true,
-               .stores = launch.stores};
+Vectorized in_fours(const Launch& launch, const Window& window, const WgslOptions& options) {
+  Vectorized part{.program = &launch.body,
+                  .domain = {{"row", launch.rows * launch.cols}},
+                  .operand = true,
+                  .stores = launch.stores};
   const bool many = options.tile > 0 ? options.tile == kFour : window.count >= kLargeMap;
   if (!many || options.blocks > 0 || window.first % kFour != 0 || window.count % kFour != 0)
     return part;
@@ -291,8 +291,7 @@ InFours in_fours(const Launch& launch, const Window& window, const WgslOptions& 
   const auto refuses = [&](const IndexMap& map, DType dtype, Level level) {
     const bool real = dtype == DType::kF32 || dtype == DType::kF16;
     if (level != Level::kElement) return false;
-    return apart(map) ||
-           (!real && run_of_four(part.domain, map, part.axis) == RunOfFour::kTouching);
+    return apart(map) || (!real && vec_access(part.domain, map, part.axis) == VecAccess::kTouching);
   };
   const auto& accesses = launch.body.accesses;
   if (std::any_of(accesses.begin(), accesses.end(),
@@ -329,9 +328,9 @@ Grouping open_map(Scope& scope, const Window& window, const std::string& name, i
 Shader write_map(const Launch& launch, const WgslOptions& options) {
   Module module(launch);
   const Window window = window_of(launch);
-  InFours fours = in_fours(launch, window, options);
+  Vectorized fours = in_fours(launch, window, options);
   std::set<int> vectors;
-  if (fours.chosen) vectors = choose_fours(launch, {&fours}, options);
+  if (fours.chosen) vectors = choose_vectorized(launch, {&fours}, options);
   Scope scope;
   if (!fours.chosen) {
     ProgramWriter program(module, launch.body, fours.domain, fours.domain);
@@ -341,7 +340,7 @@ Shader write_map(const Launch& launch, const WgslOptions& options) {
     for (const Store& store : launch.stores) program.store(scope, store);
     return make_shader(module, scope, by.threads, by.groups);
   }
-  FourWriter program(module, fours, vectors);
+  VectorWriter program(module, fours, vectors);
   const Grouping by = open_map(scope, window, "four", kFour, options);
   scope.line("let row = four * 4u;");
   scope.own("row");

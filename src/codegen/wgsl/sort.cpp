@@ -133,7 +133,7 @@ class SortWriter {
     CHECK(launch_.body.instrs.at(static_cast<std::size_t>(to.value)).kind == InstrKind::kAcc,
           launch_.name);
     Scope scope;
-    const Place place = place_of(scope, domain, to.map);
+    const ElementRef place = place_of(scope, domain, to.map);
     scope.line("return u32(" + module_.load(to.binding, to.dtype, place.index) + ");");
     module_.function("place_at",
                      "fn place_at(p: u32, i: u32, q: u32) -> u32 {\n" + scope.text() + "}\n");

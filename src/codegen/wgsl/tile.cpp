@@ -10,8 +10,8 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kMaxGroups = 65535;  // per dimension of a dispatch
-constexpr int kMaxArrays = 8;               // reduced at one barrier
+constexpr std::int64_t kMaxWorkgroupsPerDimension = 65535;  // per dimension of a dispatch
+constexpr int kMaxArrays = 8;                               // reduced at one barrier
 
 // Tests the bits, as compilers may assume that a value is not NaN.
 constexpr const char* kIsNan =
@@ -131,7 +131,7 @@ std::string exchange(Module& module, const std::string& type, int threads,
 int lanes_of_subgroup(const Tile& tile, const Subgroups& subgroups) {
   const bool side_by_side = tile.lanes_first || tile.rows == 1;
   const int together = side_by_side ? std::min(tile.lanes, std::max(1, subgroups.size)) : 1;
-  return tile.lanes / together <= kMostWrittenOut ? together : 1;
+  return tile.lanes / together <= kMaxWrittenOut ? together : 1;
 }
 
 // Butterfly reduction: in each round, a lane and its partner exchange and combine their values. The
@@ -226,8 +226,8 @@ int ceil_pow2(std::int64_t value) {
 }
 
 Grid fold_groups(std::int64_t groups) {
-  CHECK(groups >= 1 && groups <= kMaxGroups * kMaxGroups);
-  const std::int64_t y = ceil_div(groups, kMaxGroups);
+  CHECK(groups >= 1 && groups <= kMaxWorkgroupsPerDimension * kMaxWorkgroupsPerDimension);
+  const std::int64_t y = ceil_div(groups, kMaxWorkgroupsPerDimension);
   return {static_cast<std::uint32_t>(ceil_div(groups, y)), static_cast<std::uint32_t>(y)};
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 std::string part_of(int c) { return std::string(1, "xyzw"[c]); }
 
-bool touches(const InFours& part, const IndexMap& map, DType dtype, Level level) {
+bool touches(const Vectorized& part, const IndexMap& map, DType dtype, Level level) {
   const bool real = dtype == DType::kF32 || dtype == DType::kF16;
   return real && level == Level::kElement &&
-         run_of_four(part.domain, map, part.axis, part.width) == RunOfFour::kTouching;
+         vec_access(part.domain, map, part.axis, part.width) == VecAccess::kTouching;
 }
 
 // Returns the gathered accesses, which are always scalar.
@@ -29,7 +29,7 @@ std::set<int> looked_up(const ScalarProgram& program) {
 
 // Calls use(binding, as_vector) for each load and store of the part.
 template <class Use>
-void each_use(const InFours& part, const Use& use) {
+void each_use(const Vectorized& part, const Use& use) {
   const std::set<int> single = looked_up(*part.program);
   for (std::size_t i = 0; i < part.program->accesses.size(); ++i) {
     const Access& access = part.program->accesses[i];
@@ -45,25 +45,26 @@ void each_use(const InFours& part, const Use& use) {
 
 }  // namespace
 
-std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& parts,
-                           const WgslOptions& options) {
+std::set<int> choose_vectorized(const Launch& launch, const std::vector<Vectorized*>& parts,
+                                const WgslOptions& options) {
   for (bool again = true; again;) {
     again = false;
     std::set<int> vectors, others;
     std::map<int, int> widths;
-    for (const InFours* part : parts) {
+    for (const Vectorized* part : parts) {
       each_use(*part, [&](int binding, bool vector) {
         const bool alike = widths.emplace(binding, part->width).first->second == part->width;
         (vector && alike ? vectors : others).insert(binding);
       });
     }
-    if (launch.ones_row || launch.ones_column) others.insert(launch.ones_store.binding);
+    if (launch.bias_grad_row || launch.bias_grad_column)
+      others.insert(launch.bias_grad_store.binding);
     for (const int binding : others) vectors.erase(binding);
     std::erase_if(vectors, [&](int binding) {
       return options.scalar_buffers.contains(
           launch.bindings[static_cast<std::size_t>(binding)].buffer);
     });
-    for (InFours* part : parts) {
+    for (Vectorized* part : parts) {
       if (!part->chosen || !part->operand) continue;
       bool any = false, all = true;
       each_use(*part, [&](int binding, bool vector) {
@@ -79,8 +80,8 @@ std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& pa
   UNREACHABLE();
 }
 
-FourWriter::FourWriter(Module& module, const InFours& part, const std::set<int>& vectors,
-                       const std::string& acc)
+VectorWriter::VectorWriter(Module& module, const Vectorized& part, const std::set<int>& vectors,
+                           const std::string& acc)
     : module_(module), part_(part), vectors_(vectors), whole_(part.program->instrs.size()) {
   for (int c = 0; c < part.width; ++c) {
     Domain domain = part.domain;
@@ -92,20 +93,20 @@ FourWriter::FourWriter(Module& module, const InFours& part, const std::set<int>&
 }
 
 // Loads one vector, one element shared by all, or separate elements.
-void FourWriter::load(Scope& scope, int number) {
+void VectorWriter::load(Scope& scope, int number) {
   const Instr& instr = part_.program->instrs[static_cast<std::size_t>(number)];
   const Access& access = part_.program->accesses[static_cast<std::size_t>(instr.index)];
-  const RunOfFour run = run_of_four(part_.domain, access.map, part_.axis, part_.width);
+  const VecAccess run = vec_access(part_.domain, access.map, part_.axis, part_.width);
   const std::string name = "v" + std::to_string(number);
-  if (run == RunOfFour::kTouching && vectors_.contains(access.binding)) {
-    const Place place = place_of(scope, part_.domain, access.map);
+  if (run == VecAccess::kTouching && vectors_.contains(access.binding)) {
+    const ElementRef place = place_of(scope, part_.domain, access.map);
     module_.hold_vectors(access.binding, access.dtype, part_.width);
     scope.line("let " + name + " = " +
                Module::load_vector(access.binding, access.dtype, place.index, part_.width) + ";");
     whole_[static_cast<std::size_t>(number)] = name;
     for (int c = 0; c < part_.width; ++c)
       writers_[static_cast<std::size_t>(c)].set_value(number, name + "." + part_of(c));
-  } else if (run == RunOfFour::kConstant) {
+  } else if (run == VecAccess::kConstant) {
     writers_[0].write(scope, number);
     for (ProgramWriter& writer : writers_) writer.set_value(number, writers_[0].value(number));
   } else {
@@ -114,7 +115,7 @@ void FourWriter::load(Scope& scope, int number) {
   }
 }
 
-void FourWriter::name_neighbours(Scope& scope) {
+void VectorWriter::name_neighbours(Scope& scope) {
   if (std::exchange(named_, true)) return;
   const std::string& axis = part_.domain[part_.axis].name;
   for (int c = 1; c < part_.width; ++c) {
@@ -124,21 +125,21 @@ void FourWriter::name_neighbours(Scope& scope) {
   }
 }
 
-void FourWriter::write(Scope& scope, const std::vector<int>& roots) {
+void VectorWriter::write(Scope& scope, const std::vector<int>& roots) {
   for (const int number : writers_[0].needed(roots)) {
     const InstrKind kind = part_.program->instrs[static_cast<std::size_t>(number)].kind;
     if (kind == InstrKind::kLoad) {
       load(scope, number);
     } else {
-      if (kind != InstrKind::kOp && kind != InstrKind::kConst && kind != InstrKind::kHyper &&
-          kind != InstrKind::kAcc)
+      if (kind != InstrKind::kOp && kind != InstrKind::kConst &&
+          kind != InstrKind::kRuntimeScalar && kind != InstrKind::kAcc)
         name_neighbours(scope);
       for (ProgramWriter& writer : writers_) writer.write(scope, number);
     }
   }
 }
 
-std::string FourWriter::value(int instr) const {
+std::string VectorWriter::value(int instr) const {
   const std::string& whole = whole_[static_cast<std::size_t>(instr)];
   if (!whole.empty()) return whole;
   std::string list;
@@ -147,7 +148,7 @@ std::string FourWriter::value(int instr) const {
   return "vec" + std::to_string(part_.width) + "<f32>(" + list + ")";
 }
 
-void FourWriter::store(Scope& scope, const Store& store) {
+void VectorWriter::store(Scope& scope, const Store& store) {
   const bool vector = vectors_.contains(store.binding);
   if (!vector) {
     name_neighbours(scope);
@@ -155,7 +156,7 @@ void FourWriter::store(Scope& scope, const Store& store) {
     return;
   }
   module_.hold_vectors(store.binding, store.dtype);
-  const Place place = place_of(scope, part_.domain, store.map);
+  const ElementRef place = place_of(scope, part_.domain, store.map);
   scope.line(Module::store_vector(store.binding, store.dtype, place.index, value(store.value)));
 }
 

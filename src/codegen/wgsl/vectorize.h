@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Vectorized launches: each step handles four neighbors, and contiguous loads and stores move as
-// one vector. Private to kernel/wgsl_*.cpp.
+// one vector. Private to codegen/wgsl.
 #pragma once
 
 #include <set>
@@ -15,7 +15,7 @@ inline constexpr int kFour = 4;
 
 // A program that may be vectorized along an axis of its domain: `width` elements at a time, the
 // first at a multiple of `width`.
-struct InFours {
+struct Vectorized {
   const ScalarProgram* program = nullptr;
   Domain domain;
   std::size_t axis = 0;
@@ -29,14 +29,14 @@ struct InFours {
 
 // Decides which programs to vectorize, and returns the bindings that become arrays of vectors.
 // `parts` must list all programs of the launch.
-std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& parts,
-                           const WgslOptions& options);
+std::set<int> choose_vectorized(const Launch& launch, const std::vector<Vectorized*>& parts,
+                                const WgslOptions& options);
 
 // Writes a program for `width` neighbors at once, beginning at the named coordinates.
-class FourWriter {
+class VectorWriter {
  public:
-  FourWriter(Module& module, const InFours& part, const std::set<int>& vectors,
-             const std::string& acc = {});
+  VectorWriter(Module& module, const Vectorized& part, const std::set<int>& vectors,
+               const std::string& acc = {});
   // Writes the instructions that `roots` depend on, including themselves.
   void write(Scope& scope, const std::vector<int>& roots);
   // Returns an instruction's values as one vector.
@@ -49,7 +49,7 @@ class FourWriter {
   void name_neighbours(Scope& scope);
 
   Module& module_;
-  const InFours& part_;
+  const Vectorized& part_;
   const std::set<int>& vectors_;
   std::vector<ProgramWriter> writers_;
   std::vector<std::string> whole_;  // per instruction: the name of its vector, if it is one

@@ -56,13 +56,14 @@ Shader write_shader(const Launch& launch, const WgslOptions& asked) {
   UNREACHABLE();
 }
 
-std::string print_enables(const std::vector<std::string>& types, bool uses_units,
+std::string print_enables(const std::vector<std::string>& types, bool uses_subgroup_matrix,
                           bool enables_subgroups) {
   const bool f16 = std::any_of(types.begin(), types.end(), [](const std::string& type) {
     return type.find("f16") != std::string::npos;
   });
-  return std::string(f16 || uses_units ? "enable f16;\n" : "") +
-         (uses_units ? kUnitDirectives : "") + (enables_subgroups ? "enable subgroups;\n" : "");
+  return std::string(f16 || uses_subgroup_matrix ? "enable f16;\n" : "") +
+         (uses_subgroup_matrix ? kUnitDirectives : "") +
+         (enables_subgroups ? "enable subgroups;\n" : "");
 }
 
 std::string print_bindings(const std::vector<Binding>& bindings,
@@ -78,7 +79,7 @@ std::string print_bindings(const std::vector<Binding>& bindings,
 
 std::string print_hyper() {
   return "@group(1) @binding(0) var<uniform> hyper: array<vec4<u32>, " +
-         std::to_string(kHyperWords / 4) + ">;\n";
+         std::to_string(kMaxRuntimeScalars / 4) + ">;\n";
 }
 
 std::string print_shared(const std::string& name, const Shader::Shared& array) {
@@ -115,7 +116,8 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
   CHECK(kernel.threads <= options.max_threads, launch.name);
   CHECK(kernel.workgroup_bytes <= options.max_workgroup_bytes, launch.name);
   kernel.header = header_of(launch);
-  kernel.body = wgsl::print_enables(shader.types, shader.uses_units, shader.enables_subgroups);
+  kernel.body =
+      wgsl::print_enables(shader.types, shader.uses_subgroup_matrix, shader.enables_subgroups);
   kernel.body += wgsl::print_bindings(launch.bindings, shader.types, "b");
   if (shader.uses_hyper) kernel.body += wgsl::print_hyper();
   for (const auto& [name, array] : shader.shared) kernel.body += wgsl::print_shared(name, array);

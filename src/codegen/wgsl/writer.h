@@ -14,7 +14,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Shape of a subgroup matrix product: m x k by k x n elements of f16, accumulated in f32 (Dawn's
 // chromium_experimental_subgroup_matrix).
-struct MatrixUnits {
+struct SubgroupMatrix {
   int m = 0, n = 0, k = 0;  // 0: not supported by the device
   int subgroup = 0;         // threads, contiguous by local_invocation_index
 
@@ -37,11 +37,11 @@ enum class UnitSide : std::uint8_t { kLeft, kRight };
 // `array` consists of vec4<u32> in workgroup memory. `at` (an expression) is the index of the first
 // element, `pitch` the distance of two lines in elements. Both are multiples of a vector's length,
 // eight or four.
-std::string load_units(const MatrixUnits& units, UnitSide side, const std::string& array,
+std::string load_units(const SubgroupMatrix& units, UnitSide side, const std::string& array,
                        const std::string& at, bool column_major, std::int64_t pitch);
 std::string store_units(const std::string& array, const std::string& at, const std::string& value,
                         std::int64_t pitch);
-std::string result_type(const MatrixUnits& units);
+std::string result_type(const SubgroupMatrix& units);
 
 // Exchange of values between threads without workgroup memory.
 struct Subgroups {
@@ -79,10 +79,10 @@ struct WgslOptions {
   // Launch::blocks if a fused sequence is one kernel. The workgroups of a block are contiguous.
   std::int64_t blocks = 0;
   // kContraction: number of results of all concurrent products with the same k, divided by its own.
-  double crowd = 1;
-  MatrixUnits units = {};  // for contractions whose operands are f16
+  double concurrent_work_ratio = 1;
+  SubgroupMatrix units = {};  // for contractions whose operands are f16
   // kContraction: -1: no subgroup matrices; > 0: number of a subgroup matrix tile.
-  int unit_tile = 0;
+  int subgroup_matrix_tile = 0;
   Subgroups subgroups = {};
   std::set<int> scalar_buffers = {};  // buffers that must not be accessed as vectors
   std::set<int> paired_states = {};   // buffers in which selective scans store states in pairs

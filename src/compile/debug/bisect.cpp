@@ -18,7 +18,7 @@ Results results_from(const Graph& graph, const std::vector<std::vector<std::uint
   for (std::size_t r = 0; r < words.size(); ++r) {
     const DType dtype = graph[infos[r].value].type.dtype;
     results.emplace_back();
-    for (const std::uint32_t word : words[r]) results.back().push_back(from_word(word, dtype));
+    for (const std::uint32_t word : words[r]) results.back().push_back(decode_element(word, dtype));
   }
   return results;
 }
@@ -37,7 +37,7 @@ class Bisection {
   }
 
   BisectReport run(Graph graph) {
-    const std::vector<Bounded> first = reference(graph);
+    const std::vector<WithErrorBound> first = reference(graph);
     if (differs(graph, kAsGiven, first)) return report_;
     std::uint64_t before = hash(graph);
     for (const GraphPass& pass : passes_) {
@@ -48,7 +48,7 @@ class Bisection {
         continue;
       }
       before = hash(graph);
-      const std::vector<Bounded> after = reference(graph);
+      const std::vector<WithErrorBound> after = reference(graph);
       if (changed(graph, pass.name, first, after) || differs(graph, pass.name, after)) {
         return report_;
       }
@@ -58,7 +58,7 @@ class Bisection {
   }
 
  private:
-  [[nodiscard]] std::vector<Bounded> reference(const Graph& graph) const {
+  [[nodiscard]] std::vector<WithErrorBound> reference(const Graph& graph) const {
     return run_on_reference(graph, leaves_, options_.tolerance);
   }
 
@@ -69,7 +69,8 @@ class Bisection {
 
   // Returns the results of `a`, with the error bounds for `b`. Either of two devices may be off, so
   // the bounds are doubled.
-  [[nodiscard]] std::vector<Bounded> wanted(const Graph& graph, std::vector<Bounded> values) const {
+  [[nodiscard]] std::vector<WithErrorBound> wanted(const Graph& graph,
+                                                   std::vector<WithErrorBound> values) const {
     if (!options_.a) return values;
     const Results given = on_device(graph, options_.a, unfused_);
     for (std::size_t r = 0; r < values.size(); ++r) {
@@ -89,8 +90,8 @@ class Bisection {
   void passed(const std::string& pass) { report_.checked.push_back(pass + ": the same"); }
 
   // Compares the reference on the graph before all passes with the reference on this graph.
-  bool changed(const Graph& graph, const std::string& pass, std::vector<Bounded> before,
-               const std::vector<Bounded>& after) {
+  bool changed(const Graph& graph, const std::string& pass, std::vector<WithErrorBound> before,
+               const std::vector<WithErrorBound>& after) {
     const std::vector<ResultInfo> infos = results_of(graph);
     for (std::size_t r = 0; r < infos.size(); ++r) {
       before[r].error.resize(before[r].value.data.size());  // it is empty if all elements are exact
@@ -111,8 +112,9 @@ class Bisection {
   }
 
   // Compares both sides on this graph, unfused.
-  bool differs(const Graph& graph, const std::string& pass, const std::vector<Bounded>& values) {
-    const std::vector<Bounded> want = wanted(graph, values);
+  bool differs(const Graph& graph, const std::string& pass,
+               const std::vector<WithErrorBound>& values) {
+    const std::vector<WithErrorBound> want = wanted(graph, values);
     const Results got = on_device(graph, options_.b, unfused_);
     if (!compare(graph, pass, want, got)) {
       passed(pass);
@@ -122,7 +124,7 @@ class Bisection {
     return true;
   }
 
-  bool compare(const Graph& graph, const std::string& pass, const std::vector<Bounded>& want,
+  bool compare(const Graph& graph, const std::string& pass, const std::vector<WithErrorBound>& want,
                const Results& got) {
     const std::vector<ResultInfo> infos = results_of(graph);
     for (std::size_t r = 0; r < infos.size(); ++r) {
@@ -151,21 +153,21 @@ class Bisection {
       if (is_computed(graph[id])) all.outputs.push_back({"v" + std::to_string(id), id});
     }
     const Results got = on_device(all, options_.b, unfused_);
-    std::vector<Bounded> values(graph.nodes.size());
+    std::vector<WithErrorBound> values(graph.nodes.size());
     std::size_t next = 0;
     for (ValueId id = 0; id < graph.size(); ++id) {
       const Node& node = graph[id];
-      Bounded& value = values[static_cast<std::size_t>(id)];
+      WithErrorBound& value = values[static_cast<std::size_t>(id)];
       if (node.op->eval == nullptr) {
         value.value = {node.type, leaf_values(node, leaves_)};
         continue;
       }
-      std::vector<const Bounded*> inputs;
+      std::vector<const WithErrorBound*> inputs;
       inputs.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) {
         inputs.push_back(&values[static_cast<std::size_t>(input)]);
       }
-      value = evaluate_bounded(node, inputs, options_.tolerance);
+      value = evaluate_with_error_bound(node, inputs, options_.tolerance);
       if (!is_computed(node)) continue;
       const std::vector<double>& given = got[next++];
       const auto difference = first_difference(value, given);
@@ -179,7 +181,7 @@ class Bisection {
     }
   }
 
-  void check_fused(const Graph& graph, const std::vector<Bounded>& values) {
+  void check_fused(const Graph& graph, const std::vector<WithErrorBound>& values) {
     if (!compare(graph, "fuse", wanted(graph, values), on_device(graph, options_.b, {}))) {
       passed("fuse");
       return;

@@ -14,9 +14,9 @@
 #include "base/env.h"
 #include "base/numbers.h"
 #include "base/open_file.h"
+#include "codegen/wgsl/writer.h"
 #include "compile/debug/memory_map.h"
 #include "kernel/launch_text.h"
-#include "codegen/wgsl/writer.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -115,7 +115,7 @@ class Picture {
                bytes_text(decl.bytes) + "</text>\n";
     }
     for (const auto& [id, life] : lives_) {
-      const Place& place = map_.places.at(id);
+      const BufferRange& place = map_.places.at(id);
       if (place.buffer != static_cast<int>(number)) continue;
       const Node& node = fused_[id];
       const DType stored = dtype_in_memory(node.type.dtype, map_.stores_f16);

@@ -21,11 +21,11 @@ constexpr double kTiny = 0x1p-125;    // devices may flush smaller numbers to ze
 constexpr double kNormal = 0x1p-126;  // the smallest normal number
 constexpr double kSlopeCap = 100;     // a discontinuity (floor) is not rounding
 
-using Inputs = std::vector<const Bounded*>;
+using Inputs = std::vector<const WithErrorBound*>;
 
 bool exact(const Inputs& inputs) {
   return std::all_of(inputs.begin(), inputs.end(),
-                     [](const Bounded* x) { return x->error.empty(); });
+                     [](const WithErrorBound* x) { return x->error.empty(); });
 }
 
 // Evaluates the op on other data than the values of the inputs.
@@ -37,7 +37,7 @@ RefTensor apply(const OpDef& op, const Node& node, const std::vector<const RefTe
 
 std::vector<const RefTensor*> values_of(const Inputs& inputs) {
   std::vector<const RefTensor*> values;
-  for (const Bounded* input : inputs) values.push_back(&input->value);
+  for (const WithErrorBound* input : inputs) values.push_back(&input->value);
   return values;
 }
 
@@ -49,7 +49,7 @@ double distance(double a, double b) {
 
 // Returns an operand of a pointwise node, shifted by `sign` times its error or by a share of
 // itself.
-RefTensor moved(const Bounded& x, double sign, double share) {
+RefTensor moved(const WithErrorBound& x, double sign, double share) {
   RefTensor out = x.value;
   for (std::size_t i = 0; i < out.data.size(); ++i) {
     const double by = share > 0 ? share * std::abs(out.data[i]) : x.error_at(i);
@@ -66,7 +66,8 @@ RefTensor moved(const Bounded& x, double sign, double share) {
 
 // Adds the errors of the operands, propagated through the op, and the effect of a small change of
 // an operand, which models how the op rounds its argument.
-void pointwise_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+void pointwise_error(const Node& node, const Inputs& inputs, double tolerance,
+                     WithErrorBound& out) {
   const bool real = node.type.dtype == DType::kF32;
   std::vector<const RefTensor*> values = values_of(inputs);
   std::vector<double>& error = out.error;
@@ -105,14 +106,14 @@ bool is_comparison(const OpDef& op) {
 }
 
 // The sides together may cross even if neither error is large enough to do it.
-void comparison_error(const Bounded& a, const Bounded& b, Bounded& out) {
+void comparison_error(const WithErrorBound& a, const WithErrorBound& b, WithErrorBound& out) {
   for (std::size_t i = 0; i < out.error.size(); ++i) {
     const double errors = a.error_at(i) + b.error_at(i);
     if (errors > 0 && distance(a.value.data[i], b.value.data[i]) <= errors) out.error[i] = 1;
   }
 }
 
-RefTensor as_tensor(const Bounded& x, const std::function<double(double, double)>& f) {
+RefTensor as_tensor(const WithErrorBound& x, const std::function<double(double, double)>& f) {
   RefTensor out = x.value;
   for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] = f(out.data[i], x.error_at(i));
   return out;
@@ -122,7 +123,7 @@ double error_only(double, double error) { return error; }
 double magnitude(double value, double) { return std::abs(value); }
 
 // For argmax and argmin: if several elements may be the extreme, any index is allowed.
-void extreme_index_error(const Node& node, const Bounded& x, Bounded& out) {
+void extreme_index_error(const Node& node, const WithErrorBound& x, WithErrorBound& out) {
   const AxisSplit split = split_at(x.value.type.shape, node.attrs.list("axes")[0]);
   const double sign = node.op == &ops::argmax ? 1 : -1;
   for (std::int64_t p = 0; p < split.pre; ++p) {
@@ -145,7 +146,8 @@ void extreme_index_error(const Node& node, const Bounded& x, Bounded& out) {
   }
 }
 
-void reduce_error(const Node& node, const Bounded& x, double tolerance, Bounded& out) {
+void reduce_error(const Node& node, const WithErrorBound& x, double tolerance,
+                  WithErrorBound& out) {
   if (node.op == &ops::argmax || node.op == &ops::argmin) {
     if (!x.error.empty()) extreme_index_error(node, x, out);
     return;
@@ -159,7 +161,7 @@ void reduce_error(const Node& node, const Bounded& x, double tolerance, Bounded&
 
 // For arg_cummax and arg_cummin: if several elements so far may be the extreme, any index is
 // allowed.
-void running_index_error(const Node& node, const Bounded& x, Bounded& out) {
+void running_index_error(const Node& node, const WithErrorBound& x, WithErrorBound& out) {
   const double sign = node.op == &ops::arg_cummax ? 1 : -1;
   const AxisSplit split = split_at(x.value.type.shape, node.attrs.integer("axis"));
   for (std::size_t i = 0; i < out.error.size(); ++i) {
@@ -182,7 +184,7 @@ void running_index_error(const Node& node, const Bounded& x, Bounded& out) {
 
 // The error of h = a h' + b follows a recurrence of the same kind:
 //   e = |a| e' + (errors from a and b)
-void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+void scan_error(const Node& node, const Inputs& inputs, double tolerance, WithErrorBound& out) {
   if (node.op == &ops::arg_cummax || node.op == &ops::arg_cummin) {
     if (!exact(inputs)) running_index_error(node, *inputs[0], out);
     return;
@@ -201,7 +203,7 @@ void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounde
         error = a * error + (share * a + inputs[0]->error_at(at)) * std::abs(h);
       }
       if (has_b) {
-        const Bounded& b = *inputs.back();
+        const WithErrorBound& b = *inputs.back();
         error += b.error_at(at) + share * std::abs(b.value.data[at]);
       }
       h = out.value.data[at];
@@ -211,7 +213,7 @@ void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounde
 }
 
 // For argsort: if adjacent elements of the order are too close, any index is allowed.
-void order_error(const Node& node, const Bounded& x, Bounded& out) {
+void order_error(const Node& node, const WithErrorBound& x, WithErrorBound& out) {
   const AxisSplit split = split_at(node.type.shape, node.attrs.integer("axis"));
   for (std::int64_t line = 0; line < split.pre * split.post; ++line) {
     const auto at = [&](std::int64_t t) { return split.element(line, t); };
@@ -226,7 +228,8 @@ void order_error(const Node& node, const Bounded& x, Bounded& out) {
 }
 
 // Sets the error to |a| (tolerance |b| + error of b) + (error of a) |b|.
-void contraction_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+void contraction_error(const Node& node, const Inputs& inputs, double tolerance,
+                       WithErrorBound& out) {
   const RefTensor a = as_tensor(*inputs[0], magnitude);
   const RefTensor from_b = as_tensor(
       *inputs[1], [&](double value, double error) { return tolerance * std::abs(value) + error; });
@@ -240,7 +243,7 @@ void contraction_error(const Node& node, const Inputs& inputs, double tolerance,
 
 // Propagates errors through ops that move or add up elements. If any index is uncertain, so are all
 // results.
-void moving_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+void moving_error(const Node& node, const Inputs& inputs, double tolerance, WithErrorBound& out) {
   const bool indexed = node.op->kind == OpKind::kGather || node.op->kind == OpKind::kScatter;
   if (indexed && std::any_of(inputs[1]->error.begin(), inputs[1]->error.end(),
                              [](double error) { return error > 0; })) {
@@ -249,7 +252,7 @@ void moving_error(const Node& node, const Inputs& inputs, double tolerance, Boun
   }
   const double share = node.op->kind == OpKind::kScatter ? tolerance : 0;
   std::vector<RefTensor> errors;
-  for (const Bounded* input : inputs) {
+  for (const WithErrorBound* input : inputs) {
     errors.push_back(as_tensor(
         *input, [&](double value, double error) { return error + share * std::abs(value); }));
   }
@@ -270,8 +273,8 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
     macro.inputs[i] = written.append({&ops::input, {}, inputs[i]->value.type, {}, {}, {}, -1});
   }
   written.outputs = {{"y", written.append(std::move(macro))}};
-  written = expand_all(written);
-  std::vector<Bounded> values;
+  written = decompose_all(written);
+  std::vector<WithErrorBound> values;
   for (ValueId id = 0; id < written.size(); ++id) {
     const auto i = static_cast<std::size_t>(id);
     if (i < inputs.size()) {
@@ -282,9 +285,9 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
     for (const ValueId input : written[id].inputs) {
       operands.push_back(&values[static_cast<std::size_t>(input)]);
     }
-    values.push_back(evaluate_bounded(written[id], operands, tolerance));
+    values.push_back(evaluate_with_error_bound(written[id], operands, tolerance));
   }
-  Bounded& y = values[static_cast<std::size_t>(written.outputs[0].value)];
+  WithErrorBound& y = values[static_cast<std::size_t>(written.outputs[0].value)];
   y.error.resize(y.value.data.size());
   for (std::size_t i = 0; i < y.error.size(); ++i) {
     if (!std::isfinite(y.value.data[i])) y.error[i] = kInfinity;
@@ -311,8 +314,8 @@ std::string number(double value) { return format_text("%.9g", value); }
 
 }  // namespace
 
-Bounded bounded_in_memory(Type type, std::vector<double> data) {
-  Bounded stored{{std::move(type), std::move(data)}, {}};
+WithErrorBound error_bound_in_memory(Type type, std::vector<double> data) {
+  WithErrorBound stored{{std::move(type), std::move(data)}, {}};
   const auto subnormal = [](double value) { return value != 0 && std::abs(value) < kNormal; };
   const std::vector<double>& values = stored.value.data;
   if (std::none_of(values.begin(), values.end(), subnormal)) return stored;
@@ -320,9 +323,10 @@ Bounded bounded_in_memory(Type type, std::vector<double> data) {
   return stored;
 }
 
-Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& inputs,
-                         double tolerance) {
-  Bounded out{apply(*node.op, node, values_of(inputs)), {}};
+WithErrorBound evaluate_with_error_bound(const Node& node,
+                                         const std::vector<const WithErrorBound*>& inputs,
+                                         double tolerance) {
+  WithErrorBound out{apply(*node.op, node, values_of(inputs)), {}};
   const bool real = node.type.dtype == DType::kF32;
   if (real) {
     for (double& value : out.value.data) value = static_cast<float>(value);
@@ -365,7 +369,8 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
   return out;
 }
 
-std::optional<Difference> first_difference(const Bounded& want, const std::vector<double>& got) {
+std::optional<Difference> first_difference(const WithErrorBound& want,
+                                           const std::vector<double>& got) {
   CHECK(got.size() == want.value.data.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double expected = want.value.data[i], allowed = want.error_at(i);
@@ -387,7 +392,8 @@ std::string to_string(const Difference& difference, const Shape& shape) {
          number(difference.allowed) + ")";
 }
 
-std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions& options) {
+std::vector<WithErrorBound> interpret_with_error_bound(const Graph& graph,
+                                                       const ErrorBoundOptions& options) {
   std::vector<int> readers(graph.nodes.size(), 0);
   for (const Node& node : graph.nodes) {
     for (const ValueId input : node.inputs) ++readers[static_cast<std::size_t>(input)];
@@ -397,28 +403,28 @@ std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions&
   for (const GraphOutput& output : graph.outputs) wanted.push_back(output.value);
   for (const GraphUpdate& update : graph.updates) wanted.push_back(update.value);
   for (const ValueId id : wanted) ++readers[static_cast<std::size_t>(id)];
-  std::vector<Bounded> values(graph.nodes.size());
+  std::vector<WithErrorBound> values(graph.nodes.size());
   for (ValueId id = 0; id < graph.size(); ++id) {
     const Node& node = graph[id];
     if (readers[static_cast<std::size_t>(id)] == 0) continue;
-    Bounded& out = values[static_cast<std::size_t>(id)];
+    WithErrorBound& out = values[static_cast<std::size_t>(id)];
     if (node.op->eval == nullptr) {
-      out = bounded_in_memory(node.type, options.leaf(node));
+      out = error_bound_in_memory(node.type, options.leaf(node));
       CHECK(static_cast<std::int64_t>(out.value.data.size()) == numel(node.type.shape));
       continue;
     }
-    std::vector<const Bounded*> inputs;
+    std::vector<const WithErrorBound*> inputs;
     inputs.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) {
       inputs.push_back(&values[static_cast<std::size_t>(input)]);
     }
-    out = evaluate_bounded(node, inputs, options.tolerance);
+    out = evaluate_with_error_bound(node, inputs, options.tolerance);
     for (const ValueId input : node.inputs) {
       const auto i = static_cast<std::size_t>(input);
       if (--readers[i] == 0) values[i] = {};
     }
   }
-  std::vector<Bounded> results;
+  std::vector<WithErrorBound> results;
   results.reserve(wanted.size());
   for (const ValueId id : wanted) results.push_back(values[static_cast<std::size_t>(id)]);
   return results;

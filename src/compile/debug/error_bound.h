@@ -13,7 +13,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-struct Bounded {
+struct WithErrorBound {
   RefTensor value;
   std::vector<double> error;  // one per element; empty: all are exact
 
@@ -25,11 +25,12 @@ struct Bounded {
 inline constexpr double kOpTolerance = 1e-5;
 
 // Returns a stored value: exact, except for subnormal numbers, which a device may read as zero.
-Bounded bounded_in_memory(Type type, std::vector<double> data);
+WithErrorBound error_bound_in_memory(Type type, std::vector<double> data);
 
 // Evaluates a node that is not a stored leaf.
-Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& inputs,
-                         double tolerance);
+WithErrorBound evaluate_with_error_bound(const Node& node,
+                                         const std::vector<const WithErrorBound*>& inputs,
+                                         double tolerance);
 
 struct Difference {
   std::int64_t element = 0;
@@ -37,16 +38,18 @@ struct Difference {
 };
 
 // Returns the first element of `got` outside the bound. NaN equals NaN.
-std::optional<Difference> first_difference(const Bounded& want, const std::vector<double>& got);
+std::optional<Difference> first_difference(const WithErrorBound& want,
+                                           const std::vector<double>& got);
 
 // Returns "element 5 [0,5] is 1.25, expected 3.5 (rounding explains 1e-05)".
 std::string to_string(const Difference& difference, const Shape& shape);
 
-struct BoundedOptions {
+struct ErrorBoundOptions {
   std::function<std::vector<double>(const Node& leaf)> leaf;  // for stored leaves and scalars
   double tolerance = kOpTolerance;
 };
 // Returns the values of the graph's outputs, followed by those of its updates, in order.
-std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions& options);
+std::vector<WithErrorBound> interpret_with_error_bound(const Graph& graph,
+                                                       const ErrorBoundOptions& options);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

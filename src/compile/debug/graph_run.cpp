@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "compile/runtime/element_codec.h"
 #include "compile/runtime/host_random.h"
 #include "compile/runtime/index_bounds.h"
-#include "compile/runtime/element_codec.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -147,10 +147,11 @@ class Filler {
     const DType dtype = node.type.dtype;
     if (node.op == &ops::scalar) {
       const double value = dtype == DType::kF32 ? kScalarValue : name == kSeedScalar ? seed_ : 0;
-      return {to_word(value, dtype)};
+      return {encode_element(value, dtype)};
     }
     if (node.op == &ops::state) {
-      return std::vector<std::uint32_t>(count_of(node), to_word(node.attrs.number("init"), dtype));
+      return std::vector<std::uint32_t>(count_of(node),
+                                        encode_element(node.attrs.number("init"), dtype));
     }
     if (dtype == DType::kF32 || dtype == DType::kF16) {
       const bool weight = node.op == &ops::parameter && node.type.shape.size() >= 2;
@@ -179,7 +180,7 @@ class Filler {
                                                    double scale, DType dtype = DType::kF32) const {
     std::vector<std::uint32_t> words(count);
     for (std::size_t i = 0; i < count; ++i) {
-      words[i] = to_word((2 * random(name, i) - 1) * scale, dtype);
+      words[i] = encode_element((2 * random(name, i) - 1) * scale, dtype);
     }
     return words;
   }
@@ -204,14 +205,14 @@ std::string buffer_of(const Node& leaf) {
 }
 
 // Uploads the leaves and returns the run-time scalars.
-HyperValues upload_leaves(Instance& instance, const Graph& graph, const LeafWords& leaves,
-                          const PlanOptions& plan) {
-  HyperValues hypers;
+ScalarValues upload_leaves(Instance& instance, const Graph& graph, const LeafWords& leaves,
+                           const PlanOptions& plan) {
+  ScalarValues scalars;
   for (const Node& node : graph.nodes) {
     if (!is_stored(node)) continue;
     const std::string buffer = buffer_of(node);
     if (node.op == &ops::scalar) {
-      hypers[node.attrs.text("name")] = leaves.by_name.at(node.attrs.text("name")).at(0);
+      scalars[node.attrs.text("name")] = leaves.by_name.at(node.attrs.text("name")).at(0);
     } else if (instance.has_buffer(buffer)) {
       const auto& words =
           in_arena(node) ? leaves.params : leaves.by_name.at(node.attrs.text("name"));
@@ -219,7 +220,7 @@ HyperValues upload_leaves(Instance& instance, const Graph& graph, const LeafWord
       instance.upload(buffer, 0, to_stored(words, stored));
     }
   }
-  return hypers;
+  return scalars;
 }
 
 }  // namespace
@@ -234,7 +235,7 @@ std::vector<double> leaf_values(const Node& leaf, const LeafWords& leaves) {
   std::vector<double> values;
   values.reserve(count_of(leaf));
   for (std::size_t i = 0; i < count_of(leaf); ++i) {
-    values.push_back(from_word(words.at(offset_of(leaf) + i), leaf.type.dtype));
+    values.push_back(decode_element(words.at(offset_of(leaf) + i), leaf.type.dtype));
   }
   return values;
 }
@@ -267,8 +268,8 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   Instance instance(device, compiled.program);
   instance.inspect(compiled, plan);
   if (options.shadow) instance.shadow(compiled, plan);
-  const HyperValues hypers = upload_leaves(instance, graph, leaves, plan);
-  instance.wait(instance.run({&hypers, 1}));
+  const ScalarValues scalars = upload_leaves(instance, graph, leaves, plan);
+  instance.wait(instance.run({&scalars, 1}));
   std::vector<std::vector<std::uint32_t>> results;
   const auto read = [&](const std::string& buffer, std::size_t offset, const Node& node) {
     const DType stored = dtype_in_memory(node.type.dtype, plan.stores_f16);
@@ -286,12 +287,12 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   return results;
 }
 
-std::vector<Bounded> run_on_reference(const Graph& graph, const LeafWords& leaves,
-                                      double tolerance) {
-  BoundedOptions options;
+std::vector<WithErrorBound> run_on_reference(const Graph& graph, const LeafWords& leaves,
+                                             double tolerance) {
+  ErrorBoundOptions options;
   options.leaf = [&](const Node& leaf) { return leaf_values(leaf, leaves); };
   options.tolerance = tolerance;
-  return interpret_bounded(graph, options);
+  return interpret_with_error_bound(graph, options);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

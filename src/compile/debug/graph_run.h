@@ -63,7 +63,7 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
                                                       const std::shared_ptr<Device>& device,
                                                       const GraphRunOptions& options = {});
 // Like run_on_device(), but evaluates each op by the reference, with error bounds.
-std::vector<Bounded> run_on_reference(const Graph& graph, const LeafWords& leaves,
-                                      double tolerance = kOpTolerance);
+std::vector<WithErrorBound> run_on_reference(const Graph& graph, const LeafWords& leaves,
+                                             double tolerance = kOpTolerance);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

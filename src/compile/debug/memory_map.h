@@ -14,14 +14,14 @@ struct LaunchValues {
   int group = -1;               // of the fused graph; -1: a copy at the end of the program
   std::vector<ValueId> stores;  // for a copy: the copied value
   std::vector<ValueId> reads;   // values read from memory, each once
-  Place copy_to;
+  BufferRange copy_to;
   bool first_part = true, last_part = true;  // of a launch that was split; all else is equal
 };
 
 struct MemoryMap {
-  std::map<ValueId, Place> places;     // leaves with storage, and all stored values
-  std::vector<LaunchValues> launches;  // parallel to those of the program
-  bool stores_f16 = true;              // as in the options
+  std::map<ValueId, BufferRange> places;  // leaves with storage, and all stored values
+  std::vector<LaunchValues> launches;     // parallel to those of the program
+  bool stores_f16 = true;                 // as in the options
 };
 
 // Returns the map of `program`, which was planned from `fused` with these options.

@@ -58,12 +58,12 @@ std::string roof_text(const Profile& profile, const LaunchProfile& launch) {
                                                      : "bytes");
 }
 
-double seconds_of_bytes(const DeviceRates& rates, const LaunchProfile& launch) {
+double seconds_of_bytes(const DevicePeaks& rates, const LaunchProfile& launch) {
   if (rates.bytes_per_second <= 0) return 0;
   return static_cast<double>(launch.bytes) / rates.bytes_per_second;
 }
 
-double seconds_of_flops(const DeviceRates& rates, const LaunchProfile& launch) {
+double seconds_of_flops(const DevicePeaks& rates, const LaunchProfile& launch) {
   if (rates.flops_per_second <= 0) return 0;
   return static_cast<double>(launch.flops) / rates.flops_per_second;
 }
@@ -115,7 +115,7 @@ Profile profile_of(const DeviceInfo& device, const Program& program,
     LaunchProfile one{launch.name,  kind_name(launch.kind),     domain_text(launch),
                       launch.ops,   launch.locations,           launch.bytes_moved,
                       launch.flops, median_of(std::move(times))};
-    if (runs.front()[i].beside) {
+    if (runs.front()[i].concurrent) {
       take_in(profile.launches.back(), std::move(one));
     } else {
       profile.launches.push_back(std::move(one));

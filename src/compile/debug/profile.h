@@ -24,7 +24,7 @@ std::string launch_table(const Profile& profile, bool ops,
 
 // Measures a copy and matrix products, of increasing sizes until they take long enough. Returns
 // zeros for the null device. Throws DeviceError if there is not enough memory.
-DeviceRates measure_rates(const std::shared_ptr<Device>& device);
+DevicePeaks measure_peaks(const std::shared_ptr<Device>& device);
 
 // Returns operations per byte moved ("12.3"), or an empty string if either is 0.
 std::string intensity_text(std::int64_t flops, std::int64_t bytes);

@@ -144,7 +144,7 @@ std::string pass_timeline(const std::vector<PassProfile>& passes) {
 class Roofline {
  public:
   explicit Roofline(const Profile& profile) : profile_(profile) {
-    const DeviceRates& rates = profile.rates;
+    const DevicePeaks& rates = profile.rates;
     knee_ = rates.flops_per_second / rates.bytes_per_second;
     for (const LaunchProfile& launch : profile.launches) {
       if (!drawn(launch)) continue;

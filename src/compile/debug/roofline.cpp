@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "compile/compile.h"
-#include "compile/runtime/instance.h"
 #include "compile/debug/profile.h"
+#include "compile/runtime/instance.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -67,15 +67,15 @@ double product_microseconds(const std::shared_ptr<Device>& device, std::int64_t 
 
 }  // namespace
 
-DeviceRates measure_rates(const std::shared_ptr<Device>& device) {
-  DeviceRates rates;
+DevicePeaks measure_peaks(const std::shared_ptr<Device>& device) {
+  DevicePeaks rates;
   if (!device->info().computes) return rates;
   constexpr double kCopyLongEnough = 500, kProductLongEnough = 20'000;  // microseconds
   // Larger than caches. Limits of bindings and buffers apply.
-  constexpr std::int64_t kFirstBytes = 64LL << 20, kMostBytes = 256LL << 20, kMostSize = 4096;
+  constexpr std::int64_t kFirstBytes = 64LL << 20, kMaxBytes = 256LL << 20, kMaxSize = 4096;
   const DeviceLimits& limits = device->info().limits;
   const std::int64_t most =
-      std::min({kMostBytes, limits.max_binding_bytes, limits.max_buffer_bytes});
+      std::min({kMaxBytes, limits.max_binding_bytes, limits.max_buffer_bytes});
   double us = 0;
   std::int64_t bytes = std::min(kFirstBytes, most);
   for (; us < kCopyLongEnough && bytes <= most; bytes *= 2) {
@@ -86,7 +86,7 @@ DeviceRates measure_rates(const std::shared_ptr<Device>& device) {
   }
   us = 0;
   std::int64_t size = 512;
-  for (; us < kProductLongEnough && size <= kMostSize; size *= 2) {
+  for (; us < kProductLongEnough && size <= kMaxSize; size *= 2) {
     us = product_microseconds(device, size);
     if (us <= 0) return {};
     const auto n = static_cast<double>(size);

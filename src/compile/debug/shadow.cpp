@@ -30,7 +30,7 @@ std::string ops_text(const Launch& launch) {
 std::vector<double> decoded(const std::vector<std::uint32_t>& words, DType dtype) {
   std::vector<double> values;
   values.reserve(words.size());
-  for (const std::uint32_t word : words) values.push_back(from_word(word, dtype));
+  for (const std::uint32_t word : words) values.push_back(decode_element(word, dtype));
   return values;
 }
 
@@ -50,7 +50,7 @@ Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHan
   for (std::size_t i = 0; i < alone_.size(); ++i) {
     Program& one = alone_[i].program;
     one.buffers = decls;
-    one.hypers = program.hypers;
+    one.scalars = program.scalars;
     one.launches = {program.launches[i]};
     alone_[i].executable = device.prepare(one, buffers_);
   }
@@ -61,7 +61,7 @@ void Shadow::rebind(std::span<const BufferHandle> buffers, int changed) {
   for (Alone& each : alone_) device_.rebind(*each.executable, buffers_, changed);
 }
 
-void Shadow::run(const HyperRow& row) {
+void Shadow::run(const RuntimeScalars& row) {
   seen_.clear();
   for (std::size_t i = 0; i < alone_.size(); ++i) {
     const LaunchValues& launch = map_.launches[i];
@@ -75,7 +75,7 @@ void Shadow::run(const HyperRow& row) {
   }
 }
 
-std::vector<std::uint32_t> Shadow::words_at(const Place& place, const Type& type) {
+std::vector<std::uint32_t> Shadow::words_at(const BufferRange& place, const Type& type) {
   const auto count = static_cast<std::size_t>(numel(type.shape));
   const DType stored = dtype_in_memory(type.dtype, options_.stores_f16);
   std::vector<std::byte> bytes(stored_bytes(count, stored));
@@ -93,7 +93,7 @@ void Shadow::read(std::size_t launch, ValueId id) {
   const auto [at, fresh] = seen_.try_emplace(id, words);
   if (!fresh && at->second != words) {
     const auto where = std::mismatch(words.begin(), words.end(), at->second.begin()).first;
-    const Place& place = map_.places.at(id);
+    const BufferRange& place = map_.places.at(id);
     throw InternalError(
         "shadow: " + launch_text(program_, launch) + " on " + device_.info().backend + " reads " +
             value_text(graph_, id) + " from " +
@@ -102,47 +102,47 @@ void Shadow::read(std::size_t launch, ValueId id) {
             std::to_string(where - words.begin()),
         graph_[id].location);
   }
-  values_[id] = bounded_in_memory(type, decoded(words, type.dtype));
+  values_[id] = error_bound_in_memory(type, decoded(words, type.dtype));
 }
 
-double Shadow::scalar(const Node& node, const HyperRow& row) const {
-  const auto& names = program_.hypers;
+double Shadow::scalar(const Node& node, const RuntimeScalars& row) const {
+  const auto& names = program_.scalars;
   const auto at = std::find(names.begin(), names.end(), node.attrs.text("name"));
   CHECK(at != names.end());
-  return from_word(row.words[at - names.begin() + 2], node.type.dtype);
+  return decode_element(row.words[at - names.begin() + 2], node.type.dtype);
 }
 
-const Bounded& Shadow::evaluate(ValueId id, const HyperRow& row) {
+const WithErrorBound& Shadow::evaluate(ValueId id, const RuntimeScalars& row) {
   const auto known = values_.find(id);
   if (known != values_.end()) return known->second;
   const Node& node = graph_[id];
-  Bounded result;
+  WithErrorBound result;
   if (node.op == &ops::scalar) {
     result.value = {node.type, {scalar(node, row)}};
   } else {
     CHECK(node.op->eval != nullptr, value_text(graph_, id) + " was not read");
-    std::vector<const Bounded*> inputs;
+    std::vector<const WithErrorBound*> inputs;
     inputs.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) inputs.push_back(&evaluate(input, row));
-    result = evaluate_bounded(node, inputs, kOpTolerance);
+    result = evaluate_with_error_bound(node, inputs, kOpTolerance);
   }
   return values_[id] = std::move(result);
 }
 
 // Returns where a value is stored. For a scalar output with a ring, that depends on the row.
-Place Shadow::stored_at(ValueId id, const HyperRow& row) const {
-  Place place = map_.places.at(id);
+BufferRange Shadow::stored_at(ValueId id, const RuntimeScalars& row) const {
+  BufferRange place = map_.places.at(id);
   for (const GraphOutput& output : graph_.outputs) {
     if (!options_.rings.contains(output.name)) continue;
     if (through_views(graph_, output.value).value != id) continue;
-    const auto& names = program_.hypers;
+    const auto& names = program_.scalars;
     const auto word = std::find(names.begin(), names.end(), kRingScalar) - names.begin() + 2;
     place.offset += row.words[word];
   }
   return place;
 }
 
-void Shadow::check(std::size_t launch, const HyperRow& row) {
+void Shadow::check(std::size_t launch, const RuntimeScalars& row) {
   const LaunchValues& made = map_.launches[launch];
   for (const ValueId id : made.stores) {
     const Node& node = graph_[id];

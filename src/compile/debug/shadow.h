@@ -22,7 +22,7 @@ class Shadow {
 
   // Runs once. Throws InternalError with the location at the first launch that stores a value
   // different from the reference, or that reads a value which another launch has overwritten.
-  void run(const HyperRow& row);
+  void run(const RuntimeScalars& row);
   // Replaces the buffer of number `changed`.
   void rebind(std::span<const BufferHandle> buffers, int changed);
 
@@ -32,12 +32,12 @@ class Shadow {
     std::unique_ptr<Executable> executable;
   };
 
-  [[nodiscard]] std::vector<std::uint32_t> words_at(const Place& place, const Type& type);
-  [[nodiscard]] Place stored_at(ValueId id, const HyperRow& row) const;
-  [[nodiscard]] double scalar(const Node& node, const HyperRow& row) const;
+  [[nodiscard]] std::vector<std::uint32_t> words_at(const BufferRange& place, const Type& type);
+  [[nodiscard]] BufferRange stored_at(ValueId id, const RuntimeScalars& row) const;
+  [[nodiscard]] double scalar(const Node& node, const RuntimeScalars& row) const;
   void read(std::size_t launch, ValueId id);
-  const Bounded& evaluate(ValueId id, const HyperRow& row);
-  void check(std::size_t launch, const HyperRow& row);
+  const WithErrorBound& evaluate(ValueId id, const RuntimeScalars& row);
+  void check(std::size_t launch, const RuntimeScalars& row);
 
   Device& device_;
   const Program& program_;
@@ -47,7 +47,7 @@ class Shadow {
   MemoryMap map_;
   std::vector<Alone> alone_;
   std::map<ValueId, std::vector<std::uint32_t>> seen_;  // of this run: as computed or first read
-  std::map<ValueId, Bounded> values_;                   // of this launch
+  std::map<ValueId, WithErrorBound> values_;            // of this launch
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

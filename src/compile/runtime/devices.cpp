@@ -26,8 +26,8 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
 
 // Returns the number of threads set by the options or the environment; 0: one per core.
 int thread_count(const DeviceOptions& options) {
-  if (options.threads < 0 || options.threads > kMostCpuThreads) {
-    throw UserError("device: expected 1 to " + std::to_string(kMostCpuThreads) +
+  if (options.threads < 0 || options.threads > kMaxCpuThreads) {
+    throw UserError("device: expected 1 to " + std::to_string(kMaxCpuThreads) +
                     " threads, or 0 for one per core, got " + std::to_string(options.threads));
   }
   if (options.threads != 0) return options.threads;
@@ -36,8 +36,8 @@ int thread_count(const DeviceOptions& options) {
   int threads = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
   if (error != std::errc() || end != text.data() + text.size() || threads < 1 ||
-      threads > kMostCpuThreads) {
-    refuse_env("TENSORGRAD_THREADS", text, "a number from 1 to " + std::to_string(kMostCpuThreads));
+      threads > kMaxCpuThreads) {
+    refuse_env("TENSORGRAD_THREADS", text, "a number from 1 to " + std::to_string(kMaxCpuThreads));
   }
   return threads;
 }
@@ -65,17 +65,17 @@ std::shared_ptr<Device> open_webgpu(const WebGpuOptions& options) {
   return device;
 }
 
-std::shared_ptr<Device> open_auto(const DeviceOptions& options, std::string& why) {
+std::shared_ptr<Device> open_auto(const DeviceOptions& options, std::string& reason) {
   std::string note;
   const std::vector<AdapterInfo> adapters = list_webgpu_adapters(webgpu_options(options), note);
   const int best = best_adapter(adapters);
   if (best < 0) {
-    why = "cpu: " + (note.empty() ? std::string("no adapter is a real GPU") : note);
+    reason = "cpu: " + (note.empty() ? std::string("no adapter is a real GPU") : note);
     return open_cpu(options);
   }
   WebGpuOptions webgpu = webgpu_options(options);
   webgpu.adapter = best;
-  why = "webgpu: " + adapters[static_cast<size_t>(best)].why;
+  reason = "webgpu: " + adapters[static_cast<size_t>(best)].reason;
   return open_webgpu(webgpu);
 }
 
@@ -115,13 +115,13 @@ std::vector<std::string> features_when_open(const DeviceOptions& options, int nu
 
 }  // namespace
 
-std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why) {
+std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& reason) {
   if (options.opened) {
-    why = "shared with another program";
+    reason = "shared with another program";
     return options.opened;
   }
   std::shared_ptr<Device> device;
-  why = options.kind + ": requested";
+  reason = options.kind + ": requested";
   thread_count(options);  // validated for every kind of device
   if (!(options.submit_milliseconds >= 0)) {
     throw UserError("device: expected submit_milliseconds of at least 0, got " +
@@ -132,9 +132,9 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
       throw UserError("device: an external device requires kind webgpu or auto, got '" +
                       options.kind + "'");
     device = adopt_webgpu_device(options.external, webgpu_options(options));
-    why = "webgpu: provided by the application";
+    reason = "webgpu: provided by the application";
   } else if (options.kind == "auto") {
-    device = open_auto(options, why);
+    device = open_auto(options, reason);
   } else if (options.kind == "cpu") {
     device = open_cpu(options);
   } else if (options.kind == "webgpu") {
@@ -144,7 +144,7 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
   } else {
     throw UserError("device: expected auto, cpu, webgpu or null, got '" + options.kind + "'");
   }
-  if (debug_level() >= 1) debug_print("device " + device->info().name + " (" + why + ")");
+  if (debug_level() >= 1) debug_print("device " + device->info().name + " (" + reason + ")");
   return device;
 }
 
@@ -157,23 +157,23 @@ std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double
     throw DeviceLostError("it belongs to the application and cannot be opened again");
   const auto start = std::chrono::steady_clock::now();
   for (;;) {
-    std::string why;
+    std::string reason;
     try {
       std::shared_ptr<Device> next = lost->reopen();
       if (alike(next->info(), lost->info())) {
         lost->successor = next;
         return next;
       }
-      why = "found another one, " + next->info().name;
+      reason = "found another one, " + next->info().name;
     } catch (const DeviceError& error) {
-      why = error.message();
+      reason = error.message();
     }
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     if (waited.count() >= wait_seconds) {
       const std::string within =
           wait_seconds > 0 ? "it did not come back within " + number_text(wait_seconds) + " s"
                            : "it has not come back";
-      throw DeviceLostError(within + ": " + why);
+      throw DeviceLostError(within + ": " + reason);
     }
     pause_for(kPause);
   }
@@ -192,7 +192,7 @@ std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string
     list.push_back(describe(adapter.device, adapter.kind));
     if (adapter.offers_units) list.back().features = features_when_open(options, i, adapter);
     list.back().chosen_by_auto = i == best;
-    list.back().reason = adapter.why;
+    list.back().reason = adapter.reason;
   }
   return list;
 }

@@ -8,7 +8,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-double from_word(std::uint32_t word, DType dtype) {
+double decode_element(std::uint32_t word, DType dtype) {
   switch (dtype) {
     case DType::kF32:
     case DType::kF16: return std::bit_cast<float>(word);
@@ -17,7 +17,7 @@ double from_word(std::uint32_t word, DType dtype) {
   }
 }
 
-std::uint32_t to_word(double value, DType dtype) {
+std::uint32_t encode_element(double value, DType dtype) {
   const auto narrow = static_cast<float>(value);
   switch (dtype) {
     case DType::kF32: return std::bit_cast<std::uint32_t>(narrow);

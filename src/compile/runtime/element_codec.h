@@ -12,9 +12,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-double from_word(std::uint32_t word, DType dtype);
+double decode_element(std::uint32_t word, DType dtype);
 // Rounds floating-point values to the type.
-std::uint32_t to_word(double value, DType dtype);
+std::uint32_t encode_element(double value, DType dtype);
 
 // Returns the bytes of `count` elements on a device that stores them as `stored`, rounded up to
 // whole words.

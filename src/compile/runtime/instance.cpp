@@ -97,25 +97,25 @@ void Instance::download(const std::string& buffer, std::int64_t offset, std::spa
   device_->wait(device_->download(buffers_[index_of(buffer)], offset, out));
 }
 
-HyperRow row_of(const Program& program, const HyperValues& values) {
-  HyperRow row{};
-  row.words[kHyperInf] = kInfBits;
-  row.words[kHyperNan] = kNanBits;
-  for (std::size_t i = 0; i < program.hypers.size(); ++i) {
-    const auto at = values.find(program.hypers[i]);
+RuntimeScalars row_of(const Program& program, const ScalarValues& values) {
+  RuntimeScalars row{};
+  row.words[kScalarInf] = kInfBits;
+  row.words[kScalarNan] = kNanBits;
+  for (std::size_t i = 0; i < program.scalars.size(); ++i) {
+    const auto at = values.find(program.scalars[i]);
     if (at != values.end()) row.words[i + 2] = at->second;
   }
   return row;
 }
 
-Ticket Instance::run(std::span<const HyperValues> rows) {
+Ticket Instance::run(std::span<const ScalarValues> rows) {
   rows_.clear();
-  for (const HyperValues& values : rows) rows_.push_back(row_of(program_, values));
+  for (const ScalarValues& values : rows) rows_.push_back(row_of(program_, values));
   if (shadow_ || runs_until_timed_ > 0) return run_inspected(rows_);
   return device_->run(*executable_, rows_);
 }
 
-std::size_t Instance::run_some(const HyperValues& row, std::size_t first,
+std::size_t Instance::run_some(const ScalarValues& row, std::size_t first,
                                std::chrono::duration<double> budget) {
   if (shadow_ || runs_until_timed_ > 0) {  // these need whole runs
     wait(run({&row, 1}));
@@ -137,7 +137,7 @@ std::size_t Instance::first_lasting_launch() const {
   return static_cast<std::size_t>(at - launches.begin());
 }
 
-std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {
+std::vector<LaunchTiming> Instance::profile(const ScalarValues& row) {
   return device_->profile(*executable_, row_of(program_, row));
 }
 
@@ -164,9 +164,9 @@ void Instance::shadow(const Compiled& compiled, const PlanOptions& options) {
 }
 
 // Runs the rows one by one, until a run has been timed.
-Ticket Instance::run_inspected(const std::vector<HyperRow>& rows) {
+Ticket Instance::run_inspected(const std::vector<RuntimeScalars>& rows) {
   Ticket last = 0;
-  for (const HyperRow& row : rows) {
+  for (const RuntimeScalars& row : rows) {
     const bool timed = runs_until_timed_ == 1;
     if (runs_until_timed_ > 0) --runs_until_timed_;
     if (shadow_) {

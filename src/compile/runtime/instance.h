@@ -17,16 +17,16 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Opens the device described by the options. Sets `why` to the choice and its reason. Throws
 // DeviceError if the device is not available, and UserError if the kind is unknown.
-std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why);
+std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& reason);
 
 // Reopens a lost device for all its users; the first caller opens it. Throws DeviceLostError if
 // that is impossible, or if no equal device is found within `wait_seconds`.
 std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double wait_seconds);
 
 // The values of the run-time scalars, by name, as 32-bit patterns.
-using HyperValues = std::map<std::string, std::uint32_t>;
+using ScalarValues = std::map<std::string, std::uint32_t>;
 // Returns the row of scalars of a program. Missing names are 0.
-HyperRow row_of(const Program& program, const HyperValues& values);
+RuntimeScalars row_of(const Program& program, const ScalarValues& values);
 
 // Names of the buffers that the host writes and reads.
 inline std::string input_buffer(const std::string& name) {
@@ -99,15 +99,15 @@ class Instance {
   // Blocks until the data has arrived.
   void download(const std::string& buffer, std::int64_t offset, std::span<std::byte> out);
   // Runs once per row. Missing names are 0.
-  Ticket run(std::span<const HyperValues> rows);
+  Ticket run(std::span<const ScalarValues> rows);
   void wait(Ticket ticket) { device_->wait(ticket); }
   // Runs some launches of one run; see Device::run_some().
-  std::size_t run_some(const HyperValues& row, std::size_t first,
+  std::size_t run_some(const ScalarValues& row, std::size_t first,
                        std::chrono::duration<double> budget);
   // Returns the index of the first launch that changes parameters or states, or the number of
   // launches if none does.
   [[nodiscard]] std::size_t first_lasting_launch() const;
-  std::vector<LaunchTiming> profile(const HyperValues& row);
+  std::vector<LaunchTiming> profile(const ScalarValues& row);
   // Returns the medians of such runs, with the compile passes known from inspect() and the time to
   // compile the kernels.
   [[nodiscard]] Profile profile_of_runs(const std::vector<std::vector<LaunchTiming>>& runs) const;
@@ -119,7 +119,7 @@ class Instance {
   void shadow(const Compiled& compiled, const PlanOptions& options);
 
  private:
-  Ticket run_inspected(const std::vector<HyperRow>& rows);
+  Ticket run_inspected(const std::vector<RuntimeScalars>& rows);
   [[nodiscard]] std::size_t index_of(const std::string& buffer) const;
 
   std::shared_ptr<Device> device_;
@@ -133,8 +133,8 @@ class Instance {
   std::shared_ptr<DumpFolder> dump_;
   std::vector<PassProfile> passes_;
   std::chrono::duration<double, std::milli> prepare_time_{};
-  int runs_until_timed_ = 0;    // 0: no run is timed
-  std::vector<HyperRow> rows_;  // of the last run; kept to avoid allocations
+  int runs_until_timed_ = 0;          // 0: no run is timed
+  std::vector<RuntimeScalars> rows_;  // of the last run; kept to avoid allocations
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

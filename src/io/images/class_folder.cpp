@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostReaders = 16;  // threads
+constexpr std::size_t kMaxReaders = 16;  // threads
 constexpr const char* kPictureEndings[] = {".png", ".jpg", ".jpeg", ".jfif"};
 
 // Returns the entries without hidden and system files.
@@ -212,7 +212,7 @@ class ClassFolder {
     set.count = static_cast<std::int64_t>(files.size());
     set.images.resize(files.size() * each);
     for (const PictureFile& file : files) set.labels.push_back(file.label);
-    in_parallel(files.size(), kMostReaders, [&](std::size_t i) {
+    in_parallel(files.size(), kMaxReaders, [&](std::size_t i) {
       const Image image = read_one(files[i].source);
       std::memcpy(set.images.data() + i * each, image.pixels.data(), each);
     });

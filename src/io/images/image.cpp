@@ -62,7 +62,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace io {
 namespace {
 
-static_assert(STBI_MAX_DIMENSIONS == kMostImageSide);
+static_assert(STBI_MAX_DIMENSIONS == kMaxImageSide);
 
 struct FreePixels {
   void operator()(stbi_uc* pixels) const { stbi_image_free(pixels); }
@@ -100,10 +100,10 @@ std::vector<std::uint8_t> decoded(std::span<const std::byte> bytes, std::string_
 
 void check_image_options(const ImageOptions& options, std::string_view name) {
   const bool kept = options.height == 0 && options.width == 0;
-  const auto fits = [](std::int64_t side) { return side >= 1 && side <= kMostImageSide; };
+  const auto fits = [](std::int64_t side) { return side >= 1 && side <= kMaxImageSide; };
   if (!kept && !(fits(options.height) && fits(options.width))) {
     throw IoError(std::string(name) + ": height and width must both be 1 to " +
-                  std::to_string(kMostImageSide) + " or both 0, got " +
+                  std::to_string(kMaxImageSide) + " or both 0, got " +
                   std::to_string(options.height) + " and " + std::to_string(options.width));
   }
   if (options.channels != 0 && options.channels != 1 && options.channels != 3) {

@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kPngMagic = "\x89PNG\r\n\x1a\n";
 constexpr std::string_view kJpegMagic = "\xff\xd8";
 // Each scan of a progressive JPEG takes the time of a whole image, however short it is.
-constexpr int kMostScans = 100;
-constexpr int kMostCodes = 256;  // of a Huffman table
+constexpr int kMaxJpegScans = 100;
+constexpr int kMaxCodes = 256;  // of a Huffman table
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -77,9 +77,9 @@ class ImageCursor {
 
 void check_sides(const ImageCursor& in, std::size_t place, const ImageHeader& header) {
   for (const std::int64_t side : {header.height, header.width}) {
-    if (side >= 1 && side <= kMostImageSide) continue;
+    if (side >= 1 && side <= kMaxImageSide) continue;
     in.fail(place, std::to_string(header.width) + "x" + std::to_string(header.height) +
-                       " pixels (expected 1 to " + std::to_string(kMostImageSide) + " per side)");
+                       " pixels (expected 1 to " + std::to_string(kMaxImageSide) + " per side)");
   }
 }
 
@@ -123,7 +123,7 @@ void check_huffman_tables(const ImageCursor& in, std::size_t place,
     for (std::size_t i = 1; i <= 16 && i < tables.size(); ++i) {
       codes += std::to_integer<std::size_t>(tables[i]);
     }
-    if (codes > kMostCodes || tables.size() < 17 + codes) {
+    if (codes > kMaxCodes || tables.size() < 17 + codes) {
       in.fail(place, "Huffman table of " + std::to_string(codes) + " codes in " +
                          std::to_string(tables.size()) + " bytes");
     }
@@ -166,9 +166,9 @@ ImageHeader read_jpeg(ImageCursor in) {
       read_frame(in, place, marker, segment, header);
     } else if (marker == 0xda) {
       if (header.channels == 0) in.fail(place, "scan before a frame");
-      if (++scans > kMostScans) {
+      if (++scans > kMaxJpegScans) {
         in.fail(place, "scan " + std::to_string(scans) + " (expected at most " +
-                           std::to_string(kMostScans) + ")");
+                           std::to_string(kMaxJpegScans) + ")");
       }
       in.skip_scan();
     }

@@ -11,11 +11,11 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-inline constexpr std::int64_t kMostImageSide = 65'535;  // in pixels; the maximum of JPEG
+inline constexpr std::int64_t kMaxImageSide = 65'535;  // in pixels; the maximum of JPEG
 
 struct ImageHeader {
   const char* format = "";             // "PNG" or "JPEG"
-  std::int64_t height = 0, width = 0;  // each from 1 to kMostImageSide
+  std::int64_t height = 0, width = 0;  // each from 1 to kMaxImageSide
   int channels = 0;                    // 1: gray, with or without transparency; 3: color
 };
 

@@ -52,7 +52,7 @@ struct Axis {
 };
 
 Axis axis_of(std::int64_t from, std::int64_t to) {
-  CHECK(from >= 1 && to >= 1 && from <= kMostImageSide && to <= kMostImageSide);
+  CHECK(from >= 1 && to >= 1 && from <= kMaxImageSide && to <= kMaxImageSide);
   const bool smaller = to < from;
   Axis axis{.places = {}, .total = static_cast<std::uint64_t>(smaller ? from : 2 * to)};
   for (std::int64_t at = 0; at < to; ++at) {
@@ -71,7 +71,7 @@ Image resized(const Image& image, std::int64_t height, std::int64_t width) {
   Image out{.height = height, .width = width, .channels = image.channels};
   out.pixels.reserve(static_cast<std::size_t>(height * width) * channels);
   const std::uint64_t total = rows.total * columns.total;
-  std::vector<std::uint32_t> sums(line);  // for each column; at most 255 * 2 * kMostImageSide
+  std::vector<std::uint32_t> sums(line);  // for each column; at most 255 * 2 * kMaxImageSide
   for (const Taps& row : rows.places) {
     std::fill(sums.begin(), sums.end(), 0);
     const std::uint8_t* pixels = image.pixels.data() + static_cast<std::size_t>(row.first) * line;

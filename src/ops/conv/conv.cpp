@@ -132,17 +132,17 @@ Attrs geometry(const Attrs& attrs) {
           {"groups", attrs.integer("groups")}};
 }
 
-Ex conv(Ex x, Ex w, const Attrs& attrs) {
+Expr conv(Expr x, Expr w, const Attrs& attrs) {
   return op::apply(*x.builder, ops::conv2d, {x, w}, geometry(attrs));
 }
 
-Ex conv_transpose(Ex y, Ex w, const Attrs& of, const Shape& x) {
+Expr conv_transpose(Expr y, Expr w, const Attrs& of, const Shape& x) {
   Attrs attrs = geometry(of);
   attrs.set("size", std::vector<std::int64_t>{x[2], x[3]});
   return op::apply(*y.builder, ops::conv_transpose2d, {y, w}, attrs);
 }
 
-Ex conv_weight(Ex x, Ex y, const Attrs& of, const Shape& w) {
+Expr conv_weight(Expr x, Expr y, const Attrs& of, const Shape& w) {
   Attrs attrs = geometry(of);
   attrs.set("kernel", std::vector<std::int64_t>{w[2], w[3]});
   return op::apply(*x.builder, ops::conv2d_weight, {x, y}, attrs);
@@ -150,34 +150,34 @@ Ex conv_weight(Ex x, Ex y, const Attrs& of, const Shape& w) {
 
 std::vector<ValueId> grad_conv(GradContext& ctx) {
   const Attrs attrs = ctx.self().attrs;
-  const Ex x = ctx.in(0), w = ctx.in(1);
+  const Expr x = ctx.in(0), w = ctx.in(1);
   return {conv_transpose(ctx.dy(), w, attrs, x.shape()).id,
           conv_weight(x, ctx.dy(), attrs, w.shape()).id};
 }
 
 std::vector<ValueId> grad_transpose(GradContext& ctx) {
   const Attrs attrs = ctx.self().attrs;
-  const Ex y = ctx.in(0), w = ctx.in(1);
+  const Expr y = ctx.in(0), w = ctx.in(1);
   return {conv(ctx.dy(), w, attrs).id, conv_weight(ctx.dy(), y, attrs, w.shape()).id};
 }
 
 std::vector<ValueId> grad_weight(GradContext& ctx) {
   const Attrs attrs = ctx.self().attrs;
-  const Ex x = ctx.in(0), y = ctx.in(1);
+  const Expr x = ctx.in(0), y = ctx.in(1);
   return {conv_transpose(y, ctx.dy(), attrs, x.shape()).id, conv(x, ctx.dy(), attrs).id};
 }
 
 // im2col: the elements in each window of x (padded), [B, g, C/g * kh * kw, Ho * Wo]. A view.
-Ex columns(Ex x, const Windows& windows, std::int64_t groups) {
+Expr columns(Expr x, const Windows& windows, std::int64_t groups) {
   const Shape from = x.shape();
-  const Ex all = op::permute(op::windows_of(x, windows), {0, 1, 4, 5, 2, 3});
+  const Expr all = op::permute(op::windows_of(x, windows), {0, 1, 4, 5, 2, 3});
   const std::int64_t depth = from[1] / groups * windows.taps();
   return op::reshape(all,
                      {from[0], groups, depth, numel(all.shape()) / (from[0] * groups * depth)});
 }
 
 // Broadcasts w [g, m, k] over a batch.
-Ex for_each_image(Ex w, std::int64_t batch) {
+Expr for_each_image(Expr w, std::int64_t batch) {
   Shape shape = w.shape();
   shape.insert(shape.begin(), batch);
   return op::broadcast(w, shape);
@@ -185,18 +185,18 @@ Ex for_each_image(Ex w, std::int64_t batch) {
 
 // y[b] = w . columns(x[b]). The product reads x through the view; columns are not materialized.
 ValueId expand_conv(ExpandContext& ctx) {
-  const Ex x = ctx.in(0), w = ctx.in(1);
+  const Expr x = ctx.in(0), w = ctx.in(1);
   const Shape weight = w.shape();
   const std::int64_t groups = ctx.node.attrs.integer("groups"), batch = x.shape()[0];
   const Windows windows = Windows::of(ctx.node.attrs, {weight[2], weight[3]});
-  const Ex rows = op::reshape(w, {groups, weight[0] / groups, weight[1] * windows.taps()});
-  const Ex y =
+  const Expr rows = op::reshape(w, {groups, weight[0] / groups, weight[1] * windows.taps()});
+  const Expr y =
       op::matmul(for_each_image(rows, batch), columns(op::padded(x, windows), windows, groups));
   return op::reshape(y, ctx.node.type.shape).id;
 }
 
 // Pads both ends of an axis with zeros, or removes elements if an amount is negative.
-Ex resized(Ex x, int axis, std::int64_t before, std::int64_t after) {
+Expr resized(Expr x, int axis, std::int64_t before, std::int64_t after) {
   const auto a = static_cast<std::size_t>(axis);
   std::vector<std::int64_t> front(x.shape().size(), 0), back = front, stop = x.shape();
   front[a] = std::max<std::int64_t>(-before, 0);
@@ -206,7 +206,7 @@ Ex resized(Ex x, int axis, std::int64_t before, std::int64_t after) {
     shape[a] += before + after;
     return op::full(*x.builder, 0, {x.dtype(), shape});
   }
-  const Ex cut = op::slice(x, front, stop);
+  const Expr cut = op::slice(x, front, stop);
   front[a] = std::max<std::int64_t>(before, 0);
   back[a] = std::max<std::int64_t>(after, 0);
   return front[a] == 0 && back[a] == 0 ? cut : op::pad(cut, front, back);
@@ -214,8 +214,8 @@ Ex resized(Ex x, int axis, std::int64_t before, std::int64_t after) {
 
 // Convolves y, dilated by the stride, with the weight rotated by 180 degrees, at stride 1.
 ValueId expand_transpose(ExpandContext& ctx) {
-  Ex y = ctx.in(0);
-  const Ex w = ctx.in(1);
+  Expr y = ctx.in(0);
+  const Expr w = ctx.in(1);
   const Shape weight = w.shape(), out = ctx.node.type.shape;
   const std::int64_t groups = ctx.node.attrs.integer("groups");
   Windows windows = Windows::of(ctx.node.attrs, {weight[2], weight[3]});
@@ -227,10 +227,11 @@ ValueId expand_transpose(ExpandContext& ctx) {
     y = resized(y, axis, before, out[a] + window.reach() - before - y.shape()[a]);
     window = {window.size, 1, 0, window.dilation};
   }
-  const Ex grouped = op::reshape(w, {groups, weight[0] / groups, weight[1], weight[2], weight[3]});
-  const Ex turned = op::permute(op::flip(grouped, {3, 4}), {0, 2, 1, 3, 4});
-  const Ex rows = op::reshape(turned, {groups, weight[1], weight[0] / groups * windows.taps()});
-  const Ex x = op::matmul(for_each_image(rows, out[0]), columns(y, windows, groups));
+  const Expr grouped =
+      op::reshape(w, {groups, weight[0] / groups, weight[1], weight[2], weight[3]});
+  const Expr turned = op::permute(op::flip(grouped, {3, 4}), {0, 2, 1, 3, 4});
+  const Expr rows = op::reshape(turned, {groups, weight[1], weight[0] / groups * windows.taps()});
+  const Expr x = op::matmul(for_each_image(rows, out[0]), columns(y, windows, groups));
   return op::reshape(x, out).id;
 }
 
@@ -244,17 +245,19 @@ std::int64_t parts_of(std::int64_t batch, std::int64_t product, std::int64_t ope
 
 // w = sum over parts of y . columns(x)^T, over the images of a part.
 ValueId expand_weight(ExpandContext& ctx) {
-  const Ex x = ctx.in(0), y = ctx.in(1);
+  const Expr x = ctx.in(0), y = ctx.in(1);
   const Shape weight = ctx.node.type.shape, out = y.shape();
   const std::int64_t groups = ctx.node.attrs.integer("groups"), batch = out[0];
   const Windows windows = Windows::of(ctx.node.attrs, {weight[2], weight[3]});
   const std::int64_t m = weight[0] / groups, k = out[2] * out[3], n = weight[1] * windows.taps();
   const std::int64_t parts = parts_of(batch, numel(weight), numel(x.shape()) + numel(y.shape()));
-  const auto by_parts = [&](Ex operand, std::int64_t rows, const std::vector<std::int64_t>& axes) {
+  const auto by_parts = [&](Expr operand, std::int64_t rows,
+                            const std::vector<std::int64_t>& axes) {
     return op::permute(op::reshape(operand, {parts, batch / parts, groups, rows, k}), axes);
   };
-  const Ex a = op::reshape(by_parts(y, m, {0, 2, 3, 1, 4}), {parts, groups, m, batch / parts * k});
-  const Ex b =
+  const Expr a =
+      op::reshape(by_parts(y, m, {0, 2, 3, 1, 4}), {parts, groups, m, batch / parts * k});
+  const Expr b =
       op::reshape(by_parts(columns(op::padded(x, windows), windows, groups), n, {0, 2, 1, 4, 3}),
                   {parts, groups, batch / parts * k, n});
   return op::reshape(op::sum(op::matmul(a, b), {0}), weight).id;
@@ -265,7 +268,7 @@ ValueId expand_weight(ExpandContext& ctx) {
 namespace ops {
 
 constinit const OpDef conv2d = {.name = "conv2d",
-                                .kind = OpKind::kMacro,
+                                .kind = OpKind::kComposite,
                                 .arity = 2,
                                 .infer = infer_conv,
                                 .grad = grad_conv,
@@ -275,7 +278,7 @@ constinit const OpDef conv2d = {.name = "conv2d",
                                 .samples = {{}, {}},
                                 .expand = expand_conv};
 constinit const OpDef conv_transpose2d = {.name = "conv_transpose2d",
-                                          .kind = OpKind::kMacro,
+                                          .kind = OpKind::kComposite,
                                           .arity = 2,
                                           .infer = infer_transpose,
                                           .grad = grad_transpose,
@@ -285,7 +288,7 @@ constinit const OpDef conv_transpose2d = {.name = "conv_transpose2d",
                                           .samples = {{}, {}},
                                           .expand = expand_transpose};
 constinit const OpDef conv2d_weight = {.name = "conv2d_weight",
-                                       .kind = OpKind::kMacro,
+                                       .kind = OpKind::kComposite,
                                        .arity = 2,
                                        .infer = infer_weight,
                                        .grad = grad_weight,

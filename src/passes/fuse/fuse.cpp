@@ -15,12 +15,12 @@
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "passes/fuse/fuse_bias_gradient.h"
+#include "passes/fuse/in_place_updates.h"
 #include "passes/fuse/limit_concat.h"
-#include "passes/fuse/partition.h"
 #include "passes/fuse/materialize.h"
+#include "passes/fuse/partition.h"
 #include "passes/fuse/sibling_fusion.h"
 #include "passes/fuse/sink.h"
-#include "passes/fuse/in_place_updates.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -42,7 +42,7 @@ constexpr std::int64_t kSmallDomain = 1 << 14;
 // elements, and kLargerReader times those of the operand. See holds_up().
 constexpr std::int64_t kLargeReader = 1 << 20, kLargerReader = 32;
 // Limits for a product with a row epilogue. It has one workgroup per 16 rows, whatever its depth.
-constexpr std::int64_t kMostEpilogueRows = 1 << 13, kMostEpilogueDepth = 1 << 10;
+constexpr std::int64_t kMaxEpilogueRows = 1 << 13, kMaxEpilogueDepth = 1 << 10;
 
 bool is_copy(const Node& node) { return node.op == &ops::detach; }
 
@@ -54,7 +54,7 @@ class Fuser {
         notes_(notes),
         parts_(graph, options),
         work_(graph.nodes.size(), 0),
-        updating_(updating(graph)) {
+        updating_(in_place_updates(graph)) {
     for (ValueId id = 0; id < graph.size(); ++id)
       if (numel(graph[id].type.shape) >= kLargeReader) last_large_ = id;
   }
@@ -67,9 +67,9 @@ class Fuser {
     if (options_.enabled) mark_unpacked();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
     if (options_.enabled) {
-      merge_column_sums(graph_, options_, parts_);
+      fuse_bias_gradient(graph_, options_, parts_);
       inline_producers();
-      merge_siblings(graph_, options_, parts_);
+      fuse_siblings(graph_, options_, parts_);
       if (options_.row_epilogue_columns > 0) merge_row_epilogues();
       sink_cheap_values(graph_, options_, parts_);
     }
@@ -289,7 +289,7 @@ class Fuser {
       case OpKind::kSort: {
         const int g = parts_.open(id, GroupKind::kSort, numel(node.type.shape));
         const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
-        parts_.group(g).alone = node.type.shape[axis] > kMostSortedInside;
+        parts_.group(g).alone = node.type.shape[axis] > kMaxSortedInside;
         return;
       }
       case OpKind::kCustom:
@@ -525,7 +525,7 @@ class Fuser {
       const Group& rows = parts_.group(r);
       if (rows.kind != GroupKind::kRow || rows.members.empty() || rows.alone) continue;
       if (rows.cols < 2 || rows.cols > options_.row_epilogue_columns ||
-          rows.rows > kMostEpilogueRows)
+          rows.rows > kMaxEpilogueRows)
         continue;
       std::set<int, std::greater<>> makers;
       for (const ValueId member : rows.members) {
@@ -549,7 +549,7 @@ class Fuser {
       if (node.op->kind != OpKind::kContraction) continue;
       const Shape& shape = node.type.shape;
       if (shape.size() != 2 || shape[0] != rows.rows || shape[1] != rows.cols) return false;
-      if (graph_[node.inputs[0]].type.shape[1] > kMostEpilogueDepth) return false;
+      if (graph_[node.inputs[0]].type.shape[1] > kMaxEpilogueDepth) return false;
     }
     std::set<ValueId> made(to.members.begin(), to.members.end());  // depend on the product
     for (const ValueId member : rows.members) {
@@ -621,7 +621,7 @@ class Fuser {
 }  // namespace
 
 Graph fuse(const Graph& graph, const FuseOptions& options, std::vector<FuseNote>* notes) {
-  const Graph prepared = place_in_memory(limit_concat(graph, options.max_bindings - 1));
+  const Graph prepared = materialize(limit_concat(graph, options.max_bindings - 1));
   return Fuser(prepared, options, notes).run();
 }
 

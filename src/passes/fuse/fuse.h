@@ -16,7 +16,7 @@ inline constexpr std::int64_t kFewRows = 32;
 // Longest line that is sorted in workgroup memory. A value and an index of each element take the 16
 // KiB that every device has. A longer line is sorted in the buffer of the resulting indices, by
 // comparing the elements in place, so nothing can be fused with it.
-inline constexpr std::int64_t kMostSortedInside = 2048;
+inline constexpr std::int64_t kMaxSortedInside = 2048;
 
 struct FuseOptions {
   int max_bindings = 8;  // maximum number of storage buffers of a launch
@@ -47,7 +47,7 @@ struct FuseNote {
 // Assigns a group to every node that needs a launch. Groups are numbered such that each reads only
 // results of lower groups or its own. Views, leaves and generators have no group. Neither do
 // pointwise nodes that are cheap enough for each reader to recompute. Runs limit_concat() and
-// place_in_memory() first. The nodes of `graph` must not have groups.
+// materialize() first. The nodes of `graph` must not have groups.
 //
 // A group is one of:
 // - a map: pointwise nodes over the same elements

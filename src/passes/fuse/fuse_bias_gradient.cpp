@@ -57,7 +57,7 @@ std::map<ValueId, std::vector<int>> products_of(const Graph& graph, const Partit
 
 }  // namespace
 
-void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition& parts) {
+void fuse_bias_gradient(const Graph& graph, const FuseOptions& options, Partition& parts) {
   if (!options.arena_fits_binding) return;
   const std::map<ValueId, std::vector<int>> products = products_of(graph, parts);
   for (int from = 0; from < parts.size(); ++from) {

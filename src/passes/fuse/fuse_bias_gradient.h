@@ -11,6 +11,6 @@ class Partition;
 
 // Moves a sum over k of an operand of a matrix product into the launch of that product, e.g. db
 // into the launch of dW.
-void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition& parts);
+void fuse_bias_gradient(const Graph& graph, const FuseOptions& options, Partition& parts);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -35,7 +35,7 @@ std::vector<bool> summed_up(const Graph& graph) {
 
 }  // namespace
 
-std::vector<bool> updating(const Graph& graph) {
+std::vector<bool> in_place_updates(const Graph& graph) {
   const std::vector<bool> summed = summed_up(graph);
   std::vector<bool> found(graph.nodes.size(), false);
   for (const GraphUpdate& update : graph.updates) {

@@ -12,8 +12,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::size_t kMostWindows = 8;
-constexpr int kMostViews = 64;
+constexpr std::size_t kMaxWindows = 8;
+constexpr int kMaxViews = 64;
 
 // The index map from a view to the value below its views, and the number of these views.
 struct Path {
@@ -35,12 +35,12 @@ Graph limit_views(const Graph& graph) {
       path.views = below->second.views + 1;
     }
     const ValueId view = out.append(node);
-    if (path.map.views.size() <= kMostWindows && path.views <= kMostViews) {
+    if (path.map.views.size() <= kMaxWindows && path.views <= kMaxViews) {
       paths.emplace(view, std::move(path));
       return view;
     }
     Builder builder{out, node.location, node.origin};
-    const ValueId copy = op::detach(Ex{&builder, view}).id;
+    const ValueId copy = op::detach(Expr{&builder, view}).id;
     log.replaced("copy", out, node, copy);
     return copy;
   });

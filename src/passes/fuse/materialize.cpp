@@ -45,7 +45,7 @@ class OneWindow {
     const auto [at, fresh] = copies_.try_emplace(id, kNoValue);
     if (fresh) {
       Builder builder{out, out[id].location, out[id].origin};
-      at->second = op::detach(Ex{&builder, id}).id;
+      at->second = op::detach(Expr{&builder, id}).id;
     }
     return at->second;
   }
@@ -64,7 +64,7 @@ class OneWindow {
 
 }  // namespace
 
-Graph place_in_memory(const Graph& graph) {
+Graph materialize(const Graph& graph) {
   std::set<ValueId> placed;  // values that are already stored as an output, update or pack input
   const auto in_memory = [&](Graph& out, ValueId id, bool own_place) {
     const Source source = through_views(out, id);
@@ -80,7 +80,7 @@ Graph place_in_memory(const Graph& graph) {
       return id;
     }
     Builder builder{out, out[id].location, out[id].origin.empty() ? "copy" : out[id].origin};
-    const ValueId copy = op::detach(Ex{&builder, id}).id;
+    const ValueId copy = op::detach(Expr{&builder, id}).id;
     if (own_place) placed.insert(copy);
     return copy;
   };

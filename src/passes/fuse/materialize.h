@@ -12,6 +12,6 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 // Also copies operands of products so that they are read through one window (View), if the copy is
 // not larger than the operand.
-Graph place_in_memory(const Graph& graph);
+Graph materialize(const Graph& graph);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

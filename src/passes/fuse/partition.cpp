@@ -17,7 +17,7 @@ ValueId below_views(const Graph& graph, ValueId id) {
   return id;
 }
 
-constexpr std::size_t kMostKnownNeeds = 4;
+constexpr std::size_t kMaxKnownNeeds = 4;
 
 // Removes and returns the group with the least distance among the last few of `open`.
 template <class Distance>
@@ -32,7 +32,7 @@ int take_nearest(std::vector<int>& open, const Distance& distance) {
   return taken;
 }
 
-bool contains(std::span<const int> groups, int g) {
+bool has_group(std::span<const int> groups, int g) {
   return std::find(groups.begin(), groups.end(), g) != groups.end();
 }
 
@@ -173,7 +173,7 @@ void Partition::remember_need(int g, int on) const {
   if (needs_[static_cast<size_t>(g)].contains(on) ||
       std::find(known.begin(), known.end(), on) != known.end())
     return;
-  if (known.size() == kMostKnownNeeds) known.erase(known.begin());
+  if (known.size() == kMaxKnownNeeds) known.erase(known.begin());
   known.push_back(on);
 }
 
@@ -332,7 +332,7 @@ int Partition::count_bindings(const std::vector<ValueId>& members, std::span<con
   visit(static_cast<std::int64_t>(members.size()));
   for (const ValueId member : members) {
     for (const Source& source : sources_of(member)) {
-      const bool own = contains(groups, group_of(source.value)) || source.value == extra;
+      const bool own = has_group(groups, group_of(source.value)) || source.value == extra;
       if (!own && reads_memory(source.value)) keys.insert(buffer_key(source.value));
     }
     if (!stored_outside(member, groups, extra)) continue;
@@ -508,7 +508,7 @@ bool Partition::stored_outside(ValueId member, std::span<const int> groups, Valu
   visit(static_cast<std::int64_t>(list.size()));
   return std::any_of(list.begin(), list.end(), [&](ValueId reader) {
     const bool undecided = extra != kNoValue && reader > extra;  // it may still join
-    return reader != extra && !undecided && !contains(groups, group_of(reader));
+    return reader != extra && !undecided && !has_group(groups, group_of(reader));
   });
 }
 

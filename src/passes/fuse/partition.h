@@ -104,13 +104,13 @@ class Partition {
   [[nodiscard]] Graph numbered() const;
 
  private:
-  struct Place {
+  struct NodeState {
     int group = -1;
     bool row_level = false, inlined = false, placed = false;
   };
 
-  [[nodiscard]] Place& at(ValueId id) { return places_[static_cast<size_t>(id)]; }
-  [[nodiscard]] const Place& at(ValueId id) const { return places_[static_cast<size_t>(id)]; }
+  [[nodiscard]] NodeState& at(ValueId id) { return places_[static_cast<size_t>(id)]; }
+  [[nodiscard]] const NodeState& at(ValueId id) const { return places_[static_cast<size_t>(id)]; }
   // True if sources are looked up through this node: a view, or inlined.
   [[nodiscard]] bool passes(ValueId id) const {
     return graph_[id].op->kind == OpKind::kView || inlined(id);
@@ -150,7 +150,7 @@ class Partition {
 
   const Graph& graph_;
   const FuseOptions& options_;
-  std::vector<Place> places_;  // of each node
+  std::vector<NodeState> places_;  // of each node
   std::vector<Group> groups_;
   // Direct dependencies in both directions. The level of a group is above those of all groups that
   // it depends on.

@@ -141,7 +141,7 @@ class Siblings {
 
 }  // namespace
 
-void merge_siblings(const Graph& graph, const FuseOptions& options, Partition& parts) {
+void fuse_siblings(const Graph& graph, const FuseOptions& options, Partition& parts) {
   Siblings(graph, options, parts).run();
 }
 

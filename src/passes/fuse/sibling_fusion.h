@@ -14,6 +14,6 @@ class Partition;
 // two sums over each row in the gradient of a layer norm, and the sums over each column for its
 // weight and bias. Values that fit in a cache are excluded, because concurrent launches are faster
 // then.
-void merge_siblings(const Graph& graph, const FuseOptions& options, Partition& parts);
+void fuse_siblings(const Graph& graph, const FuseOptions& options, Partition& parts);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -60,7 +60,7 @@ class Sinker {
         parts_.row_level(id))
       return false;
     const std::vector<ValueId>& members = parts_.group(home).members;
-    if (members.size() < 2 || operations_with(id) > kMostCheapOperations) return false;
+    if (members.size() < 2 || operations_with(id) > kMaxCheapOperations) return false;
     const std::vector<Source>& sources = parts_.sources_of(id);
     if (std::any_of(sources.begin(), sources.end(), [](const Source& s) { return s.barrier; }))
       return false;
@@ -81,7 +81,7 @@ class Sinker {
       const bool known = std::find(found.begin(), found.end(), from) != found.end();
       if (!here || known || !source.map.is_identity() || !may_move(from)) continue;
       operations += operations_with(from);
-      if (operations > kMostCheapOperations) return {};
+      if (operations > kMaxCheapOperations) return {};
       found.push_back(from);
     }
     return found;

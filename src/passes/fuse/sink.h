@@ -12,7 +12,7 @@ class Partition;
 // True for add, sub, mul and neg.
 bool is_cheap(const OpDef* op);
 // Maximum number of nested cheap operations that may be recomputed per element.
-inline constexpr int kMostCheapOperations = 8;
+inline constexpr int kMaxCheapOperations = 8;
 
 // Moves sums, differences, products and negations that a launch computes only for other launches
 // into those readers, if their operands are stored anyway. A value moves if this reduces memory

@@ -16,15 +16,15 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 template <class Work>
-auto push(const Turns& turns, Work work, Executor* executor = nullptr) {
+auto push(const CallLock& call_lock, Work work, Executor* executor = nullptr) {
   using Result = std::invoke_result_t<Work&>;
   auto call = prepare_call<Result>(std::move(work));
-  turns.calls().push({call.state, std::move(call.run), &turns}, executor);
+  call_lock.calls().push({call.state, std::move(call.run), &call_lock}, executor);
   return Future<Result>(std::move(call.state));
 }
 
 TEST(CallQueue, many_threads_push_calls_that_run_one_after_another) {
-  const Turns turns;
+  const CallLock call_lock;
   ThreadExecutor other(3);
   std::vector<std::vector<int>> seen(4);  // by caller; only calls write it
   std::vector<std::thread> callers;
@@ -39,7 +39,7 @@ TEST(CallQueue, many_threads_push_calls_that_run_one_after_another) {
           }
           return i;
         };
-        futures[t].push_back(push(turns, call, i % 2 == 0 ? nullptr : &other));
+        futures[t].push_back(push(call_lock, call, i % 2 == 0 ? nullptr : &other));
       }
     });
   }
@@ -53,63 +53,65 @@ TEST(CallQueue, many_threads_push_calls_that_run_one_after_another) {
 }
 
 TEST(CallQueue, the_next_call_does_not_wait_for_what_a_result_sets_off) {
-  const Turns turns;
+  const CallLock call_lock;
   const auto body = [&]() -> Future<int> {
-    const int first = co_await push(turns, [] { return 1; });
-    co_return first + push(turns, [] { return 2; }).get();
+    const int first = co_await push(call_lock, [] { return 1; });
+    co_return first + push(call_lock, [] { return 2; }).get();
   };
   EXPECT_EQ(body().get(), 3);
 }
 
 TEST(CallQueue, waits_for_the_running_call_of_one_owner) {
-  const Turns turns;
-  const auto beside = turns.beside();
+  const CallLock call_lock;
+  const auto concurrent = call_lock.concurrent();
   std::atomic<bool> begun = false, go = false, ended = false;
-  Future<void> call = push(turns, [&] {
+  Future<void> call = push(call_lock, [&] {
     begun = true;
     while (!go) std::this_thread::yield();
     ended = true;
   });
   while (!begun) std::this_thread::yield();
-  turns.calls().wait_for(beside.get());  // the call of another owner
+  call_lock.calls().wait_for(concurrent.get());  // the call of another owner
   EXPECT_FALSE(ended);
   go = true;
-  turns.calls().wait_for(&turns);
+  call_lock.calls().wait_for(&call_lock);
   EXPECT_TRUE(ended);
   call.get();
-  push(turns, [&] { turns.calls().wait_for(&turns); }).get();  // a call does not wait for itself
+  push(call_lock, [&] {
+    call_lock.calls().wait_for(&call_lock);
+  }).get();  // a call does not wait for itself
 }
 
 TEST(CallQueue, can_go_on_its_own_thread) {
   for (int i = 0; i < 50; ++i) {
-    auto turns = std::make_shared<Turns>();
+    auto call_lock = std::make_shared<CallLock>();
     std::atomic<bool> gone = false;
-    Future<void> call = push(*turns, [] {});
-    const auto body = [](Future<void> awaited, std::shared_ptr<Turns> held,
+    Future<void> call = push(*call_lock, [] {});
+    const auto body = [](Future<void> awaited, std::shared_ptr<CallLock> held,
                          std::atomic<bool>& done) -> Future<void> {
       co_await awaited;
       held.reset();
       done = true;
     };
-    Future<void> coroutine = body(std::move(call), std::move(turns), gone);
+    Future<void> coroutine = body(std::move(call), std::move(call_lock), gone);
     coroutine.get();
     EXPECT_TRUE(gone);
   }
 }
 
 TEST(CallTime, an_abort_since_ends_the_turns_of_the_call) {
-  Turns turns, other;
-  const CallTime made(turns);
+  CallLock call_lock, other;
+  const CallTime made(call_lock);
   other.abort();
   EXPECT_FALSE(made.aborted());
-  made.during([&] { EXPECT_NO_THROW(Turn{turns}); });
-  turns.abort();
+  made.during([&] { EXPECT_NO_THROW(ScopedCall{call_lock}); });
+  call_lock.abort();
   EXPECT_TRUE(made.aborted());
   made.during([&] {
-    EXPECT_THROW(Turn{turns}, AbortedError);
-    EXPECT_NO_THROW(Turn{other});
+    EXPECT_THROW(ScopedCall{call_lock}, AbortedError);
+    EXPECT_NO_THROW(ScopedCall{other});
   });
-  EXPECT_NO_THROW(Turn{turns});
+  EXPECT_NO_THROW(ScopedCall{call_lock});
 }
 
 }  // namespace

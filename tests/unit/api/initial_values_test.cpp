@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "trace/initial.h"
 #include "compile/runtime/host_random.h"
+#include "trace/initial.h"
 
 namespace tensorgrad {
 namespace {

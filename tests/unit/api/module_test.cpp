@@ -5,9 +5,9 @@
 #include <array>
 #include <cstring>
 
-#include "train/parameters.h"
 #include "support/dump.h"
 #include "tensorgrad/tensorgrad.h"
+#include "train/parameters.h"
 
 namespace tensorgrad::testing {
 namespace {

@@ -43,7 +43,8 @@ void expect_as_reference(const LongAttention& s, const Attending& attending) {
   ValueMap given, values;
   const std::vector<ResultInfo> infos = results_of(graph);
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    for (const std::uint32_t word : words[i]) given[infos[i].name].push_back(from_word(word, f32));
+    for (const std::uint32_t word : words[i])
+      given[infos[i].name].push_back(decode_element(word, f32));
   }
   for (const Node& node : graph.nodes) {
     if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) continue;

@@ -59,7 +59,7 @@ TEST(CpuContraction, every_layout_of_many_shapes) {
       LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
       b.launch().stores = {store_to(made.out, whole(s), Scalar(b.launch().body).acc())};
-      expect_as_oracle(b, oracle_hyper(), room(s));
+      expect_as_oracle(b, oracle_scalars(), room(s));
     }
   }
 }
@@ -76,7 +76,7 @@ TEST(CpuContraction, batches_of_every_layout) {
       const IndexMap across{{View{{s.batch, s.m, s.n}, {0, 0, 1}, 0, {}, {}}}};
       const int sum = body.op(op_add(), {body.acc(), body.load(bias, across)});
       b.launch().stores = {store_to(made.out, whole(s), sum)};
-      expect_as_oracle(b, oracle_hyper(), room(s));
+      expect_as_oracle(b, oracle_scalars(), room(s));
     }
   }
 }
@@ -93,7 +93,7 @@ TEST(CpuContraction, attention_heads_are_read_and_written_where_they_lie) {
   Scalar(l.a).load(q, {{View{{batch, heads, t, d}, {t * row, d, row, 1}, 0, {}, {}}}});
   Scalar(l.b).load(k, {{View{{batch, heads, d, t}, {t * row, d, 1, row}, 0, {}, {}}}});
   l.stores = {store_to(out, whole(s), Scalar(l.body).acc())};
-  expect_as_oracle(b, oracle_hyper(), room(s));
+  expect_as_oracle(b, oracle_scalars(), room(s));
 
   // The other product writes [batch, t, heads, d].
   LaunchBuilder c(LaunchKind::kContraction, "mix");
@@ -105,7 +105,7 @@ TEST(CpuContraction, attention_heads_are_read_and_written_where_they_lie) {
   const IndexMap lying{{View{{batch, heads, t, d}, {t * row, d, row, 1}, 0, {}, {}}}};
   Scalar(m.b).load(v, lying);
   m.stores = {store_to(mixed, lying, Scalar(m.body).acc())};
-  expect_as_oracle(c, oracle_hyper(), {1e-4, 1e-5});
+  expect_as_oracle(c, oracle_scalars(), {1e-4, 1e-5});
 }
 
 TEST(CpuContraction, epilogue_with_bias_relu_and_a_second_output) {
@@ -128,7 +128,7 @@ TEST(CpuContraction, epilogue_with_bias_relu_and_a_second_output) {
         body.op(op_where(), {on, sum, body.op(op_mul(), {sum, body.constant(0.25f)})});
     b.launch().stores = {store_to(made.out, whole(s), relu), store_to(mask, whole(s), scaled),
                          store_to(sideways, turned, sum)};
-    expect_as_oracle(b, oracle_hyper(), room(s));
+    expect_as_oracle(b, oracle_scalars(), room(s));
   }
 }
 
@@ -145,11 +145,11 @@ TEST(CpuContraction, prologues_compute_the_operands) {
       left.op(op_max(), {0, left.constant(0)});
       const IndexMap along{{View{{s.batch, s.k, s.n}, {0, 1, 0}, 0, {}, {}}}};
       const int scaled = right.op(op_mul(), {0, right.load(scale, along)});
-      right.op(op_add(), {scaled, right.hyper(9)});
+      right.op(op_add(), {scaled, right.runtime_scalars(9)});
       l.stores = {store_to(made.out, whole(s), Scalar(l.body).acc())};
-      HyperRow hyper = oracle_hyper();
-      hyper.words[9] = oracle_encode(0.125, DType::kF32);
-      expect_as_oracle(b, hyper, room(s));
+      RuntimeScalars runtime_scalars = oracle_scalars();
+      runtime_scalars.words[9] = oracle_encode(0.125, DType::kF32);
+      expect_as_oracle(b, runtime_scalars, room(s));
     }
   }
 }
@@ -163,7 +163,7 @@ TEST(CpuContraction, padded_operands_read_zeros) {
   Scalar(l.a).load(a, {{View{{s.m, s.k}, {s.k, 1}, -2, {0, 2}, {s.m, s.k}}}});
   Scalar(l.b).load(w, {{View{{s.k, s.n}, {1, s.k}, -s.k, {0, 1}, {s.k, s.n}}}});
   l.stores = {store_to(out, whole(s), Scalar(l.body).acc())};
-  expect_as_oracle(b, oracle_hyper(), room(s));
+  expect_as_oracle(b, oracle_scalars(), room(s));
 }
 
 TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
@@ -176,13 +176,13 @@ TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
       LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
       Launch& l = b.launch();
-      l.ones_row = of_b;
-      l.ones_column = !of_b;
+      l.bias_grad_row = of_b;
+      l.bias_grad_column = !of_b;
       const std::int64_t count = of_b ? s.n : s.m;
       const int sums = b.output(2 * count);
-      l.ones_store = store_to(sums, {{View{{count}, {2}, 1, {}, {}}}}, 0);
+      l.bias_grad_store = store_to(sums, {{View{{count}, {2}, 1, {}, {}}}}, 0);
       l.stores = {store_to(made.out, whole(s), Scalar(l.body).acc())};
-      expect_as_oracle(b, oracle_hyper(), room(s), {2, 4, 12});
+      expect_as_oracle(b, oracle_scalars(), room(s), {2, 4, 12});
     }
   }
 }
@@ -194,7 +194,7 @@ TEST(CpuContraction, large_products_cut_in_many_tiles) {
   Scalar body(b.launch().body);
   const int twice = body.op(op_mul(), {body.acc(), body.constant(2)});
   b.launch().stores = {store_to(made.out, whole(s), twice)};
-  expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5}, {3});
+  expect_as_oracle(b, oracle_scalars(), {1e-3, 1e-5}, {3});
 }
 
 // Wide and tall results, with one or several blocks of columns of B, and tiles that end before the
@@ -209,7 +209,7 @@ TEST(CpuContraction, threads_share_rows_and_columns) {
       Scalar body(b.launch().body);
       const int twice = body.op(op_mul(), {body.acc(), body.constant(2)});
       b.launch().stores = {store_to(made.out, whole(s), layout == 0 ? twice : body.acc())};
-      expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5}, {2, 3, 6});
+      expect_as_oracle(b, oracle_scalars(), {1e-3, 1e-5}, {2, 3, 6});
     }
   }
 }

@@ -78,7 +78,7 @@ TEST(CpuDevice, runs_once_per_hyper_row_and_times_a_run_that_counts) {
   const LaunchBuilder b = counter(100);
   const std::vector<BufferHandle> handles = {device->alloc(512, "x")};
   const auto executable = device->prepare(b.program, handles);
-  const std::vector<HyperRow> rows(5, oracle_hyper());
+  const std::vector<RuntimeScalars> rows(5, oracle_scalars());
   const Ticket ticket = device->run(*executable, rows);
   EXPECT_TRUE(device->done(ticket));
   EXPECT_EQ(device->profile(*executable, rows[0]).size(), 1u);
@@ -103,7 +103,7 @@ TEST(CpuDevice, denormals_are_zeros_in_a_run) {
   const auto executable = device->prepare(b.program, handles);
   std::vector<float> values(static_cast<std::size_t>(n), least);
   device->upload(handles[0], 0, std::as_bytes(std::span(values)));
-  device->wait(device->run(*executable, std::vector<HyperRow>{oracle_hyper()}));
+  device->wait(device->run(*executable, std::vector<RuntimeScalars>{oracle_scalars()}));
   device->wait(device->download(handles[0], 0, std::as_writable_bytes(std::span(values))));
   EXPECT_EQ(std::count(values.begin(), values.end(), 0.0F), n);
   volatile float here = least;
@@ -120,7 +120,7 @@ TEST(CpuDevice, may_be_called_from_many_threads) {
     std::vector<std::jthread> callers;
     for (int t = 0; t < 4; ++t) {
       callers.emplace_back([&] {
-        const HyperRow row = oracle_hyper();
+        const RuntimeScalars row = oracle_scalars();
         for (int i = 0; i < 25; ++i) device->run(*executable, std::span(&row, 1));
       });
     }

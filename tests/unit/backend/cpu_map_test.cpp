@@ -114,7 +114,7 @@ TEST(CpuMap, reads_and_writes_windows_of_images) {
     const int both = s.op(op_add(), {s.op(op_cast(), {place}, DType::kU32), large});
     b.launch().stores = {store_to(out, id, s.op(op_add(), {s.load(x, map), s.constant(1)})),
                          store_to(where, id, both, DType::kU32)};
-    expect_as_oracle(b, oracle_hyper(), {}, {3});
+    expect_as_oracle(b, oracle_scalars(), {}, {3});
     if (map.views[0].masked() ||
         std::count(map.views[0].strides.begin(), map.views[0].strides.end(), 0) > 0) {
       continue;
@@ -124,7 +124,7 @@ TEST(CpuMap, reads_and_writes_windows_of_images) {
     const int from = other.input(all), to = other.output(4 * all);
     Scalar t(other.launch().body);
     other.launch().stores = {store_to(to, map, t.op(op_add(), {t.load(from, id), t.constant(1)}))};
-    expect_as_oracle(other, oracle_hyper(), {}, {3});
+    expect_as_oracle(other, oracle_scalars(), {}, {3});
   }
 }
 
@@ -155,12 +155,12 @@ TEST(CpuMap, updates_in_place_though_later_steps_read_the_old_value) {
     const int new_p = s.op(op_add(), {old_p, s.op(op_mul(), {new_m, old_m})});
     const int most = s.load(m, view({n}, {1}, 0, {1}, {n}));
     const int again = s.op(op_mul(), {most, s.load(p, id)});
-    const int copy = s.op(op_add(), {s.op(op_mul(), {old_p, s.hyper(3)}), again});
+    const int copy = s.op(op_add(), {s.op(op_mul(), {old_p, s.runtime_scalars(3)}), again});
     const int out = b.output(n);
     b.launch().stores = {store_to(m, id, new_m), store_to(p, id, new_p), store_to(out, id, copy)};
-    HyperRow hyper = oracle_hyper();
-    hyper.words[3] = oracle_encode(0.25, DType::kF32);
-    expect_as_oracle(b, hyper);
+    RuntimeScalars runtime_scalars = oracle_scalars();
+    runtime_scalars.words[3] = oracle_encode(0.25, DType::kF32);
+    expect_as_oracle(b, runtime_scalars);
   }
 }
 
@@ -206,7 +206,7 @@ std::int64_t guarded_run(LaunchBuilder& built) {
   cpu::ConstPool constants;
   cpu::Prepare prepare{built.launch(), constants, {}, 1};
   for (std::vector<std::uint32_t>& each : built.contents) prepare.data.push_back(each.data());
-  const std::unique_ptr<cpu::Guard> guard = cpu::Guard::of(prepare);
+  const std::unique_ptr<cpu::UnchangedStores> guard = cpu::UnchangedStores::of(prepare);
   return guard == nullptr ? 0 : guard->run();
 }
 
@@ -308,7 +308,7 @@ TEST(CpuMap, stores_what_it_loads_and_constants) {
   const int x = b.input(n), copy = b.output(n), twice = b.output(2 * n), fill = b.output(n);
   const auto id = IndexMap::identity({n});
   Scalar s(b.launch().body);
-  const int v = s.load(x, id), c = s.constant(7), h = s.hyper(kHyperInf);
+  const int v = s.load(x, id), c = s.constant(7), h = s.runtime_scalars(kScalarInf);
   b.launch().stores = {store_to(copy, id, v), store_to(twice, view({n}, {2}), v),
                        store_to(twice, view({n}, {2}, 1), c), store_to(fill, id, h)};
   expect_as_oracle(b);
@@ -350,12 +350,12 @@ TEST(CpuMap, adds_the_ring_word_and_refuses_one_outside) {
   Store store = store_to(out, IndexMap::identity({1}), s.load(x, IndexMap::identity({1})));
   store.ring_word = 5;
   b.launch().stores = {store};
-  HyperRow hyper = oracle_hyper();
-  hyper.words[5] = 6;
-  expect_as_oracle(b, hyper);
-  hyper.words[5] = 64;
+  RuntimeScalars runtime_scalars = oracle_scalars();
+  runtime_scalars.words[5] = 6;
+  expect_as_oracle(b, runtime_scalars);
+  runtime_scalars.words[5] = 64;
   const auto device = make_cpu_device({.threads = 1});
-  EXPECT_THROW(run_on(*device, b, hyper), InternalError);
+  EXPECT_THROW(run_on(*device, b, runtime_scalars), InternalError);
 }
 
 // Returns a random view of a [60, 64] buffer over a domain of 24 x 20 elements.
@@ -394,7 +394,7 @@ TEST(CpuMap, random_programs_agree_with_the_oracle) {
     const int in[] = {b.input(64 * 64), b.input(64 * 64)};
     const int out[] = {b.output(480), b.output(480)};
     Scalar s(b.launch().body);
-    std::vector<int> values = {s.constant(0.5f), s.hyper(7)};
+    std::vector<int> values = {s.constant(0.5f), s.runtime_scalars(7)};
     for (int i = 0; i < 4; ++i) values.push_back(s.load(in[random() % 2], random_map(random)));
     for (int i = 0; i < 12; ++i) {
       const int x = values[random() % values.size()], y = values[random() % values.size()];
@@ -409,9 +409,9 @@ TEST(CpuMap, random_programs_agree_with_the_oracle) {
     const IndexMap across = view({20, 24}, {1, 20});
     b.launch().stores = {store_to(out[0], id, values.back()),
                          store_to(out[1], across, values[values.size() - 3])};
-    HyperRow hyper = oracle_hyper();
-    hyper.words[7] = oracle_encode(-0.75, DType::kF32);
-    expect_as_oracle(b, hyper, {1e-3, 1e-3});
+    RuntimeScalars runtime_scalars = oracle_scalars();
+    runtime_scalars.words[7] = oracle_encode(-0.75, DType::kF32);
+    expect_as_oracle(b, runtime_scalars, {1e-3, 1e-3});
   }
 }
 

@@ -120,12 +120,12 @@ void pass_time(std::chrono::microseconds time) {
 }
 
 TEST(CpuSharing, does_what_was_faster_in_the_last_trial) {
-  SharingTrial sharing;
+  ParallelTuner sharing;
   int shared_steps = 0;
   const auto cycle = [&](int alone_us, int shared_us) {
     shared_steps = 0;
     bool shared = false;
-    for (int i = 0; i < SharingTrial::kCycle; ++i) {
+    for (int i = 0; i < ParallelTuner::kCycle; ++i) {
       shared = sharing.begin();
       shared_steps += shared ? 1 : 0;
       pass_time(std::chrono::microseconds(shared ? shared_us : alone_us));
@@ -135,10 +135,10 @@ TEST(CpuSharing, does_what_was_faster_in_the_last_trial) {
   };
   cycle(300, 100);
   EXPECT_TRUE(cycle(300, 100));
-  EXPECT_EQ(shared_steps, SharingTrial::kCycle - SharingTrial::kHalf);
+  EXPECT_EQ(shared_steps, ParallelTuner::kCycle - ParallelTuner::kHalf);
   EXPECT_FALSE(cycle(100, 300));
   cycle(100, 300);
-  EXPECT_EQ(shared_steps, SharingTrial::kHalf) << "but for the trial";
+  EXPECT_EQ(shared_steps, ParallelTuner::kHalf) << "but for the trial";
   EXPECT_TRUE(cycle(300, 100));
 }
 

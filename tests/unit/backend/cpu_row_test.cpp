@@ -50,7 +50,7 @@ TEST(CpuRow, softmax_and_its_statistics) {
           store_to(out, map, s.op(op_mul(), {e, scaled})),
           store_to(tops, IndexMap::identity({size.rows}), top, DType::kF32, Level::kRow),
           store_to(sums, IndexMap::identity({size.rows}), scaled, DType::kF32, Level::kRow)};
-      expect_as_oracle(b, oracle_hyper(), {1e-6, 2e-5});
+      expect_as_oracle(b, oracle_scalars(), {1e-6, 2e-5});
     }
   }
 }
@@ -69,7 +69,7 @@ TEST(CpuRow, reads_again_what_blocks_repeat) {
       const int product = s.op(op_mul(), {s.load(x, over({48, 1}, size)), s.load(again, repeated)});
       const int sum = s.reduce(ReduceOp::kSum, product);
       b.launch().stores = {store_to(out, over({48, 1}, size), s.op(op_add(), {product, sum}))};
-      expect_as_oracle(b, oracle_hyper(), {1e-5, 2e-5});
+      expect_as_oracle(b, oracle_scalars(), {1e-5, 2e-5});
     }
   }
 }
@@ -87,7 +87,7 @@ TEST(CpuRow, sums_of_a_million_stay_accurate) {
       const int sum = s.reduce(ReduceOp::kSum, positive);
       b.launch().stores = {
           store_to(out, IndexMap::identity({size.rows}), sum, DType::kF32, Level::kRow)};
-      expect_as_oracle(b, oracle_hyper(), {0, 3e-7});
+      expect_as_oracle(b, oracle_scalars(), {0, 3e-7});
     }
   }
 }
@@ -202,7 +202,7 @@ TEST(CpuRow, row_values_are_loaded_gathered_and_broadcast) {
     b.launch().stores = {
         store_to(out, over({size.cols, 1}, size), s.op(op_where(), {hit, total, shifted})),
         store_to(picked, rows, total, DType::kF32, Level::kRow)};
-    expect_as_oracle(b, oracle_hyper(), {2e-3, 2e-5});
+    expect_as_oracle(b, oracle_scalars(), {2e-3, 2e-5});
   }
 }
 
@@ -222,7 +222,7 @@ TEST(CpuRow, variance_takes_two_passes_and_works_in_place) {
     b.launch().stores = {
         store_to(x, map, s.op(op_mul(), {centred, spread})),
         store_to(out, IndexMap::identity({size.rows}), spread, DType::kF32, Level::kRow)};
-    expect_as_oracle(b, oracle_hyper(), {1e-5, 1e-5});
+    expect_as_oracle(b, oracle_scalars(), {1e-5, 1e-5});
   }
 }
 
@@ -286,7 +286,7 @@ TEST(CpuRow, random_programs_agree_with_the_oracle) {
     const bool row = level_of(last) == Level::kRow;
     b.launch().stores.push_back(store_to(b.output(row ? size.rows : n), row ? rows : map, last,
                                          DType::kF32, row ? Level::kRow : Level::kElement));
-    expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-3});
+    expect_as_oracle(b, oracle_scalars(), {1e-3, 1e-3});
   }
 }
 

@@ -187,9 +187,9 @@ int Scalar::constant_u32(std::uint32_t value, DType dtype) {
   return push(in);
 }
 
-int Scalar::hyper(int word, DType dtype) {
+int Scalar::runtime_scalars(int word, DType dtype) {
   Instr in;
-  in.kind = InstrKind::kHyper;
+  in.kind = InstrKind::kRuntimeScalar;
   in.dtype = dtype;
   in.index = word;
   in.level = Level::kRow;
@@ -275,7 +275,8 @@ Store store_to(int binding, const IndexMap& map, int value, DType dtype, Level l
   return {binding, dtype, level, map, value, -1};
 }
 
-OracleBuffers run_on(Device& device, const LaunchBuilder& built, const HyperRow& hyper) {
+OracleBuffers run_on(Device& device, const LaunchBuilder& built,
+                     const RuntimeScalars& runtime_scalars) {
   std::vector<BufferHandle> handles;
   for (std::size_t i = 0; i < built.program.buffers.size(); ++i) {
     const BufferDecl& decl = built.program.buffers[i];
@@ -283,7 +284,7 @@ OracleBuffers run_on(Device& device, const LaunchBuilder& built, const HyperRow&
     device.upload(handles.back(), 0, std::as_bytes(std::span(built.contents[i])));
   }
   const std::unique_ptr<Executable> executable = device.prepare(built.program, handles);
-  device.wait(device.run(*executable, std::span(&hyper, 1)));
+  device.wait(device.run(*executable, std::span(&runtime_scalars, 1)));
   OracleBuffers result = built.contents;
   for (std::size_t i = 0; i < handles.size(); ++i) {
     device.wait(device.download(handles[i], 0, std::as_writable_bytes(std::span(result[i]))));
@@ -313,15 +314,15 @@ void expect_close(const LaunchBuilder& built, const OracleBuffers& given,
   }
 }
 
-void expect_as_oracle(const LaunchBuilder& built, const HyperRow& hyper, Tolerance tolerance,
-                      std::initializer_list<int> threads) {
+void expect_as_oracle(const LaunchBuilder& built, const RuntimeScalars& runtime_scalars,
+                      Tolerance tolerance, std::initializer_list<int> threads) {
   verify(built.program);
-  const OracleBuffers given = run_on(*make_cpu_device({.threads = 1}), built, hyper);
+  const OracleBuffers given = run_on(*make_cpu_device({.threads = 1}), built, runtime_scalars);
   for (const int many : threads)
-    EXPECT_EQ(given, run_on(*make_cpu_device({.threads = many}), built, hyper))
+    EXPECT_EQ(given, run_on(*make_cpu_device({.threads = many}), built, runtime_scalars))
         << "1 and " << many << " threads differ";
   OracleBuffers wanted = built.contents;
-  run_oracle(built.program, wanted, hyper);
+  run_oracle(built.program, wanted, runtime_scalars);
   expect_close(built, given, wanted, tolerance);
 }
 

@@ -50,7 +50,7 @@ class Scalar {
 
   int constant(float value);
   int constant_u32(std::uint32_t value, DType dtype = DType::kU32);
-  int hyper(int word, DType dtype = DType::kF32);
+  int runtime_scalars(int word, DType dtype = DType::kF32);
   int index(Level level = Level::kElement);
   int coord(std::int64_t divisor, std::int64_t modulus, Level level = Level::kElement);
   int load(int binding, const IndexMap& map, DType dtype = DType::kF32,
@@ -80,11 +80,12 @@ struct Tolerance {
 
 // Runs the program once on the device and returns the buffers.
 OracleBuffers run_on(Device& device, const LaunchBuilder& built,
-                     const HyperRow& hyper = oracle_hyper());
+                     const RuntimeScalars& runtime_scalars = oracle_scalars());
 // Runs the program on CPU devices with 1 thread and with each number of `threads`. Fails the test
 // unless all return the same bits, and the values of the oracle within the tolerance. Integers must
 // be equal.
-void expect_as_oracle(const LaunchBuilder& built, const HyperRow& hyper = oracle_hyper(),
+void expect_as_oracle(const LaunchBuilder& built,
+                      const RuntimeScalars& runtime_scalars = oracle_scalars(),
                       Tolerance tolerance = {}, std::initializer_list<int> threads = {4});
 // Compares every buffer that a store writes, by the dtype of the store.
 void expect_close(const LaunchBuilder& built, const OracleBuffers& given,

@@ -25,7 +25,7 @@ struct PendingWrite {
 struct Machine {
   const Launch& launch;
   OracleBuffers& buffers;
-  const HyperRow& hyper;
+  const RuntimeScalars& runtime_scalars;
   const OracleOp& op;
   std::vector<PendingWrite> writes;
 
@@ -46,7 +46,7 @@ struct Machine {
 
   void store(const Store& store, std::int64_t linear, double value) {
     std::int64_t element = offset_at(store.map, linear);
-    if (store.ring_word >= 0) element += hyper.words[store.ring_word];
+    if (store.ring_word >= 0) element += runtime_scalars.words[store.ring_word];
     const Binding& b = launch.bindings.at(static_cast<std::size_t>(store.binding));
     writes.push_back(
         {b.buffer, word_of(store.binding, element), oracle_encode(value, store.dtype)});
@@ -96,7 +96,8 @@ double element_value(const Machine& m, const ScalarProgram& program, const Instr
   };
   switch (instr.kind) {
     case InstrKind::kConst: return oracle_decode(instr.bits, instr.dtype);
-    case InstrKind::kHyper: return oracle_decode(m.hyper.words[instr.index], instr.dtype);
+    case InstrKind::kRuntimeScalar:
+      return oracle_decode(m.runtime_scalars.words[instr.index], instr.dtype);
     case InstrKind::kIndex: return static_cast<double>(linear);
     case InstrKind::kCoord: return static_cast<double>((linear / instr.divisor) % instr.modulus);
     case InstrKind::kLoad: {
@@ -206,16 +207,16 @@ void run_contraction(Machine& m) {
   const Window window = window_of(l);
   const Span mine{window.first_row() * l.n, window.rows() * l.n, 0};
   store_span(m, evaluate(m, l.body, mine, false, &acc), mine, false);
-  for (std::int64_t i = window.first; l.ones_column && i < window.end(); ++i) {
+  for (std::int64_t i = window.first; l.bias_grad_column && i < window.end(); ++i) {
     double sum = 0;
     for (std::int64_t t = 0; t < l.k; ++t) sum += a[static_cast<std::size_t>(i * l.k + t)];
-    m.store(l.ones_store, i, sum);
+    m.store(l.bias_grad_store, i, sum);
   }
-  if (!l.ones_row) return;
+  if (!l.bias_grad_row) return;
   for (std::int64_t j = 0; j < l.n; ++j) {
     double sum = 0;
     for (std::int64_t t = 0; t < l.k; ++t) sum += b[static_cast<std::size_t>(t * l.n + j)];
-    m.store(l.ones_store, j, sum);
+    m.store(l.bias_grad_store, j, sum);
   }
 }
 
@@ -379,9 +380,9 @@ OracleBuffers oracle_buffers(const Program& program) {
   return buffers;
 }
 
-void run_oracle(const Launch& launch, OracleBuffers& buffers, const HyperRow& hyper,
+void run_oracle(const Launch& launch, OracleBuffers& buffers, const RuntimeScalars& runtime_scalars,
                 const OracleOp& op) {
-  Machine m{launch, buffers, hyper, op, {}};
+  Machine m{launch, buffers, runtime_scalars, op, {}};
   switch (launch.kind) {
     case LaunchKind::kMap:
     case LaunchKind::kRow: run_rows(m); break;
@@ -397,15 +398,15 @@ void run_oracle(const Launch& launch, OracleBuffers& buffers, const HyperRow& hy
   m.commit();
 }
 
-void run_oracle(const Program& program, OracleBuffers& buffers, const HyperRow& hyper,
-                const OracleOp& op) {
-  for (const Launch& launch : program.launches) run_oracle(launch, buffers, hyper, op);
+void run_oracle(const Program& program, OracleBuffers& buffers,
+                const RuntimeScalars& runtime_scalars, const OracleOp& op) {
+  for (const Launch& launch : program.launches) run_oracle(launch, buffers, runtime_scalars, op);
 }
 
-HyperRow oracle_hyper() {
-  HyperRow row{};
-  row.words[kHyperInf] = 0x7f800000u;
-  row.words[kHyperNan] = 0x7fc00000u;
+RuntimeScalars oracle_scalars() {
+  RuntimeScalars row{};
+  row.words[kScalarInf] = 0x7f800000u;
+  row.words[kScalarNan] = 0x7fc00000u;
   return row;
 }
 

@@ -28,15 +28,15 @@ OracleBuffers oracle_buffers(const Program& program);
 
 // Runs one step. All loads of a launch see the buffers as they were before the launch. Throws
 // std::out_of_range if a load or store is outside its binding.
-void run_oracle(const Program& program, OracleBuffers& buffers, const HyperRow& hyper,
-                const OracleOp& op = oracle_op);
+void run_oracle(const Program& program, OracleBuffers& buffers,
+                const RuntimeScalars& runtime_scalars, const OracleOp& op = oracle_op);
 
 // Runs one launch.
-void run_oracle(const Launch& launch, OracleBuffers& buffers, const HyperRow& hyper,
+void run_oracle(const Launch& launch, OracleBuffers& buffers, const RuntimeScalars& runtime_scalars,
                 const OracleOp& op = oracle_op);
 
-// Returns a HyperRow with +inf and NaN in their words and zero elsewhere.
-HyperRow oracle_hyper();
+// Returns a RuntimeScalars with +inf and NaN in their words and zero elsewhere.
+RuntimeScalars oracle_scalars();
 
 // Convert between values and bit patterns.
 double oracle_decode(std::uint32_t bits, DType dtype);

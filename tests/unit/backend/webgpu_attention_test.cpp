@@ -164,7 +164,7 @@ TEST(WebGpuAttentionByUnits, is_chosen_where_operands_are_f16) {
   EXPECT_EQ(count_by_units(f16, 64, options, true), 3);
   EXPECT_EQ(count_by_units(f16, 24, options), 0);  // not a multiple of the matrix size
   EXPECT_EQ(count_by_units(f32, 64, options), 0);
-  options.unit_tile = -1;
+  options.subgroup_matrix_tile = -1;
   EXPECT_EQ(count_by_units(f16, 64, options), 0);
 }
 

@@ -41,8 +41,8 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   launch.k = p.k;
   launch.parts = parts;
   launch.part_depth = p.part_depth;
-  launch.ones_row = p.ones && !p.ones_of_a;
-  launch.ones_column = p.ones && p.ones_of_a;
+  launch.bias_grad_row = p.ones && !p.ones_of_a;
+  launch.bias_grad_column = p.ones && p.ones_of_a;
   for (const int read : {a, b, bias}) test.bind(launch, read, BindMode::kRead);
   for (const int written : {out, second, sums}) test.bind(launch, written, BindMode::kWrite);
   ProgramMaker make_a, make_b, make;
@@ -66,19 +66,19 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   const std::int64_t results = batches * p.m * p.n;
   TestProgram::store(launch, 3, result, whole({results}));
   TestProgram::store(launch, 4, acc, strided({batches, p.m, p.n}, {p.m * p.n, 1, p.m}));
-  launch.ones_store.binding = 5;
-  launch.ones_store.map = whole({p.ones_of_a ? p.m : p.n});
+  launch.bias_grad_store.binding = 5;
+  launch.bias_grad_store.map = whole({p.ones_of_a ? p.m : p.n});
   if (p.cut) {
     launch.row_count = batches > 1 ? batches / 2 * p.m : p.m / 3 + 1;
     Launch rest = launch;
     rest.first_row = launch.row_count;
     rest.row_count = batches * p.m - launch.row_count;
-    rest.ones_row = false;  // computed by the other launch
+    rest.bias_grad_row = false;  // computed by the other launch
     test.program.launches.push_back(rest);
   }
   SCOPED_TRACE(std::to_string(p.batch) + "*" + std::to_string(p.m) + "x" + std::to_string(p.n) +
                "x" + std::to_string(p.k));
-  test.check(device, {oracle_hyper()}, 1e-4);
+  test.check(device, {oracle_scalars()}, 1e-4);
 }
 
 // Checks all layouts of one product, plain and fused.
@@ -188,11 +188,11 @@ TEST(WebGpuContraction, goes_by_vectors_where_rows_are_few_and_lie_along_k) {
 // sums.
 TEST(WebGpuContraction, by_matrix_units) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  const MatrixUnits units = device->kernel_options().units;
+  const SubgroupMatrix units = device->kernel_options().units;
   if (!units.present()) GTEST_SKIP() << "the device has no matrix units";
   for (const int tile : wgsl::unit_tile_numbers()) {
     WgslOptions options;
-    options.unit_tile = tile;
+    options.subgroup_matrix_tile = tile;
     device->force_kernels(options);
     SCOPED_TRACE(tile);
     const std::int64_t side = 4 * units.m, depth = 2 * units.k;
@@ -239,7 +239,7 @@ TEST(WebGpuContraction, goes_to_matrix_units_where_operands_are_f16) {
   EXPECT_FALSE(uses(text_of(256, false, with)));
   EXPECT_FALSE(uses(text_of(256, true, without)));
   EXPECT_FALSE(uses(text_of(32, true, with)));  // too small to pay
-  with.unit_tile = -1;
+  with.subgroup_matrix_tile = -1;
   EXPECT_FALSE(uses(text_of(256, true, with)));
 }
 

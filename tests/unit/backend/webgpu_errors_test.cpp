@@ -39,10 +39,10 @@ bool has(const std::string& text, const std::string& part) {
 TEST(WebGpuErrors, no_library) {
   WebGpuOptions options;
   options.library = "/nowhere/libwgpu.so";
-  std::string why;
-  EXPECT_TRUE(list_webgpu_adapters(options, why).empty());
-  EXPECT_TRUE(has(why, "/nowhere/libwgpu.so")) << why;
-  EXPECT_TRUE(has(why, "TENSORGRAD_WEBGPU_LIB")) << why;
+  std::string reason;
+  EXPECT_TRUE(list_webgpu_adapters(options, reason).empty());
+  EXPECT_TRUE(has(reason, "/nowhere/libwgpu.so")) << reason;
+  EXPECT_TRUE(has(reason, "TENSORGRAD_WEBGPU_LIB")) << reason;
   const std::string text = message_of<DeviceError>([&] { make_webgpu_device(options); });
   EXPECT_TRUE(has(text, "/nowhere/libwgpu.so")) << text;
 }
@@ -50,20 +50,20 @@ TEST(WebGpuErrors, no_library) {
 TEST(WebGpuErrors, a_library_that_is_none_of_ours) {
   WebGpuOptions options;
   options.library = "libz.so.1";
-  std::string why;
-  EXPECT_TRUE(list_webgpu_adapters(options, why).empty());
-  EXPECT_TRUE(has(why, "wgpu")) << why;
+  std::string reason;
+  EXPECT_TRUE(list_webgpu_adapters(options, reason).empty());
+  EXPECT_TRUE(has(reason, "wgpu")) << reason;
 }
 
 TEST(WebGpuErrors, software_adapters_are_taken_only_when_asked_for) {
   TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();
   WebGpuOptions options;
-  std::string why;
-  const std::vector<AdapterInfo> adapters = list_webgpu_adapters(options, why);
-  ASSERT_FALSE(adapters.empty()) << why;
+  std::string reason;
+  const std::vector<AdapterInfo> adapters = list_webgpu_adapters(options, reason);
+  ASSERT_FALSE(adapters.empty()) << reason;
   for (const AdapterInfo& adapter : adapters) {
     EXPECT_FALSE(adapter.device.name.empty());
-    EXPECT_FALSE(adapter.why.empty());
+    EXPECT_FALSE(adapter.reason.empty());
     EXPECT_GE(adapter.device.limits.max_storage_bindings, 8);
     EXPECT_GE(adapter.device.limits.max_binding_bytes, 128 << 20);
     EXPECT_FALSE(adapter.device.software && adapter.usable) << adapter.device.name;
@@ -148,7 +148,7 @@ TEST(WebGpuErrors, a_use_that_only_shows_when_it_runs) {
   const auto executable = device->prepare(test.program, handles);
   // More workgroups than a dispatch can have.
   dynamic_cast<webgpu::WebGpuExecutable&>(*executable).steps[0].groups_x = 1 << 20;
-  const std::vector<HyperRow> rows = {oracle_hyper()};
+  const std::vector<RuntimeScalars> rows = {oracle_scalars()};
   const std::string text = message_of<DeviceError>([&] { device->run(*executable, rows); });
   EXPECT_TRUE(has(text, "at run time")) << text;
   one_kernel().check(*device);
@@ -226,7 +226,7 @@ TEST(WebGpuErrors, the_device_is_lost_while_idle) {
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
   device->lose();
-  const std::vector<HyperRow> rows = {oracle_hyper()};
+  const std::vector<RuntimeScalars> rows = {oracle_scalars()};
   EXPECT_THROW(device->wait(device->run(*executable, rows)), DeviceLostError);
   EXPECT_THROW(device->run(*executable, rows), DeviceLostError);
   EXPECT_THROW(device->prepare(test.program, handles), DeviceLostError);
@@ -243,7 +243,7 @@ TEST(WebGpuErrors, the_device_is_lost_in_the_middle_of_a_run) {
   TestProgram test = one_kernel();
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  const std::vector<HyperRow> rows(200, oracle_hyper());
+  const std::vector<RuntimeScalars> rows(200, oracle_scalars());
   device->wait(device->run(*executable, rows));
   std::vector<float> out(64);
   device->run(*executable, rows);

@@ -85,18 +85,18 @@ TestProgram many_kinds() {
     test.bind(launch, a, BindMode::kRead);
     test.bind(launch, mapped, BindMode::kWrite);
     ProgramMaker make;
-    const int value = make.op("mul", {make.load(0, whole({300})), make.hyper(2)});
+    const int value = make.op("mul", {make.load(0, whole({300})), make.runtime_scalars(2)});
     launch.body = make.program;
     TestProgram::store(launch, 1, value, whole({300}));
   }
   for (std::size_t i = 1; i < test.program.launches.size(); ++i) {
-    test.program.launches[i].beside = true;
+    test.program.launches[i].concurrent = true;
   }
   return test;
 }
 
-HyperRow with_factor() {
-  HyperRow row = oracle_hyper();
+RuntimeScalars with_factor() {
+  RuntimeScalars row = oracle_scalars();
   row.words[2] = oracle_encode(1.5, DType::kF32);
   return row;
 }
@@ -138,7 +138,7 @@ TEST(WebGpuJoin, products_by_matrix_units) {
             c = test.buffer(DType::kF32, 256 * 256), d = test.buffer(DType::kF32, 256 * 256);
   add_product(test, "one", a, b, c, 256, 256, 256, 0, true);
   add_product(test, "other", b, a, d, 200, 120, 256, 0, true);
-  test.program.launches.back().beside = true;
+  test.program.launches.back().concurrent = true;
   const auto by_units = [&](const WgslOptions& options) {
     const std::vector<Dispatch> made = write_dispatches(test.program, options, 8);
     const std::string text = made.front().kernel.text();
@@ -151,9 +151,9 @@ TEST(WebGpuJoin, products_by_matrix_units) {
   options.units = {16, 16, 16, 32};
   options.max_workgroup_bytes = 48 << 10;
   EXPECT_TRUE(by_units(options));
-  options.unit_tile = -1;
+  options.subgroup_matrix_tile = -1;
   EXPECT_FALSE(by_units(options));
-  test.check(*device, {oracle_hyper()}, 1e-3);
+  test.check(*device, {oracle_scalars()}, 1e-3);
 }
 
 // Each kind of tile needs its own workgroup memory. If there is too little, all products use one
@@ -165,7 +165,7 @@ TEST(WebGpuJoin, tiles_of_one_kind_where_several_do_not_fit) {
   add_product(test, "large", x, x, out, 1024, 1024, 1024, 0);
   add_product(test, "small", x, x, out, 64, 64, 512, 1 << 20);
   add_product(test, "long", x, x, out, 16, 16, 4096, (1 << 20) + 4096);
-  for (std::size_t i = 1; i < 3; ++i) test.program.launches[i].beside = true;
+  for (std::size_t i = 1; i < 3; ++i) test.program.launches[i].concurrent = true;
   const auto joined = [&](std::int64_t most) {
     WgslOptions options;
     options.max_workgroup_bytes = most;
@@ -191,7 +191,7 @@ TEST(WebGpuJoin, as_many_as_the_device_binds) {
   for (int i = 0; i < 9; ++i) {
     const int x = test.buffer(DType::kF32, 128), sums = test.buffer(DType::kF32, 8);
     add_sums(test, "more" + std::to_string(i), x, sums, 8, 16, 0, false);
-    test.program.launches.back().beside = true;
+    test.program.launches.back().concurrent = true;
   }
   EXPECT_GT(dispatches(*device, test), 2U);
   EXPECT_LT(dispatches(*device, test), test.program.launches.size());
@@ -213,7 +213,7 @@ TEST(WebGpuJoin, of_one_buffer_under_two_types) {
     const int value = make.load(0, whole({64}), dtype);
     launch.body = make.program;
     TestProgram::store(launch, 1, value, whole({64}), dtype);
-    launch.beside = dtype == DType::kU32;
+    launch.concurrent = dtype == DType::kU32;
   }
   const auto made = write_dispatches(test.program, device->kernel_options(), 8);
   ASSERT_EQ(made.size(), 1U);
@@ -227,7 +227,7 @@ TEST(WebGpuJoin, is_refused_to_launches_that_share_what_one_writes) {
   add_sums(test, "first", x, y, 8, 8, 0, false);
   add_sums(test, "second", y, x, 8, 8, 0, false);
   verify(test.program);
-  test.program.launches[1].beside = true;
+  test.program.launches[1].concurrent = true;
   EXPECT_THROW(verify(test.program), InternalError);
 }
 
@@ -239,8 +239,8 @@ TEST(WebGpuJoin, times_the_kernel_once) {
   const auto timings = device->profile(*executable, with_factor());
   ASSERT_EQ(timings.size(), test.program.launches.size());
   EXPECT_GT(timings[0].microseconds, 0);
-  EXPECT_FALSE(timings[0].beside);
-  for (std::size_t i = 1; i < timings.size(); ++i) EXPECT_TRUE(timings[i].beside);
+  EXPECT_FALSE(timings[0].concurrent);
+  for (std::size_t i = 1; i < timings.size(); ++i) EXPECT_TRUE(timings[i].concurrent);
   for (const BufferHandle handle : handles) device->free(handle);
 }
 

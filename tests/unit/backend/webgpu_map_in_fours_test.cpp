@@ -135,7 +135,7 @@ MapParts parts_of(const Graph& graph, std::int64_t most_bytes, const WgslOptions
 // the whole. The parts of 36,000 elements are vectorized; those of 32,748 are not.
 TEST(WebGpuMapInFours, cut_for_its_bindings_gives_the_same_bits) {
   TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
-  constexpr std::int64_t kMostBytes = 48 << 10, kColumns = 12;
+  constexpr std::int64_t kMaxBytes = 48 << 10, kColumns = 12;
   for (const std::int64_t rows : {3000, 2729}) {
     SCOPED_TRACE(rows);
     Sketch s;
@@ -149,9 +149,9 @@ TEST(WebGpuMapInFours, cut_for_its_bindings_gives_the_same_bits) {
     options.tile = 4;
     device->force_kernels(options);
     const MapParts uncut = parts_of(s.graph(), 0, device->kernel_options()),
-                   cut = parts_of(s.graph(), kMostBytes, device->kernel_options());
+                   cut = parts_of(s.graph(), kMaxBytes, device->kernel_options());
     const ValueMap wanted = run_graph(s.graph(), s.leaves, Where::kWebGpu, 8),
-                   given = run_graph(s.graph(), s.leaves, Where::kWebGpu, 8, kMostBytes);
+                   given = run_graph(s.graph(), s.leaves, Where::kWebGpu, 8, kMaxBytes);
     device->force_kernels({});
     EXPECT_EQ(uncut.all, 1);
     EXPECT_EQ(uncut.in_fours, 1);

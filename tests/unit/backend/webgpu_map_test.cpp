@@ -225,7 +225,7 @@ TEST(WebGpuMap, runs_random_programs) {
     }
     launch.body = make.program;
     TestProgram::store(launch, 2, values.back(), whole({elements}));
-    test.check(*device, {oracle_hyper()}, 2e-4);
+    test.check(*device, {oracle_scalars()}, 2e-4);
   }
 }
 
@@ -251,7 +251,7 @@ TEST(WebGpuMap, folds_large_grids) {
   EXPECT_GT(kernel.groups_y, 1u);
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  device->run(*executable, std::vector<HyperRow>{oracle_hyper()});
+  device->run(*executable, std::vector<RuntimeScalars>{oracle_scalars()});
   const std::vector<std::uint32_t> words = test.download(*device, handles[1], out);
   double total = 0;
   for (int i = 0; i < 1024; ++i)

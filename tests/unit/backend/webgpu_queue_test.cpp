@@ -11,8 +11,8 @@
 namespace tensorgrad::testing {
 namespace {
 
-std::vector<HyperRow> counting_rows(std::size_t count) {
-  std::vector<HyperRow> rows(count, oracle_hyper());
+std::vector<RuntimeScalars> counting_rows(std::size_t count) {
+  std::vector<RuntimeScalars> rows(count, oracle_scalars());
   for (std::size_t i = 0; i < count; ++i) {
     rows[i].words[2] = std::bit_cast<std::uint32_t>(0.5f + static_cast<float>(i % 17));
     rows[i].words[3] = static_cast<std::uint32_t>(i % 32);
@@ -30,7 +30,7 @@ TestProgram two_kernels(float keep = 0.5F) {
     test.bind(launch, x, BindMode::kReadWrite);
     ProgramMaker make;
     const int kept = make.op("mul", {make.load(0, whole({100})), make.constant(keep)});
-    const int value = make.op("add", {kept, make.hyper(2)});
+    const int value = make.op("add", {kept, make.runtime_scalars(2)});
     launch.body = make.program;
     TestProgram::store(launch, 0, value, whole({100}));
   }
@@ -58,7 +58,7 @@ TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
   TestProgram test = two_kernels();
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  const std::vector<HyperRow> rows = counting_rows(1777);
+  const std::vector<RuntimeScalars> rows = counting_rows(1777);
   OracleBuffers want = test.contents;
   std::size_t at = 0;
   for (std::size_t count = 1; at < rows.size(); count = count * 2 % 301 + 1) {
@@ -66,7 +66,7 @@ TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
     device->run(*executable, std::span(rows).subspan(at, part));
     at += part;
   }
-  for (const HyperRow& row : rows) run_oracle(test.program, want, row);
+  for (const RuntimeScalars& row : rows) run_oracle(test.program, want, row);
   for (int i = 0; i < 2; ++i) {
     const std::vector<std::uint32_t> got =
         test.download(*device, handles[static_cast<std::size_t>(i)], i);
@@ -81,7 +81,7 @@ TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
 TEST(WebGpuQueue, encodes_long_runs_by_several_threads) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = two_kernels();
-  const std::vector<HyperRow> rows = counting_rows(129);
+  const std::vector<RuntimeScalars> rows = counting_rows(129);
   const bool by_threads = device->info().driver.find("wgpu-native") != std::string::npos;
   std::vector<std::vector<std::uint32_t>> results;
   for (const std::size_t threads : {1u, 2u}) {
@@ -113,7 +113,7 @@ TEST(WebGpuQueue, runs_long_steps) {
     const std::vector<BufferHandle> handles = test.upload(*device);
     const auto executable = device->prepare(test.program, handles);
     OracleBuffers want = test.contents;
-    for (const HyperRow& row : counting_rows(5)) {
+    for (const RuntimeScalars& row : counting_rows(5)) {
       device->run(*executable, std::span(&row, 1));
       run_oracle(test.program, want, row);
       const auto got = test.download(*device, handles[1], 1);  // waits until the device is idle
@@ -132,7 +132,7 @@ TEST(WebGpuQueue, gives_the_same_bits_twice) {
   for (const std::size_t part : {40u, 7u}) {
     const std::vector<BufferHandle> handles = test.upload(*device);
     const auto executable = device->prepare(test.program, handles);
-    const std::vector<HyperRow> rows = counting_rows(280);
+    const std::vector<RuntimeScalars> rows = counting_rows(280);
     for (std::size_t at = 0; at < rows.size(); at += part) {
       device->run(*executable, std::span(rows).subspan(at, part));
     }
@@ -154,7 +154,7 @@ TEST(WebGpuQueue, keeps_uploads_runs_and_downloads_in_order) {
   for (int i = 0; i < rounds; ++i) {
     const std::vector<float> in(64, static_cast<float>(i));
     device->upload(handles[0], 0, std::as_bytes(std::span(in)));
-    device->run(*executable, std::vector<HyperRow>{oracle_hyper()});
+    device->run(*executable, std::vector<RuntimeScalars>{oracle_scalars()});
     last = device->download(handles[1], 0,
                             std::as_writable_bytes(std::span(out[static_cast<std::size_t>(i)])));
   }
@@ -212,7 +212,7 @@ TEST(WebGpuQueue, profiles_each_launch_and_the_run_counts) {
   const TestProgram test = two_kernels();
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  const HyperRow row = counting_rows(1)[0];
+  const RuntimeScalars row = counting_rows(1)[0];
   const std::vector<LaunchTiming> timings = device->profile(*executable, row);
   ASSERT_EQ(timings.size(), 2u);
   for (const LaunchTiming& timing : timings) {
@@ -234,7 +234,7 @@ TEST(WebGpuQueue, profiles_that_come_again_are_steps_all_the_same) {
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
   OracleBuffers want = test.contents;
-  for (const HyperRow& row : counting_rows(5)) {
+  for (const RuntimeScalars& row : counting_rows(5)) {
     for (const LaunchTiming& timing : device->profile(*executable, row))
       EXPECT_GT(timing.microseconds, 0);
     run_oracle(test.program, want, row);
@@ -251,10 +251,10 @@ TEST(WebGpuQueue, profiles_each_launch_by_the_hosts_clock) {
             other = test.buffer(DType::kF32, 300);
   test.add_one("one", in, out, 300);
   test.add_one("beside", in, other, 300);
-  test.program.launches.back().beside = true;
+  test.program.launches.back().concurrent = true;
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  const HyperRow row = counting_rows(1)[0];
+  const RuntimeScalars row = counting_rows(1)[0];
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const std::vector<LaunchTiming> timings = device->profile(*executable, row);
@@ -263,7 +263,7 @@ TEST(WebGpuQueue, profiles_each_launch_by_the_hosts_clock) {
   double sum = 0;
   for (std::size_t i = 0; i < timings.size(); ++i) {
     EXPECT_FALSE(timings[i].by_device);
-    EXPECT_EQ(timings[i].beside, i == 3);
+    EXPECT_EQ(timings[i].concurrent, i == 3);
     EXPECT_EQ(timings[i].microseconds > 0, i < 3);
     sum += timings[i].microseconds;
   }
@@ -292,7 +292,7 @@ TEST(WebGpuQueue, equal_kernels_are_compiled_once) {
   const auto executable = device->prepare(test.program, handles);
   const auto& steps = dynamic_cast<webgpu::WebGpuExecutable&>(*executable).steps;
   for (const webgpu::Step& step : steps) EXPECT_EQ(step.pipeline, steps[0].pipeline);
-  device->run(*executable, std::vector<HyperRow>{oracle_hyper()});
+  device->run(*executable, std::vector<RuntimeScalars>{oracle_scalars()});
   std::vector<std::uint32_t> want = test.contents[0];
   EXPECT_EQ(test.download(*device, handles[4], 4), want);
 }

@@ -69,7 +69,7 @@ TEST(WebGpuRounding, of_another_kind_keeps_f16_as_rounded_f32_on_webgpu) {
   for (const auto& [name, values] : s.leaves) {
     std::vector<std::uint32_t>& words = leaves.by_name[name];
     const DType dtype = name == "h" ? f16 : name.starts_with("in") ? f32 : u32;
-    for (const double value : values) words.push_back(to_word(value, dtype));
+    for (const double value : values) words.push_back(encode_element(value, dtype));
   }
   const auto wanted = run_on_device(s.graph(), leaves, device_at(Where::kCpu));
   EXPECT_EQ(run_on_device(s.graph(), leaves, device), wanted);

@@ -311,12 +311,12 @@ TEST(WebGpuRow, reduces_everything_to_a_ring) {
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, losses, BindMode::kReadWrite);
   ProgramMaker make;
-  const int weight = make.hyper(3);
+  const int weight = make.runtime_scalars(3);
   const int value = make.op("mul", {make.load(0, strided({20, 30}, {1, 20})), weight});
   const int sum = make.reduce(ReduceOp::kSum, value);
   launch.body = make.program;
   TestProgram::store(launch, 1, sum, whole({1}), DType::kF32, Level::kRow, 2);
-  std::vector<HyperRow> rows(9, oracle_hyper());
+  std::vector<RuntimeScalars> rows(9, oracle_scalars());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].words[2] = static_cast<std::uint32_t>(7 * i % 64);
     rows[i].words[3] = std::bit_cast<std::uint32_t>(static_cast<float>(i));

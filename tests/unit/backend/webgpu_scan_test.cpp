@@ -11,7 +11,7 @@ void expect_on_device(webgpu::WebGpuDevice& device, const LaunchBuilder& built) 
   SCOPED_TRACE(built.program.launches[0].name);
   verify(built.program);
   OracleBuffers wanted = built.contents;
-  run_oracle(built.program, wanted, oracle_hyper());
+  run_oracle(built.program, wanted, oracle_scalars());
   expect_close(built, run_on(device, built), wanted, {2e-4, 2e-5});
 }
 

@@ -70,9 +70,9 @@ int ProgramMaker::constant_bits(std::uint32_t bits, DType dtype) {
   return add(instr);
 }
 
-int ProgramMaker::hyper(int word, DType dtype) {
+int ProgramMaker::runtime_scalars(int word, DType dtype) {
   Instr instr;
-  instr.kind = InstrKind::kHyper;
+  instr.kind = InstrKind::kRuntimeScalar;
   instr.dtype = dtype;
   instr.index = word;
   instr.level = Level::kRow;
@@ -270,7 +270,7 @@ void TestProgram::compare(int buffer, const std::vector<std::uint32_t>& got,
   if (shown > 0) ADD_FAILURE() << emit_wgsl(program.launches.front());
 }
 
-void TestProgram::check(webgpu::WebGpuDevice& device, const std::vector<HyperRow>& rows,
+void TestProgram::check(webgpu::WebGpuDevice& device, const std::vector<RuntimeScalars>& rows,
                         double tolerance) {
   verify(program);
   dump_kernels(program, device.kernel_options());
@@ -278,7 +278,7 @@ void TestProgram::check(webgpu::WebGpuDevice& device, const std::vector<HyperRow
   const auto executable = device.prepare(program, handles);
   device.wait(device.run(*executable, rows));
   OracleBuffers want = contents;
-  for (const HyperRow& row : rows) run_oracle(program, want, row);
+  for (const RuntimeScalars& row : rows) run_oracle(program, want, row);
   for (std::size_t i = 0; i < handles.size(); ++i) {
     const int number = static_cast<int>(i);
     compare(number, download(device, handles[i], number), want[i], tolerance);

@@ -48,7 +48,7 @@ class ProgramMaker {
 
   int constant(float value);
   int constant_bits(std::uint32_t bits, DType dtype);
-  int hyper(int word, DType dtype = DType::kF32);
+  int runtime_scalars(int word, DType dtype = DType::kF32);
   int index(Level level = Level::kElement);
   int coord(std::int64_t divisor, std::int64_t modulus, Level level = Level::kElement);
   int load(int binding, IndexMap map, DType dtype = DType::kF32, Level level = Level::kElement);
@@ -83,8 +83,8 @@ class TestProgram {
                     Level level = Level::kElement, int ring_word = -1);
 
   // Runs on the device and in the oracle, once for each row, and compares all buffers.
-  void check(webgpu::WebGpuDevice& device, const std::vector<HyperRow>& rows = {oracle_hyper()},
-             double tolerance = 3e-5);
+  void check(webgpu::WebGpuDevice& device,
+             const std::vector<RuntimeScalars>& rows = {oracle_scalars()}, double tolerance = 3e-5);
   // Uploads the contents and returns the handles.
   std::vector<BufferHandle> upload(Device& device) const;
   [[nodiscard]] std::vector<std::uint32_t> download(Device& device, BufferHandle handle,

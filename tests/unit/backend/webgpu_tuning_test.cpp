@@ -72,7 +72,7 @@ struct TunedProducts {
   std::vector<std::uint32_t> run(webgpu::WebGpuDevice& device) {
     const std::vector<BufferHandle> handles = test.upload(device);
     const auto executable = device.prepare(test.program, handles);
-    const HyperRow row = oracle_hyper();
+    const RuntimeScalars row = oracle_scalars();
     device.wait(device.run(*executable, {&row, 1}));
     std::vector<std::uint32_t> bits;
     for (const int result : results) {
@@ -98,7 +98,7 @@ class WebGpuTuning : public ::testing::Test {
 TEST_F(WebGpuTuning, times_a_product_once_and_then_the_file_decides) {
   TunedProducts products({96, 300, 96});
   const auto first = tuned_device(path_);
-  products.test.check(*first, {oracle_hyper()}, 1e-4);
+  products.test.check(*first, {oracle_scalars()}, 1e-4);
   EXPECT_EQ(first->timed_contractions(), 2);  // two of the three are equal
   const auto entries = entries_of(path_);
   ASSERT_EQ(entries.size(), 2U);
@@ -213,7 +213,7 @@ TEST_F(WebGpuTuning, the_trial_leaves_buffers_alone) {
 // A product that shares its kernel with a concurrent launch keeps the choice of the cost model.
 TEST_F(WebGpuTuning, joined_products_are_not_timed) {
   TunedProducts products({96, 300});
-  products.test.program.launches[1].beside = true;
+  products.test.program.launches[1].concurrent = true;
   const auto device = tuned_device(path_);
   products.run(*device);
   EXPECT_EQ(device->timed_contractions(), 0);

@@ -54,8 +54,8 @@ class WrappedVendor : public webgpu::Vendor {
 };
 
 inline Api real_api() {
-  std::string why;
-  return *webgpu::load_api("", why);
+  std::string reason;
+  return *webgpu::load_api("", reason);
 }
 
 // Returns a device that calls `api`, to which it keeps a reference, or null if there is no adapter.

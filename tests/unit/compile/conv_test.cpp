@@ -94,7 +94,7 @@ TEST(Expand, keeps_the_users_line_and_name) {
   const Graph graph = expand(s.graph());
   int nodes = 0;
   for (const Node& node : graph.nodes) {
-    EXPECT_NE(node.op->kind, OpKind::kMacro);
+    EXPECT_NE(node.op->kind, OpKind::kComposite);
     if (node.inputs.empty()) continue;
     EXPECT_EQ(node.origin, "conv2d");
     EXPECT_EQ(node.location.line, line);

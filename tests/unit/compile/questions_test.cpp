@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
+#include "compile/debug/interpret.h"
 #include "compile/runtime/host_random.h"
 #include "compile/runtime/index_bounds.h"
-#include "compile/debug/interpret.h"
 #include "ops/registry.h"
 #include "support/sketch.h"
 

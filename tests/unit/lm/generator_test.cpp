@@ -95,9 +95,9 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
   Whole whole(model, 26);
   Decoder decoder(model,
                   {.batch = 4, .max_chunk = 4, .device = {.kind = device, .allow_software = true}});
-  for (unsigned turn = 0; turn < 2; ++turn) {
-    std::vector<Tokens> texts = {some_text(9, turn), some_text(1, 10 + turn),
-                                 some_text(17, 20 + turn)};
+  for (unsigned scoped_call = 0; scoped_call < 2; ++scoped_call) {
+    std::vector<Tokens> texts = {some_text(9, scoped_call), some_text(1, 10 + scoped_call),
+                                 some_text(17, 20 + scoped_call)};
     std::span<const float> logits = decoder.prefill(texts);
     for (unsigned step = 0;; ++step) {
       for (std::size_t row = 0; row < texts.size(); ++row) {
@@ -105,7 +105,7 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
                    "row " + std::to_string(row) + ", step " + std::to_string(step));
       }
       if (step == 4) break;
-      Tokens next = some_text(4, 100 * turn + step);
+      Tokens next = some_text(4, 100 * scoped_call + step);
       for (std::size_t row = 0; row < texts.size(); ++row) texts[row].push_back(next[row]);
       logits = decoder.step(next);
     }

@@ -80,7 +80,7 @@ void texts_are_the_whole(const nn::LanguageModelConfig& config,
     return logits.subspan(static_cast<std::size_t>(i * kSyllables), kSyllables);
   };
   lm::Decoder decoder(model, {.batch = kTexts, .device = {.kind = device, .allow_software = true}});
-  for (int turn = 0; turn < 2; ++turn) {  // the second begins anew
+  for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {  // the second begins anew
     std::vector<Syllables> given;
     for (std::int64_t text = 0; text < kTexts; ++text) {
       const auto begin = all.begin() + text * length;
@@ -92,7 +92,7 @@ void texts_are_the_whole(const nn::LanguageModelConfig& config,
       for (std::int64_t text = 0; text < kTexts; ++text) {
         const std::int64_t at = text * length + prompts[static_cast<std::size_t>(text)] + step;
         EXPECT_LT(furthest_of(row(logits, text), row(whole, at - 1)), 1e-5)
-            << "turn " << turn << ", text " << text << ", step " << step;
+            << "turn " << scoped_call << ", text " << text << ", step " << step;
         if (step < more) next.push_back(all[static_cast<std::size_t>(at)]);
       }
       if (step == more) break;

@@ -198,7 +198,7 @@ void steps_and_pieces_give_the_whole(const LanguageModelConfig& config) {
   CompiledFunction pieces = in_pieces(config, kBatch);
   const std::vector<float> want = whole({{"tokens", tokens}}).floats();
   std::vector<float> keep(kBatch, 0);
-  for (int turn = 0; turn < 2; ++turn) {  // the second begins anew
+  for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {  // the second begins anew
     std::int64_t begin = 0;
     for (const std::int64_t end : {9L, 10L, 11L, 12L, 16L, 17L}) {
       std::vector<std::int32_t> part;
@@ -213,7 +213,8 @@ void steps_and_pieces_give_the_whole(const LanguageModelConfig& config) {
         const std::size_t b = i / width;
         const std::size_t at =
             (b * kLength + static_cast<std::size_t>(begin)) * kSymbols + i % width;
-        ASSERT_NEAR(got[i], want[at], 1e-5) << "turn " << turn << ", from " << begin << ", " << i;
+        ASSERT_NEAR(got[i], want[at], 1e-5)
+            << "turn " << scoped_call << ", from " << begin << ", " << i;
       }
       begin = end;
     }

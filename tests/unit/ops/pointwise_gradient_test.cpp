@@ -64,9 +64,9 @@ class Derivatives {
 
   Graph graph_;
   Builder builder_{graph_, {}, "test"};
-  std::vector<Ex> inputs_;
+  std::vector<Expr> inputs_;
   std::vector<ValueId> wrt_;
-  Ex y_;
+  Expr y_;
   std::vector<ValueId> first_;
   std::vector<std::vector<ValueId>> second_;
 };

@@ -249,7 +249,7 @@ TEST(PointwiseWgsl, uses_every_operand) {
 
 class PointwiseFormula : public ::testing::Test {
  protected:
-  Ex input(const std::string& name, DType dtype) {
+  Expr input(const std::string& name, DType dtype) {
     return op::apply(builder_, ops::input, {},
                      {{"name", name},
                       {"dtype", static_cast<std::int64_t>(dtype)},
@@ -261,8 +261,8 @@ class PointwiseFormula : public ::testing::Test {
 };
 
 TEST_F(PointwiseFormula, numbers_take_shape_and_dtype_of_the_other_side) {
-  const Ex x = input("x", DType::kI32);
-  const Ex y = 3 - x;
+  const Expr x = input("x", DType::kI32);
+  const Expr y = 3 - x;
   EXPECT_EQ(y.type(), (Type{DType::kI32, {2, 3}}));
   EXPECT_EQ(graph_[y.id].op, &ops::sub);
   EXPECT_EQ(graph_[graph_[y.id].inputs[0]].type, y.type());
@@ -270,13 +270,13 @@ TEST_F(PointwiseFormula, numbers_take_shape_and_dtype_of_the_other_side) {
 }
 
 TEST_F(PointwiseFormula, numbers_of_where_take_the_dtype_of_the_other_branch) {
-  const Ex condition = input("c", DType::kBool);
+  const Expr condition = input("c", DType::kBool);
   EXPECT_EQ(op::where(condition, input("u", DType::kU32), 1).dtype(), DType::kU32);
   EXPECT_EQ(op::where(condition, 1, 0).dtype(), DType::kF32);
 }
 
 TEST_F(PointwiseFormula, errors_name_the_op_and_the_line) {
-  const Ex x = input("x", DType::kI32);
+  const Expr x = input("x", DType::kI32);
   try {
     op::exp(x);
     FAIL();

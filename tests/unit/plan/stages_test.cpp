@@ -9,45 +9,45 @@ namespace {
 
 using Stages = std::vector<std::vector<int>>;
 
-GroupWork work(std::set<int> before, int beside, double microseconds,
+GroupWork work(std::set<int> before, int concurrent, double microseconds,
                std::set<std::int64_t> buffers = {}) {
-  return {std::move(before), beside, microseconds, std::move(buffers)};
+  return {std::move(before), concurrent, microseconds, std::move(buffers)};
 }
 
 TEST(Stages, without_joining_are_the_groups_in_order) {
   const std::vector<GroupWork> groups = {work({}, 1, 1), work({3}, 1, 1), work({}, 1, 1),
                                          work({0}, 1, 1)};
-  EXPECT_EQ(order_stages(groups, 0), (Stages{{0}, {2}, {3}, {1}}));
+  EXPECT_EQ(order_schedule(groups, 0), (Stages{{0}, {2}, {3}, {1}}));
 }
 
 TEST(Stages, of_siblings_are_one) {
   const std::vector<GroupWork> groups = {work({}, 1, 1), work({0}, 1, 1), work({0}, 1, 1),
                                          work({0}, 1, 1), work({1, 2, 3}, 1, 1)};
-  EXPECT_EQ(order_stages(groups, 8), (Stages{{0}, {1, 2, 3}, {4}}));
+  EXPECT_EQ(order_schedule(groups, 8), (Stages{{0}, {1, 2, 3}, {4}}));
 }
 
 TEST(Stages, put_long_work_off_that_only_the_end_needs) {
   // 1 and 2 depend on the chain 0, 3, 4, 5 and take longer than its groups. Only 5 depends on them.
   const std::vector<GroupWork> groups = {work({}, 1, 1),  work({0}, 1, 8), work({3}, 1, 8),
                                          work({0}, 1, 1), work({3}, 1, 1), work({4, 1, 2}, 1, 1)};
-  EXPECT_EQ(order_stages(groups, 8), (Stages{{0}, {3}, {1, 2, 4}, {5}}));
+  EXPECT_EQ(order_schedule(groups, 8), (Stages{{0}, {3}, {1, 2, 4}, {5}}));
 }
 
 TEST(Stages, keep_large_work_and_other_classes_alone) {
   const std::vector<GroupWork> groups = {work({}, 1, 1), work({}, 0, 1), work({}, 2, 1),
                                          work({}, 1, 1), work({}, 2, 1)};
-  EXPECT_EQ(order_stages(groups, 8), (Stages{{0, 3}, {1}, {2, 4}}));
+  EXPECT_EQ(order_schedule(groups, 8), (Stages{{0, 3}, {1}, {2, 4}}));
 }
 
 TEST(Stages, bind_no_more_than_they_may) {
   const std::vector<GroupWork> groups = {work({}, 1, 1, {1, 2}), work({}, 1, 1, {2, 3}),
                                          work({}, 1, 1, {4, 5}), work({}, 1, 1, {1, 3})};
-  EXPECT_EQ(order_stages(groups, 3), (Stages{{0, 1, 3}, {2}}));
+  EXPECT_EQ(order_schedule(groups, 3), (Stages{{0, 1, 3}, {2}}));
 }
 
 TEST(Stages, of_a_circle_are_none) {
-  EXPECT_TRUE(order_stages({work({1}, 1, 1), work({0}, 1, 1)}, 8).empty());
-  EXPECT_TRUE(order_stages({work({1}, 1, 1), work({0}, 1, 1)}, 0).empty());
+  EXPECT_TRUE(order_schedule({work({1}, 1, 1), work({0}, 1, 1)}, 8).empty());
+  EXPECT_TRUE(order_schedule({work({1}, 1, 1), work({0}, 1, 1)}, 0).empty());
 }
 
 }  // namespace

@@ -8,12 +8,12 @@
 //
 // A page has no file system and no environment, so that nothing calls the others.
 #include "backend/cpu/step.h"
+#include "codegen/wgsl/parts.h"
 #include "compile/debug/dump.h"
 #include "compile/debug/shadow.h"
 #include "full_module.h"
 #include "io/atomic_file.h"
 #include "io/tuning_file.h"
-#include "codegen/wgsl/parts.h"
 #include "ops/registry.h"
 #include "tensorgrad/functional/state_space.h"
 
@@ -36,7 +36,7 @@ namespace {
 
 Type infer(std::span<const Type>, const Attrs&) { web::needs_full_module("selective_scan", {}); }
 constexpr OpDef missing(const char* name) {
-  return written_otherwise(name, OpKind::kSelectiveScan, infer, nullptr, nullptr, nullptr);
+  return with_decomposition(name, OpKind::kSelectiveScan, infer, nullptr, nullptr, nullptr);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHan
     : device_(device), program_(program), graph_(fused), options_(options) {
   web::needs_full_module("TENSORGRAD_SHADOW", {});
 }
-void Shadow::run(const HyperRow&) {}
+void Shadow::run(const RuntimeScalars&) {}
 void Shadow::rebind(std::span<const BufferHandle>, int) {}
 
 // ---- files ----

@@ -156,7 +156,7 @@ void AttentionWriter::bring_columns(Scope& before, Scope& tile, const std::strin
 // compilers know all addresses.
 template <class Step>
 void repeat(Scope& scope, const std::string& name, std::int64_t count, const Step& step) {
-  if (count > kMostWrittenOut) {
+  if (count > kMaxWrittenOut) {
     Scope loop(&scope);
     step(loop, name);
     return scope.block(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Common parts of all forms of attention: operands and results as WGSL functions. Private to
-// kernel/wgsl_attention*.cpp.
+// codegen/wgsl/attention.
 #pragma once
 
 #include <set>
@@ -50,7 +50,7 @@ class AttentionParts {
     AttentionInput which;
     std::string name;
     std::int64_t count, width;
-    InFours fours = {};  // no program: the operand is absent
+    Vectorized fours = {};  // no program: the operand is absent
   };
   void write_input(AttentionInput which, const std::string& name, std::int64_t count,
                    std::int64_t width);

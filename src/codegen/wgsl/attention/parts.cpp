@@ -21,7 +21,7 @@ void AttentionParts::write_line(const Lines& lines, const std::set<int>& binding
   Scope scope;
   scope.line("if (i >= " + u32_literal(lines.count) + ") { return vec4<f32>(); }");
   if (lines.fours.chosen) {
-    FourWriter writer(module_, lines.fours, bindings);
+    VectorWriter writer(module_, lines.fours, bindings);
     const int last = static_cast<int>(lines.fours.program->instrs.size()) - 1;
     scope.line("let q = at * 4u;");
     scope.own("q");
@@ -51,7 +51,7 @@ void AttentionParts::write_inputs(bool fours) {
                                  {AttentionInput::kV, "v", l_.n, l_.width},
                                  {AttentionInput::kDy, "dy", l_.m, l_.width}}};
   // Programs that are read element by element, and the stores.
-  std::vector<InFours> rest;
+  std::vector<Vectorized> rest;
   for (const ScalarProgram* program : programs_of(l_))
     rest.push_back({program, {}, 0, false, false, fours ? std::vector<Store>() : l_.stores});
   for (const Store& store : l_.stores) {
@@ -59,11 +59,11 @@ void AttentionParts::write_inputs(bool fours) {
     const Domain domain = result_domain(store.value);
     rest.push_back({&l_.body, domain, 2, false, domain[2].size % 4 == 0, {store}});
   }
-  std::vector<InFours*> all;
+  std::vector<Vectorized*> all;
   for (Lines& each : lines) {
     if (!has(each.which)) continue;
     const ScalarProgram& program = l_.input(each.which);
-    std::erase_if(rest, [&](const InFours& other) { return other.program == &program; });
+    std::erase_if(rest, [&](const Vectorized& other) { return other.program == &program; });
     each.fours = {&program,
                   {{"p", l_.batch}, {"i", each.count}, {"q", each.width}},
                   2,
@@ -71,8 +71,8 @@ void AttentionParts::write_inputs(bool fours) {
                   each.width % 4 == 0};
     all.push_back(&each.fours);
   }
-  for (InFours& each : rest) all.push_back(&each);
-  vectors_ = choose_fours(l_, all, options_);
+  for (Vectorized& each : rest) all.push_back(&each);
+  vectors_ = choose_vectorized(l_, all, options_);
   for (const Lines& each : lines) write_line(each, vectors_);
   write_input(AttentionInput::kLse, "lse_at", l_.m, 1);
   write_input(AttentionInput::kDelta, "delta_at", l_.m, 1);
@@ -96,7 +96,7 @@ void AttentionParts::write_store(int which, const Domain& domain, const std::str
                                  const std::string& type, bool four) {
   Scope scope;
   if (const Store* const store = store_of(which)) {
-    const Place place = place_of(scope, domain, store->map);
+    const ElementRef place = place_of(scope, domain, store->map);
     const bool lse = forward() && which == 1;
     std::string value = "x";
     if (l_.half && !lse && store->dtype == DType::kF32) {  // f16 on a device that cannot store it

@@ -131,12 +131,13 @@ class AttentionUnits : private AttentionParts {
     });
   }
 
-  const MatrixUnits& unit_ = options_.units;
+  const SubgroupMatrix& unit_ = options_.units;
   int subgroups_ = 0, columns_ = 0;  // per block
 };
 
 bool AttentionUnits::takes() const {
-  if (!unit_.present() || !l_.half || options_.tile > 0 || options_.unit_tile < 0) return false;
+  if (!unit_.present() || !l_.half || options_.tile > 0 || options_.subgroup_matrix_tile < 0)
+    return false;
   if (l_.k % unit_.k != 0 || l_.width % unit_.k != 0 || l_.k % unit_.n != 0 ||
       l_.width % unit_.n != 0)
     return false;
@@ -550,7 +551,7 @@ bool AttentionUnits::write(Shader& shader) {
   scope.line("let i = row_start + row;");
   forward() ? write_forward(scope) : write_backward(scope);
   shader = make_shader(module_, scope, threads(), groups);
-  shader.uses_units = true;
+  shader.uses_subgroup_matrix = true;
   return true;
 }
 

@@ -54,10 +54,10 @@ int place_of_result(int i, int width, int threads) {
   return (i / width) * threads * width + i % width;
 }
 
-constexpr std::int64_t kMostVectorRows = 4, kLeastVectorDepth = 64;
+constexpr std::int64_t kMaxVectorRows = 4, kMinVectorDepth = 64;
 
 // Below these sizes, a launch of a fused sequence is computed by lanes.
-constexpr std::int64_t kLeastBlockColumns = 16, kLeastBlockDepth = 16, kMostBlockResults = 512;
+constexpr std::int64_t kMinBlockColumns = 16, kMinBlockDepth = 16, kMaxBlockResults = 512;
 
 class Contraction : private ContractionParts {
  public:
@@ -67,7 +67,7 @@ class Contraction : private ContractionParts {
 
  private:
   [[nodiscard]] Tile pick_lanes() const;
-  [[nodiscard]] Tile pick_chained_lanes() const;
+  [[nodiscard]] Tile pick_fused_lanes() const;
   [[nodiscard]] double time_of(const TileShape& shape, std::int64_t groups) const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
@@ -101,7 +101,7 @@ Tile Contraction::pick_lanes() const {
 
 // The same for a launch of a fused sequence: the fewest lanes for which a workgroup has results of
 // one block only.
-Tile Contraction::pick_chained_lanes() const {
+Tile Contraction::pick_fused_lanes() const {
   const std::int64_t results = launch_.m / options_.blocks * launch_.n;
   const int threads = group_threads(64, options_);
   Tile tile;
@@ -135,10 +135,12 @@ const TileShape* Contraction::pick_tile() const {
     if (shape.slices > 4 && depth() < 2 * shape.depth) continue;
     // Without concurrent launches, smaller tiles are as fast and more numerous.
     const bool large_slices = shape.slices > 1 && shape.side_m == 32;
-    if (large_slices && (options_.crowd <= 1 || depth() < 2 * shape.depth)) continue;
+    if (large_slices && (options_.concurrent_work_ratio <= 1 || depth() < 2 * shape.depth))
+      continue;
     const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
                                 ceil_div(launch_.n, shape.side_n);
-    const double time = time_of(shape, std::llround(static_cast<double>(groups) * options_.crowd));
+    const double time =
+        time_of(shape, std::llround(static_cast<double>(groups) * options_.concurrent_work_ratio));
     if (best == nullptr || time < best_time) {
       best = &shape;
       best_time = time;
@@ -164,9 +166,9 @@ Shader Contraction::write() {
   if (launch_.by_rows) return write_row_block(launch_, options_);
   if (options_.blocks > 0) {
     const std::int64_t results = launch_.m / options_.blocks * launch_.n;
-    const bool narrow = launch_.n < kLeastBlockColumns ||
-                        (launch_.k < kLeastBlockDepth && results <= kMostBlockResults);
-    return narrow ? write_by_lanes(pick_chained_lanes()) : write_row_block(launch_, options_);
+    const bool narrow =
+        launch_.n < kMinBlockColumns || (launch_.k < kMinBlockDepth && results <= kMaxBlockResults);
+    return narrow ? write_by_lanes(pick_fused_lanes()) : write_row_block(launch_, options_);
   }
   if (takes_vectors()) return write_by_vectors();
   if (options_.barrier_free && rows() * columns() > 1) return write_by_blocks();
@@ -176,8 +178,8 @@ Shader Contraction::write() {
 
 Shader Contraction::write_by_lanes(const Tile& tile) {
   const std::string m = u32_literal(launch_.m);
-  a_.write_function(launch_.ones_row ? "m == " + m : "", "1.0f");
-  b_.write_function(launch_.ones_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
+  a_.write_function(launch_.bias_grad_row ? "m == " + m : "", "1.0f");
+  b_.write_function(launch_.bias_grad_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
   write_finish(false, has_ones());
   const std::int64_t results = window_.outer_count * rows() * columns();
   const Domain domain = {{"result", results}};
@@ -187,7 +189,7 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
   std::string row = coordinate(scope, domain, columns(), rows());
   if (window_.first > 0) row += " + " + u32_literal(window_.first);
   // The row of ones follows all others.
-  if (launch_.ones_row && window_.end() < launch_.m) {
+  if (launch_.bias_grad_row && window_.end() < launch_.m) {
     scope.line("let at = " + row + ";");
     row = "select(at, " + m + ", at == " + u32_literal(window_.end()) + ")";
   }
@@ -218,8 +220,8 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
 // range recompute the last row and column and drop the results.
 Shader Contraction::write_by_blocks() {
   const std::string m = u32_literal(launch_.m);
-  a_.write_function(launch_.ones_row ? "m == " + m : "", "1.0f");
-  b_.write_function(launch_.ones_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
+  a_.write_function(launch_.bias_grad_row ? "m == " + m : "", "1.0f");
+  b_.write_function(launch_.bias_grad_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
   write_finish(false, has_ones());
   const auto per_m = static_cast<int>(std::min<std::int64_t>(4, rows()));
   const auto per_n = static_cast<int>(std::min<std::int64_t>(4, columns()));
@@ -242,7 +244,7 @@ Shader Contraction::write_by_blocks() {
     scope.line("let " + name("at", i) + " = min(row + " + u32_literal(i) + ", " +
                u32_literal(rows() - 1) + ")" +
                (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
-    const bool apart = launch_.ones_row && window_.end() < launch_.m;
+    const bool apart = launch_.bias_grad_row && window_.end() < launch_.m;
     scope.line("let " + name("m", i) + " = " +
                (apart ? "select(" + name("at", i) + ", " + m + ", " + name("at", i) +
                             " == " + u32_literal(window_.end()) + ")"
@@ -296,14 +298,13 @@ Shader Contraction::write_by_blocks() {
 // Returns true for few rows if both operands are contiguous along k. Nothing is read twice, so
 // staging in workgroup memory has no benefit, and the reads of b determine the time.
 bool Contraction::takes_vectors() const {
-  if (options_.tile != 0 || has_ones() || launch_.parts > 1 || launch_.m > kMostVectorRows ||
-      window_.count != launch_.m || launch_.k < kLeastVectorDepth || !a_.along_k() ||
-      !b_.along_k()) {
+  if (options_.tile != 0 || has_ones() || launch_.parts > 1 || launch_.m > kMaxVectorRows ||
+      window_.count != launch_.m || launch_.k < kMinVectorDepth || !a_.along_k() || !b_.along_k()) {
     return false;
   }
-  InFours a = a_.fours(), b = b_.fours();
-  InFours finish = {&launch_.body, out_domain_, 2, false, false, launch_.stores};
-  choose_fours(launch_, {&a, &b, &finish}, options_);
+  Vectorized a = a_.fours(), b = b_.fours();
+  Vectorized finish = {&launch_.body, out_domain_, 2, false, false, launch_.stores};
+  choose_vectorized(launch_, {&a, &b, &finish}, options_);
   return a.chosen && b.chosen;
 }
 
@@ -335,7 +336,7 @@ Shader Contraction::write_by_vectors() {
               ", k), w);");
     }
   };
-  if (steps <= kMostWrittenOut) {
+  if (steps <= kMaxWrittenOut) {
     for (std::int64_t i = 0; i < steps; ++i) {
       const std::string at = "lane * 4u + " + u32_literal(i * step);
       Scope one(&scope);
@@ -364,7 +365,7 @@ Shader Contraction::write_by_vectors() {
 void Contraction::write_products(Scope& scope, const TileShape& tile,
                                  const std::string& half) const {
   const int width_m = tile.width_m(), width_n = tile.width_n();
-  const int steps = tile.depth / tile.slices, written = std::min(steps, kMostWrittenOut);
+  const int steps = tile.depth / tile.slices, written = std::min(steps, kMaxWrittenOut);
   Scope loop(&scope);
   Scope& all = written < steps ? loop : scope;
   for (int k = 0; k < written; ++k) {
@@ -389,10 +390,10 @@ void Contraction::write_products(Scope& scope, const TileShape& tile,
                   std::to_string(col) + ";");
       }
     }
-    for (int col = 0; launch_.ones_row && col < tile.per_n / width_n; ++col) {
+    for (int col = 0; launch_.bias_grad_row && col < tile.per_n / width_n; ++col) {
       step.line("ones" + std::to_string(col) + " += b" + std::to_string(col) + ";");
     }
-    for (int row = 0; launch_.ones_column && row < tile.per_m / width_m; ++row) {
+    for (int row = 0; launch_.bias_grad_column && row < tile.per_m / width_m; ++row) {
       step.line("ones" + std::to_string(row) + " += a" + std::to_string(row) + ";");
     }
     all.block("", step);
@@ -458,11 +459,11 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
   scope.block("for (var i = 0u; i < " + u32_literal(tile.per_m) + "; i++)", rows);
 }
 
-// Stores a thread's sums for ones_store.
+// Stores a thread's sums for bias_grad_store.
 void Contraction::write_ones_results(Scope& scope, const TileShape& tile) {
   if (!has_ones()) return;
   // The first row of tiles sees all of b, and its first row of threads all columns. Likewise for a.
-  const bool of_b = launch_.ones_row;
+  const bool of_b = launch_.bias_grad_row;
   const int width = of_b ? tile.width_n() : tile.width_m();
   const int threads = of_b ? tile.threads_n() : tile.threads_m();
   Scope ones(&scope);
@@ -500,7 +501,7 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
                component(j, tile.width_n()));
     }
   }
-  const bool of_b = launch_.ones_row;
+  const bool of_b = launch_.bias_grad_row;
   if (has_ones()) {
     const int width = of_b ? tile.width_n() : tile.width_m();
     const int threads = of_b ? tile.threads_n() : tile.threads_m();
@@ -567,8 +568,8 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
     }
   }
   if (!has_ones()) return;
-  const int width = launch_.ones_row ? tile.width_n() : tile.width_m();
-  const int blocks = (launch_.ones_row ? tile.per_n : tile.per_m) / width;
+  const int width = launch_.bias_grad_row ? tile.width_n() : tile.width_m();
+  const int blocks = (launch_.bias_grad_row ? tile.per_n : tile.per_m) / width;
   for (int i = 0; i < blocks; ++i) zero("ones" + std::to_string(i), width);
 }
 

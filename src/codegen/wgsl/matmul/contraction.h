@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Common parts of all forms of a contraction: operands and epilogue as WGSL functions. Private to
-// kernel/wgsl_*.cpp.
+// codegen/wgsl.
 #pragma once
 
 #include <set>
@@ -17,8 +17,9 @@ class ContractionParts {
   ContractionParts(const Launch& launch, const WgslOptions& options);
 
  protected:
-  // Writes finish(): the epilogue and the stores of one result, or of four. Results of ones_row and
-  // ones_column go to ones_store. `guarded`: ignores results out of range.
+  // Writes finish(): the epilogue and the stores of one result, or of four. Results of
+  // bias_grad_row and bias_grad_column go to bias_grad_store. `guarded`: ignores results out of
+  // range.
   void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
   void write_ones();
   // Writes the functions of a tiled form with these sides and depth, including finish() unless the
@@ -48,12 +49,16 @@ class ContractionParts {
                         std::int64_t tiles_n) const;
 
   // Rows per batch in the launch's row range, and columns, both including ones.
-  [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
-  [[nodiscard]] std::int64_t columns() const { return launch_.n + (launch_.ones_column ? 1 : 0); }
+  [[nodiscard]] std::int64_t rows() const {
+    return window_.count + (launch_.bias_grad_row ? 1 : 0);
+  }
+  [[nodiscard]] std::int64_t columns() const {
+    return launch_.n + (launch_.bias_grad_column ? 1 : 0);
+  }
   [[nodiscard]] std::string batch_of(const std::string& number) const {
     return number + (window_.outer_first > 0 ? " + " + u32_literal(window_.outer_first) : "");
   }
-  [[nodiscard]] bool has_ones() const { return launch_.ones_row || launch_.ones_column; }
+  [[nodiscard]] bool has_ones() const { return launch_.bias_grad_row || launch_.bias_grad_column; }
 
   // NOLINTBEGIN(*-non-private-member-variables-in-classes)
   const Launch& launch_;
@@ -61,12 +66,12 @@ class ContractionParts {
   Domain out_domain_;
   Module module_;
   TileOperand a_, b_;
-  InFours finish_;
+  Vectorized finish_;
   Window window_;
   // NOLINTEND(*-non-private-member-variables-in-classes)
 };
 
-// Values of WgslOptions::tile and unit_tile other than the default, largest tiles first.
+// Values of WgslOptions::tile and subgroup_matrix_tile other than the default, largest tiles first.
 std::vector<int> tile_numbers();
 std::vector<int> unit_tile_numbers();
 

@@ -43,10 +43,10 @@ void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set
   Scope scope;
   if (with_ones) {
     Scope ones(&scope);
-    ones.line(launch_.ones_row ? "finish_ones(n, acc);" : "finish_ones(m, acc);");
+    ones.line(launch_.bias_grad_row ? "finish_ones(n, acc);" : "finish_ones(m, acc);");
     ones.line("return;");
-    scope.block(launch_.ones_row ? "if (m == " + u32_literal(launch_.m) + ")"
-                                 : "if (n == " + u32_literal(launch_.n) + ")",
+    scope.block(launch_.bias_grad_row ? "if (m == " + u32_literal(launch_.m) + ")"
+                                      : "if (n == " + u32_literal(launch_.n) + ")",
                 ones);
   }
   if (guarded) {
@@ -56,7 +56,7 @@ void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set
   std::vector<int> roots;
   for (const Store& store : launch_.stores) roots.push_back(store.value);
   if (finish_.chosen) {
-    FourWriter writer(module_, finish_, vectors, "acc");
+    VectorWriter writer(module_, finish_, vectors, "acc");
     writer.write(scope, roots);
     for (const Store& store : launch_.stores) writer.store(scope, store);
   } else {
@@ -75,11 +75,11 @@ void ContractionParts::write_ones() {
   Instr acc;
   acc.kind = InstrKind::kAcc;
   sum.instrs.push_back(acc);
-  const Domain domain = {{"i", launch_.ones_row ? launch_.n : launch_.m}};
+  const Domain domain = {{"i", launch_.bias_grad_row ? launch_.n : launch_.m}};
   ProgramWriter writer(module_, sum, domain, domain, "acc");
   Scope scope;
   writer.write(scope, 0);
-  Store store = launch_.ones_store;
+  Store store = launch_.bias_grad_store;
   store.value = 0;
   writer.store(scope, store);
   module_.function("finish_ones", "fn finish_ones(i: u32, acc: f32) {\n" + scope.text() + "}\n");
@@ -95,7 +95,7 @@ void ContractionParts::write_functions(int side_m, int side_n, int depth, bool f
   };
   finish_ = {&launch_.body, out_domain_, 2, false, fours && launch_.n % 4 == 0, launch_.stores};
   const std::set<int> vectors =
-      choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
+      choose_vectorized(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
   const auto write = [&](TileOperand& operand, const std::string& test) {
     eights ? operand.write_eights(test, vectors) : operand.write_tile_function(test, vectors);
   };

@@ -75,7 +75,7 @@ void TileOperand::write_tile_function(const std::string& guard, const std::set<i
   Scope scope;
   if (!guard.empty()) scope.line("if (" + guard + ") { return vec4<f32>(); }");
   const int last = static_cast<int>(program_.instrs.size()) - 1;
-  FourWriter writer(module_, fours_, vectors);
+  VectorWriter writer(module_, fours_, vectors);
   writer.write(scope, {last});
   scope.line("return " + writer.value(last) + ";");
   write_text("_at", scope, vector_type(4));
@@ -168,12 +168,12 @@ bool TileOperand::lies_in_eights() const {
     for (const Access& each : program->accesses) uses += each.binding == access.binding ? 1 : 0;
   }
   for (const Store& store : launch_.stores) uses += store.binding == access.binding ? 1 : 0;
-  if (launch_.ones_row || launch_.ones_column)
-    uses += launch_.ones_store.binding == access.binding ? 1 : 0;
+  if (launch_.bias_grad_row || launch_.bias_grad_column)
+    uses += launch_.bias_grad_store.binding == access.binding ? 1 : 0;
   const Window window = window_of(launch_);
   const bool ragged = is_a_ && !along_k_ && (window.first % 8 != 0 || window.end() % 8 != 0);
   return uses == 1 && !ragged && domain_[fours_.axis].size % 8 == 0 &&
-         run_of_four(domain_, access.map, fours_.axis, 8) == RunOfFour::kTouching;
+         vec_access(domain_, access.map, fours_.axis, 8) == VecAccess::kTouching;
 }
 
 void TileOperand::write_eights(const std::string& guard, const std::set<int>& vectors) {
@@ -182,7 +182,7 @@ void TileOperand::write_eights(const std::string& guard, const std::set<int>& ve
     if (!guard.empty()) scope.line("if (" + guard + ") { return vec4<u32>(); }");
     const Access& access = program_.accesses[static_cast<std::size_t>(program_.instrs[0].index)];
     module_.hold_eights(access.binding);
-    const Place place = place_of(scope, domain_, access.map);
+    const ElementRef place = place_of(scope, domain_, access.map);
     scope.line("return b" + std::to_string(access.binding) + "[(" + place.index + ") / 8u];");
   } else {
     write_tile_function(guard, vectors);

@@ -48,8 +48,8 @@ class TileOperand {
   // Writes the same function for tiles, with zero for `otherwise`. It returns four elements if
   // fours() was chosen.
   void write_tile_function(const std::string& guard, const std::set<int>& vectors);
-  [[nodiscard]] InFours& fours() { return fours_; }
-  [[nodiscard]] const InFours& fours() const { return fours_; }
+  [[nodiscard]] Vectorized& fours() { return fours_; }
+  [[nodiscard]] const Vectorized& fours() const { return fours_; }
 
   // Distance in vectors of consecutive steps of k in workgroup memory, and size of the tile.
   [[nodiscard]] int pitch(const TileShape& tile) const;
@@ -107,7 +107,7 @@ class TileOperand {
   const ScalarProgram& program_;
   Domain domain_;
   bool packed_, along_k_;  // packed: several steps of k per word
-  InFours fours_;
+  Vectorized fours_;
   bool eights_ = false;
 };
 

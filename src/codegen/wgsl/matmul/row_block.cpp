@@ -15,8 +15,8 @@ namespace tensorgrad::wgsl {
 namespace {
 
 // The default, for many workgroups; and a taller block, used if there are kManyRows or more.
-constexpr TileShape kLowBlock = {kChainRows, kMostRowColumns, 64, 2, 4, 4, 2, 0.5, 0};
-constexpr TileShape kHighBlock = {16, kMostRowColumns, 64, 4, 4, 4, 2, 0.5, 0};
+constexpr TileShape kLowBlock = {kFusedSequenceRows, kMaxRowColumns, 64, 2, 4, 4, 2, 0.5, 0};
+constexpr TileShape kHighBlock = {16, kMaxRowColumns, 64, 4, 4, 4, 2, 0.5, 0};
 constexpr std::int64_t kManyRows = 1 << 12;
 static_assert(kLowBlock.threads() == 256 && kHighBlock.threads() == 256);
 

@@ -26,7 +26,7 @@ struct UnitShape {
 constexpr std::array<UnitShape, 3> kUnitShapes = {
     {{4, 2, 2, 4, 4, 396, 0.9}, {4, 2, 2, 2, 2, 528, 1.0}, {2, 2, 2, 2, 4, 1056, 0.85}}};
 // With fewer products, other forms are at least as fast.
-constexpr std::int64_t kLeastProducts = 1 << 22;
+constexpr std::int64_t kMinSubgroupMatrixProducts = 1 << 22;
 constexpr const char* kTiles = "tiles";
 constexpr int kResultPad = 4;  // elements: the length of a vector
 
@@ -58,7 +58,7 @@ class UnitContraction : private ContractionParts {
   }
   [[nodiscard]] int ones_each() const {
     return static_cast<int>(
-        ceil_div(launch_.ones_row ? tile_.side_n : tile_.side_m, tile_.threads()));
+        ceil_div(launch_.bias_grad_row ? tile_.side_n : tile_.side_m, tile_.threads()));
   }
   void write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n);
   void write_steps(Scope& scope);
@@ -68,7 +68,7 @@ class UnitContraction : private ContractionParts {
   void write_ones_results(Scope& scope) const;
   [[nodiscard]] std::string first_of_side() const;
 
-  const MatrixUnits& unit_ = options_.units;
+  const SubgroupMatrix& unit_ = options_.units;
   UnitShape shape_ = {};
   TileShape tile_ = {};
 };
@@ -101,12 +101,12 @@ const UnitShape* UnitContraction::pick() const {
     if (16 * vectors_of(shape) > options_.max_workgroup_bytes) continue;
     if (cuts_parts(tile.depth)) continue;
     if (!a_.fits_in_eights(tile) || !b_.fits_in_eights(tile)) continue;
-    if (options_.unit_tile == number) return &shape;
+    if (options_.subgroup_matrix_tile == number) return &shape;
     if (options_.joined && tile.threads() != group_threads(tile.threads(), options_)) continue;
-    const double groups =
-        std::llround(options_.crowd * static_cast<double>(window_.outer_count *
-                                                          ceil_div(window_.count, tile.side_m) *
-                                                          ceil_div(launch_.n, tile.side_n)));
+    const double groups = std::llround(
+        options_.concurrent_work_ratio *
+        static_cast<double>(window_.outer_count * ceil_div(window_.count, tile.side_m) *
+                            ceil_div(launch_.n, tile.side_n)));
     const double time =
         std::ceil(groups / shape.at_once) * shape.at_once * tile.side_m * tile.side_n / shape.rate;
     if (best != nullptr && time >= best_time) continue;
@@ -114,7 +114,7 @@ const UnitShape* UnitContraction::pick() const {
     best_time = time;
   }
   const std::int64_t products = window_.outer_count * window_.count * launch_.n * depth();
-  return products < kLeastProducts || depth() < unit_.k ? nullptr : best;
+  return products < kMinSubgroupMatrixProducts || depth() < unit_.k ? nullptr : best;
 }
 
 void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n) {
@@ -173,14 +173,14 @@ void UnitContraction::write_products(Scope& scope) const {
 // Returns the condition under which the workgroup sums the operand that is multiplied with ones:
 // its tile is the first along the other side.
 std::string UnitContraction::first_of_side() const {
-  return launch_.ones_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
+  return launch_.bias_grad_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
 }
 
 // Each thread sums some lines.
 void UnitContraction::write_ones_sums(Scope& scope) const {
   if (!has_ones()) return;
-  const TileOperand& operand = launch_.ones_row ? b_ : a_;
-  const int start = launch_.ones_row ? a_.half_vectors(tile_) : 0;
+  const TileOperand& operand = launch_.bias_grad_row ? b_ : a_;
+  const int start = launch_.bias_grad_row ? a_.half_vectors(tile_) : 0;
   const std::string first = std::string(kTiles) + "[" + u32_literal(start) + " + ";
   const std::string pitch = u32_literal(operand.half_pitch(tile_) / 8);
   const int side = operand.side(tile_);
@@ -264,7 +264,7 @@ void UnitContraction::write_results(Scope& scope) {
 
 void UnitContraction::write_ones_results(Scope& scope) const {
   if (!has_ones()) return;
-  const bool of_b = launch_.ones_row;
+  const bool of_b = launch_.bias_grad_row;
   Scope ones(&scope);
   for (int i = 0; i < ones_each(); ++i) {
     const std::string line = "local + " + u32_literal(i * tile_.threads());
@@ -295,7 +295,7 @@ bool UnitContraction::write(Shader& shader) {
   write_results(scope);
   write_ones_results(scope);
   shader = make_shader(module_, scope, tile_.threads(), groups);
-  shader.uses_units = true;
+  shader.uses_subgroup_matrix = true;
   return true;
 }
 
@@ -308,7 +308,7 @@ std::vector<int> unit_tile_numbers() {
 }
 
 bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader) {
-  if (!options.units.present() || options.unit_tile < 0) return false;
+  if (!options.units.present() || options.subgroup_matrix_tile < 0) return false;
   return UnitContraction(launch, options).write(shader);
 }
 
@@ -316,7 +316,7 @@ bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Sha
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-std::string load_units(const MatrixUnits& units, UnitSide side, const std::string& array,
+std::string load_units(const SubgroupMatrix& units, UnitSide side, const std::string& array,
                        const std::string& at, bool column_major, std::int64_t pitch) {
   const std::string k = std::to_string(units.k);
   const std::string type = side == UnitSide::kLeft
@@ -332,7 +332,7 @@ std::string store_units(const std::string& array, const std::string& at, const s
          std::to_string(pitch / 4) + "u);";
 }
 
-std::string result_type(const MatrixUnits& units) {
+std::string result_type(const SubgroupMatrix& units) {
   return "subgroup_matrix_result<f32, " + std::to_string(units.n) + ", " + std::to_string(units.m) +
          ">";
 }

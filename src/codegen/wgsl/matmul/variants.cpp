@@ -12,11 +12,11 @@ namespace {
 
 // Maximum number of multiply-adds for the form by lanes. It does not reuse operands, so a larger
 // launch would be slow. It could run for seconds, which a driver may treat as a hang.
-constexpr std::int64_t kMostByLanes = 1 << 26;
+constexpr std::int64_t kMaxByLanes = 1 << 26;
 
 struct FormName {
   std::string name;
-  int tile = 0, unit_tile = 0;
+  int tile = 0, subgroup_matrix_tile = 0;
 };
 
 std::vector<FormName> form_names(const Launch& launch, const WgslOptions& options) {
@@ -25,7 +25,7 @@ std::vector<FormName> form_names(const Launch& launch, const WgslOptions& option
     for (const int number : wgsl::unit_tile_numbers())
       names.push_back({"units " + std::to_string(number), 0, number});
   }
-  const bool small = launch.batch * launch.m * launch.n * launch.k <= kMostByLanes;
+  const bool small = launch.batch * launch.m * launch.n * launch.k <= kMaxByLanes;
   for (const int number : wgsl::tile_numbers()) {
     if (number > 1 || small) names.push_back({"tile " + std::to_string(number), number, -1});
   }
@@ -33,9 +33,9 @@ std::vector<FormName> form_names(const Launch& launch, const WgslOptions& option
 }
 
 ContractionForm write_form(const Launch& launch, WgslOptions options, const FormName& name) {
-  if (name.tile != 0 || name.unit_tile != 0) {
+  if (name.tile != 0 || name.subgroup_matrix_tile != 0) {
     options.tile = name.tile;
-    options.unit_tile = name.unit_tile;
+    options.subgroup_matrix_tile = name.subgroup_matrix_tile;
   }
   return {name.name, write_wgsl(launch, options)};
 }
@@ -48,7 +48,7 @@ Launch without_offsets(Launch launch) {
     for (Access& access : program->accesses) drop(access.map);
   }
   for (Store& store : launch.stores) drop(store.map);
-  if (launch.ones_row || launch.ones_column) drop(launch.ones_store.map);
+  if (launch.bias_grad_row || launch.bias_grad_column) drop(launch.bias_grad_store.map);
   return launch;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The shader of a selective scan by blocks of channels. Private to kernel/wgsl_selective*.cpp.
+// The shader of a selective scan by blocks of channels. Private to codegen/wgsl/selective_scan.
 #pragma once
 
 #include <algorithm>

@@ -48,13 +48,13 @@ std::int64_t SelectiveChunks::own_bc(std::int64_t threads) const {
 }
 
 void SelectiveChunks::write_brought() {
-  std::vector<InFours> rest;  // what is read number by number, and what is written
+  std::vector<Vectorized> rest;  // what is read number by number, and what is written
   for (const ScalarProgram* program : programs_of(l_))
     rest.push_back({program, {}, 0, false, false, l_.stores});
-  std::vector<InFours*> all;
+  std::vector<Vectorized*> all;
   for (Brought& each : brought_) {
     const ScalarProgram& program = l_.input(each.which);
-    std::erase_if(rest, [&](const InFours& other) { return other.program == &program; });
+    std::erase_if(rest, [&](const Vectorized& other) { return other.program == &program; });
     // B and C lie side by side: both begin at a multiple of four, or neither is read so.
     const std::int64_t multiple = each.which == SelectiveInput::kBC ? 8 : each.width;
     const Domain domain = {{"p", s_.batch}, {"i", each.rows}, {"q", each.columns}};
@@ -62,8 +62,8 @@ void SelectiveChunks::write_brought() {
     each.fours.width = each.width;
     all.push_back(&each.fours);
   }
-  for (InFours& each : rest) all.push_back(&each);
-  const std::set<int> vectors = choose_fours(l_, all, options_);
+  for (Vectorized& each : rest) all.push_back(&each);
+  const std::set<int> vectors = choose_vectorized(l_, all, options_);
   for (Brought& each : brought_) write_vector(each, vectors);
 }
 
@@ -77,7 +77,7 @@ void SelectiveChunks::write_vector(Brought& brought, const std::set<int>& vector
   Scope scope;
   std::string value;
   if (brought.fours.chosen) {
-    FourWriter writer(module_, brought.fours, vectors);
+    VectorWriter writer(module_, brought.fours, vectors);
     const int last = static_cast<int>(program.instrs.size()) - 1;
     writer.write(scope, {last});
     value = writer.value(last);

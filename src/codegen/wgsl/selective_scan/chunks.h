@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What selective scans that go over the steps a chunk at a time have in common: how a chunk comes
-// to workgroup memory. Private to kernel/wgsl_selective*.cpp.
+// to workgroup memory. Private to codegen/wgsl/selective_scan.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/wgsl/vectorize.h"
 #include "codegen/wgsl/selective_scan/selective_scan.h"
+#include "codegen/wgsl/vectorize.h"
 
 namespace tensorgrad::wgsl {
 
@@ -28,7 +28,7 @@ class SelectiveChunks : protected SelectiveWriter {
     std::vector<std::int64_t> behind;
     std::string row, column, real;  // real: empty, always; of two pieces, vec4<bool>
     int pieces = 1;
-    InFours fours = {};
+    Vectorized fours = {};
     // Where nothing but a vector is read, and rows lie evenly apart: how far, and the variable that
     // has the place of `row`, in vectors.
     std::optional<std::int64_t> step = {};

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int64_t kPairBytes = 8, kNumberBytes = 4;
 // As many steps' sums are made at a time as, of up to 16 states, leave room for three workgroups.
-constexpr std::int64_t kMostSumSteps = 8;
+constexpr std::int64_t kMaxSumSteps = 8;
 
 std::int64_t bytes_of(const LaneSizes& z, bool zero_order_hold, bool in_memory) {
   const std::int64_t chunk = SelectiveSizes::kChunk;
@@ -50,7 +50,7 @@ std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& opt
   z.subgroup = std::min<std::int64_t>(options.subgroups.size, z.threads());
   if (z.block < 4 || z.threads() > options.max_threads || z.state_lanes() > z.subgroup)
     return std::nullopt;
-  for (z.sum_steps = kMostSumSteps; z.sum_steps > 1; z.sum_steps /= 2) {
+  for (z.sum_steps = kMaxSumSteps; z.sum_steps > 1; z.sum_steps /= 2) {
     if (bytes_of(z, launch.zero_order_hold, options.subgroups.in_memory) <=
         options.max_workgroup_bytes)
       return z;

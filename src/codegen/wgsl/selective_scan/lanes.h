@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The shader of a selective scan's backward pass where threads of a subgroup can give each other
-// values. Private to kernel/wgsl_selective*.cpp.
+// values. Private to codegen/wgsl/selective_scan.
 #pragma once
 
 #include <functional>

@@ -80,7 +80,7 @@ class LineWriter : SelectiveWriter {
  private:
   // step(scope, n) for each state: written out where they are few.
   void each_state(Scope& scope, const std::function<void(Scope&, const std::string&)>& step) const {
-    if (s_.states > kMostWrittenOut) {
+    if (s_.states > kMaxWrittenOut) {
       Scope loop(&scope);
       step(loop, "n");
       scope.block("for (var n = 0u; n < " + u32_literal(s_.states) + "; n++)", loop);
@@ -335,7 +335,7 @@ void SelectiveWriter::write_result(std::size_t which, std::int64_t rows, std::in
 
 void SelectiveWriter::write_store(std::size_t which, const Domain& domain, Scope& scope) {
   const Store& store = l_.stores.at(which);
-  const Place place = place_of(scope, domain, store.map);
+  const ElementRef place = place_of(scope, domain, store.map);
   scope.line(module_.store(store.binding, DType::kF32, place.index, "x"));
   const std::string name = "store" + std::to_string(which);
   module_.function(name,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the shaders of selective scans have in common. Names as in ops/selective_scan.cpp, with
 // `ungated` for o, and `bc` for B and C as they lie side by side. Private to
-// kernel/wgsl_selective*.cpp.
+// codegen/wgsl/selective_scan.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ Trainer<Wide> trainer_on(const char* kind) {
                   .device = {.kind = kind, .allow_software = true}});
 }
 
-TEST(SplitDepth, weight_gradients_over_many_rows_are_those_of_cpu_on_webgpu) {
+TEST(SplitK, weight_gradients_over_many_rows_are_those_of_cpu_on_webgpu) {
   std::vector<float> x(kRows * 72);
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>((i * 2654435761U >> 8) % 2001) / 1000.0F - 1;
@@ -45,7 +45,7 @@ TEST(SplitDepth, weight_gradients_over_many_rows_are_those_of_cpu_on_webgpu) {
   }
 }
 
-TEST(SplitDepth, depends_on_the_shape_alone_and_can_be_left_out) {
+TEST(SplitK, depends_on_the_shape_alone_and_can_be_left_out) {
   const auto launches = [](std::int64_t rows) {
     const auto trainer = compile(
         Wide{}, [](const Wide& net, const Inputs& in) { return mean(square(net.layer(in["x"]))); },
@@ -57,7 +57,7 @@ TEST(SplitDepth, depends_on_the_shape_alone_and_can_be_left_out) {
   EXPECT_GT(launches(kRows), launches(4096));
   EXPECT_EQ(launches(kRows), launches(65537));  // 65537 is prime
   const auto cut = launches(kRows), whole = launches(4096);
-  const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
+  const ScopedEnv env("TENSORGRAD_SKIP", "split_k");
   EXPECT_GT(cut, launches(kRows));
   EXPECT_EQ(whole, launches(4096));
 }
@@ -86,18 +86,18 @@ void expect_parts(const Shape& a, const Shape& b, bool transposed, DType dtype,
   EXPECT_EQ(parts_of_product(s.graph()), parts);
   if (parts == 1) return;
   const ValueMap cut = run_graph(s.graph(), s.leaves, Where::kWebGpu);
-  const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
+  const ScopedEnv env("TENSORGRAD_SKIP", "split_k");
   EXPECT_EQ(parts_of_product(s.graph()), 1);
   EXPECT_EQ(cut, run_graph(s.graph(), s.leaves, Where::kCpu));
 }
 
 // The last part is shorter.
-TEST(SplitDepth, of_tiles_that_would_leave_cores_idle_gives_what_the_whole_gives_on_webgpu) {
+TEST(SplitK, of_tiles_that_would_leave_cores_idle_gives_what_the_whole_gives_on_webgpu) {
   expect_parts({5600, 384}, {5600, 256}, true, DType::kF32, 18);
 }
 
 // A product of this size is split in f16 but not in f32.
-TEST(SplitDepth, of_halves_gives_what_the_whole_gives_on_webgpu) {
+TEST(SplitK, of_halves_gives_what_the_whole_gives_on_webgpu) {
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF16, 15);
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF32, 1);
 }

@@ -17,8 +17,9 @@ std::vector<Launch> launches_within(const Graph& graph, std::int64_t limit) {
 }
 
 std::int64_t with_sums(const std::vector<Launch>& launches) {
-  return std::count_if(launches.begin(), launches.end(),
-                       [](const Launch& launch) { return launch.ones_row || launch.ones_column; });
+  return std::count_if(launches.begin(), launches.end(), [](const Launch& launch) {
+    return launch.bias_grad_row || launch.bias_grad_column;
+  });
 }
 
 void check_sums(Sketch& s, std::int64_t sums, Where where) {

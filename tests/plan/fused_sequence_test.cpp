@@ -14,7 +14,7 @@ namespace {
 
 std::int64_t links(const Program& program) {
   return std::count_if(program.launches.begin(), program.launches.end(),
-                       [](const Launch& launch) { return launch.chained; });
+                       [](const Launch& launch) { return launch.fused_sequence; });
 }
 
 // A transformer block without attention: norm, two layers, a residual, another norm.
@@ -30,10 +30,10 @@ void block(Sketch& s, std::int64_t rows, std::int64_t width, std::int64_t inner)
   for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
 }
 
-TEST(Chain, has_all_layers_of_a_small_network_forward_and_backward) {
+TEST(FusedSequence, has_all_layers_of_a_small_network_forward_and_backward) {
   Sketch s;
   network(s, 256, {1, 64, 64, 1});
-  const Program program = chained(s.graph()).program;
+  const Program program = fused_sequence(s.graph()).program;
   // Five products, then the weight gradients and the loss as concurrent launches.
   EXPECT_EQ(links(program), 4) << print(program);
   EXPECT_LE(count_dispatches(program), 3) << print(program);
@@ -48,7 +48,7 @@ void expect_own_blocks(const Program& program, const std::string& note) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     const Launch& launch = program.launches[i];
-    if (!launch.chained) first = i;
+    if (!launch.fused_sequence) first = i;
     for (const ScalarProgram* scalar : programs_of(launch)) {
       for (const Access& access : scalar->accesses) {
         const Binding& read = launch.bindings[static_cast<std::size_t>(access.binding)];
@@ -74,7 +74,7 @@ void expect_own_blocks(const Program& program, const std::string& note) {
   }
 }
 
-TEST(Chain, reads_of_itself_the_same_block_alone) {
+TEST(FusedSequence, reads_of_itself_the_same_block_alone) {
   for (const bool norms : {false, true}) {
     Sketch s;
     if (norms) {
@@ -82,13 +82,13 @@ TEST(Chain, reads_of_itself_the_same_block_alone) {
     } else {
       network(s, 64, {3, 24, 40, 2});
     }
-    const Program program = chained(s.graph()).program;
+    const Program program = fused_sequence(s.graph()).program;
     EXPECT_GT(links(program), 2);
     expect_own_blocks(program, print(program));
   }
   std::int64_t found = 0;
   for (std::uint64_t seed = 900; seed < 900 + how_many(60); ++seed) {
-    const Program program = chained(random_graph(seed).graph).program;
+    const Program program = fused_sequence(random_graph(seed).graph).program;
     found += links(program);
     expect_own_blocks(program, "seed " + std::to_string(seed) + "\n" + print(program));
   }
@@ -97,7 +97,7 @@ TEST(Chain, reads_of_itself_the_same_block_alone) {
 
 // Widths above, at and below a tile of 64, ragged widths, one column, one step of k, and products
 // that are computed by lanes.
-TEST(Chain, gives_what_the_reference_gives_on_webgpu) {
+TEST(FusedSequence, gives_what_the_reference_gives_on_webgpu) {
   const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> sizes = {
       {256, {1, 64, 64, 1}},
       {16, {64, 64, 64}},
@@ -108,20 +108,20 @@ TEST(Chain, gives_what_the_reference_gives_on_webgpu) {
     SCOPED_TRACE(tensorgrad::to_string(Shape(widths)) + " " + std::to_string(rows));
     Sketch s;
     network(s, rows, widths);
-    EXPECT_GT(links(chained(s.graph()).program), 0);
+    EXPECT_GT(links(fused_sequence(s.graph()).program), 0);
     s.check(Where::kWebGpu);
   }
 }
 
-TEST(Chain, takes_norms_and_residuals_along_on_webgpu) {
+TEST(FusedSequence, takes_norms_and_residuals_along_on_webgpu) {
   Sketch s;
   block(s, 48, 32, 64);
-  EXPECT_GT(links(chained(s.graph()).program), 4);
+  EXPECT_GT(links(fused_sequence(s.graph()).program), 4);
   s.check(Where::kWebGpu, 1e-4);
 }
 
 // Runs the same graph with fused sequences and launch by launch.
-TEST(Chain, is_as_the_launches_by_themselves_on_webgpu) {
+TEST(FusedSequence, is_as_the_launches_by_themselves_on_webgpu) {
   Sketch s;
   network(s, 128, {6, 48, 64, 4});
   const ValueMap chain = run_graph(s.graph(), s.leaves, Where::kWebGpu);
@@ -131,14 +131,14 @@ TEST(Chain, is_as_the_launches_by_themselves_on_webgpu) {
 
 // Each of these additions to two layers reads rows of other blocks, or overwrites rows that other
 // blocks read.
-TEST(Chain, ends_where_another_blocks_rows_are_read) {
+TEST(FusedSequence, ends_where_another_blocks_rows_are_read) {
   const auto count = [](const auto& make) {
     Sketch s;
     const Tensor x = s.input({64, 16}), w = s.input({16, 16}), v = s.input({16, 16});
     const Tensor h = matmul(tanh(matmul(x, w)), v);
     s.output("h", h);
     make(s, h, v);
-    return links(chained(s.graph()).program);
+    return links(fused_sequence(s.graph()).program);
   };
   const auto nothing = [](Sketch&, const Tensor&, const Tensor&) {};
   ASSERT_EQ(count(nothing), 1);
@@ -166,19 +166,19 @@ TEST(Chain, ends_where_another_blocks_rows_are_read) {
   const auto of_network = [](std::int64_t rows, std::int64_t width) {
     Sketch s;
     network(s, rows, {4, width, width, 4});
-    return links(chained(s.graph()).program);
+    return links(fused_sequence(s.graph()).program);
   };
   EXPECT_GT(of_network(64, 16), 0);
   EXPECT_EQ(of_network(60, 16), 0);   // no block size divides the rows
   EXPECT_EQ(of_network(64, 512), 0);  // a workgroup with all columns would take too long
 }
 
-TEST(Chain, can_be_left_out) {
+TEST(FusedSequence, can_be_left_out) {
   Sketch s;
   network(s, 64, {4, 16, 16, 1});
-  EXPECT_GT(links(chained(s.graph()).program), 0);
+  EXPECT_GT(links(fused_sequence(s.graph()).program), 0);
   const ScopedEnv env("TENSORGRAD_SKIP", "chain");
-  EXPECT_EQ(links(chained(s.graph()).program), 0);
+  EXPECT_EQ(links(fused_sequence(s.graph()).program), 0);
 }
 
 }  // namespace
