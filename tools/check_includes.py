@@ -8,7 +8,7 @@ compiler checks the includes of our own headers (tests/package).
 
 import re
 
-ROOMS = ["include", "src", "cli", "examples", "bench"]
+FOLDERS = ["include", "src", "cli", "examples", "bench"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 USE = re.compile(r"\bstd::(\w+)")
@@ -151,7 +151,7 @@ class Includes:
         self.root, self.known = root, {}
 
     def resolve(self, path, name):
-        for folder in [path.parent, *(self.root / room for room in ROOMS), self.root]:
+        for folder in [path.parent, *(self.root / folder for folder in FOLDERS), self.root]:
             if (folder / name).is_file():
                 return (folder / name).resolve()
         return None
@@ -167,8 +167,8 @@ class Includes:
 
 def check(root):
     includes = Includes(root)
-    for room in ROOMS:
-        for path in sorted((root / room).rglob("*")):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
             if path.suffix not in (".h", ".cpp") or path.name.endswith("-inl.h"):
                 continue
             code = NOT_CODE.sub(lambda match: "\n" * match[0].count("\n"), path.read_text())

@@ -14,7 +14,7 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".def", ".inc"}
-TOP_ROOMS = ("cli", "examples", "bench", "web")  # modules outside src/
+TOP_MODULES = ("cli", "examples", "bench", "web")  # modules outside src/
 BEGIN = "<!-- layers: made by tools/check_layers.py --update -->"
 END = "<!-- layers end -->"
 PUBLIC = "tensorgrad/"
@@ -24,35 +24,40 @@ class Layers:
     """The parsed contents of src/LAYERS."""
 
     def __init__(self, path):
-        self.rooms, self.owners, self.apart, self.only = {}, {}, {}, {}
-        kinds = {"room": self.rooms, "owner": self.owners, "apart": self.apart, "only": self.only}
+        self.modules, self.owners, self.apart, self.only = {}, {}, {}, {}
+        kinds = {"module": self.modules, "owner": self.owners, "apart": self.apart, "only": self.only}
         for number, line in enumerate(path.read_text().splitlines(), 1):
             line = line.split("#")[0].strip()
             if not line:
                 continue
             match = re.fullmatch(r"(\w+)\s+(\S+)\s*<-\s*(.*)", line)
             if not match or match[1] not in kinds:
-                sys.exit(f"{path}:{number}: expected `room|owner|apart|only NAME <- WORD ...`")
+                sys.exit(f"{path}:{number}: expected `module|owner|apart|only NAME <- WORD ...`")
             kinds[match[1]][match[2]] = match[3].split()
-        for room, allowed in self.rooms.items():
-            earlier = list(self.rooms)[: list(self.rooms).index(room)]
+        for module, allowed in self.modules.items():
+            earlier = list(self.modules)[: list(self.modules).index(module)]
             for other in allowed:
                 if other != "public" and other not in earlier:
-                    sys.exit(f"{path}: {room} <- {other}: not a room named above it")
+                    sys.exit(f"{path}: {module} <- {other}: not a module named above it")
 
     def owner_of(self, header):
         """Returns the module that a header of include/tensorgrad belongs to."""
-        for room, headers in self.owners.items():
+        for module, headers in self.owners.items():
             if header in headers:
-                return room
-        return next((room for room, headers in self.owners.items() if "*" in headers), None)
+                return module
+        folder = header.split("/")[0] + "/"
+        for name in (folder, "*"):
+            for module, headers in self.owners.items():
+                if name in headers:
+                    return module
+        return None
 
-    def may(self, room, target):
-        allowed = self.rooms[room]
-        return target == room or target in allowed
+    def may(self, module, target):
+        allowed = self.modules[module]
+        return target == module or target in allowed
 
-    def may_public(self, room, header):
-        return "public" in self.rooms[room] or self.may(room, self.owner_of(header))
+    def may_public(self, module, header):
+        return "public" in self.modules[module] or self.may(module, self.owner_of(header))
 
 
 def place_of(root, path):
@@ -67,9 +72,9 @@ def place_of(root, path):
 
 def complaint(layers, root, path, name, quoted):
     """Returns why `path` may not include `name`, or None."""
-    room, subroom = place_of(root, path)
-    header_of = room.split(":")[1] if room.startswith("public:") else None
-    home = layers.owner_of(header_of) if header_of else room
+    module, folder = place_of(root, path)
+    header_of = module.split(":")[1] if module.startswith("public:") else None
+    home = layers.owner_of(header_of) if header_of else module
 
     if name.startswith(PUBLIC):
         header = name[len(PUBLIC):]
@@ -81,7 +86,7 @@ def complaint(layers, root, path, name, quoted):
 
     places = [p for p, prefixes in layers.only.items() if name.startswith(tuple(prefixes))]
     if places:
-        here = f"{room}/{subroom}".rstrip("/")
+        here = f"{module}/{folder}".rstrip("/")
         return None if here in places else f"only {' and '.join(places)} may include <{name}>"
 
     target = None
@@ -89,6 +94,8 @@ def complaint(layers, root, path, name, quoted):
         target = root / "src" / name
     elif quoted and (path.parent / name).exists():
         target = path.parent / name
+    elif quoted and module in TOP_MODULES and (root / module / name).exists():
+        target = root / module / name
     if header_of:
         standard = not quoted and "/" not in name and "." not in name
         return None if standard else "a public header includes public and standard headers only"
@@ -96,31 +103,31 @@ def complaint(layers, root, path, name, quoted):
         return "includes are written from src/, without `..`"
     if target is None:
         first = name.split("/")[0]
-        missing = quoted and first in layers.rooms and "/" in name and first not in TOP_ROOMS
+        missing = quoted and first in layers.modules and "/" in name and first not in TOP_MODULES
         return f"there is no src/{name}" if missing else None  # else a third party's
 
-    to_room, to_subroom = place_of(root, target.resolve())
-    if to_room == room:
-        apart = layers.apart.get(room, [])
-        if subroom in apart and to_subroom in apart and subroom != to_subroom:
-            return f"{room}/{subroom} and {room}/{to_subroom} may not include each other"
-        if subroom == "" and to_subroom in apart and path.suffix == ".h":
-            return f"a header of {room} may not include {room}/{to_subroom}"
+    to_module, to_folder = place_of(root, target.resolve())
+    if to_module == module:
+        apart = layers.apart.get(module, [])
+        if folder in apart and to_folder in apart and folder != to_folder:
+            return f"{module}/{folder} and {module}/{to_folder} may not include each other"
+        if folder == "" and to_folder in apart and path.suffix == ".h":
+            return f"a header of {module} may not include {module}/{to_folder}"
         return None
-    if layers.may(room, to_room):
+    if layers.may(module, to_module):
         return None
-    allowed = " ".join(layers.rooms[room]) or "nothing"
-    return f"{room} may include {allowed}, not {to_room}"
+    allowed = " ".join(layers.modules[module]) or "nothing"
+    return f"{module} may include {allowed}, not {to_module}"
 
 
 def check(layers, root):
     problems = []
-    top = [root / "src", root / "include"] + [root / room for room in TOP_ROOMS]
+    top = [root / "src", root / "include"] + [root / module for module in TOP_MODULES]
     for path in sorted(p for folder in top for p in folder.rglob("*") if p.suffix in SUFFIXES):
-        room, _ = place_of(root, path)
+        module, _ = place_of(root, path)
         where = path.relative_to(root)
-        if not room.startswith("public:") and room not in layers.rooms:
-            problems.append(f"{where}:1: lies in no room of src/LAYERS")
+        if not module.startswith("public:") and module not in layers.modules:
+            problems.append(f"{where}:1: is in no module of src/LAYERS")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)
@@ -132,21 +139,21 @@ def check(layers, root):
 
 
 def table(layers):
-    rows = ["| room | may include |", "|---|---|"]
-    for room, allowed in layers.rooms.items():
-        name = f"`{room}/`" if room in TOP_ROOMS else f"`src/{room}/`"
+    rows = ["| module | may include |", "|---|---|"]
+    for module, allowed in layers.modules.items():
+        name = f"`{module}/`" if module in TOP_MODULES else f"`src/{module}/`"
         words = ["`include/tensorgrad/`" if w == "public" else f"`{w}`" for w in allowed]
         rows.append(f"| {name} | {' '.join(words) or 'nothing'} |")
     rows.append("")
-    for room, headers in layers.owners.items():
+    for module, headers in layers.owners.items():
         named = " ".join(f"`{h}`" for h in headers if h != "*") or "every other header"
-        rows.append(f"- Of `include/tensorgrad/`, {named} belongs to `{room}`.")
-    for room, parts in layers.apart.items():
+        rows.append(f"- Of `include/tensorgrad/`, {named} {'belongs' if len(headers) == 1 else 'belong'} to `{module}`.")
+    for module, parts in layers.apart.items():
         named = " ".join(f"`{p}`" for p in parts)
-        rows.append(f"- Inside `{room}`, these do not include each other: {named}.")
+        rows.append(f"- Inside `{module}`, these do not include each other: {named}.")
     for prefix in dict.fromkeys(p for prefixes in layers.only.values() for p in prefixes):
         places = [f"`{place}`" for place, prefixes in layers.only.items() if prefix in prefixes]
-        rows.append(f"- `<{prefix}...>` is included by {' and '.join(places)} alone.")
+        rows.append(f"- `<{prefix}...>` is included only by {' and '.join(places)}.")
     return "\n".join(rows)
 
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/documents.h"
+#include "functional/documents.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 #include "trace/composite.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "api/documents.h"
+#include "functional/documents.h"
 #include "ops/registry.h"
 #include "ops/selective_scan.h"
 #include "tensorgrad/functional.h"

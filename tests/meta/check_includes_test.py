@@ -53,8 +53,8 @@ class CheckIncludes(unittest.TestCase):
         self.names("std::flurry x;\n", "1: std::flurry is not in the table")
 
     def test_looks_at_every_room(self):
-        for room in ("include/tensorgrad", "cli", "bench", "examples"):
-            self.assertEqual(run({room + "/x.h": "std::map<int, int> x;\n"}).returncode, 1, room)
+        for folder in ("include/tensorgrad", "cli", "bench", "examples"):
+            self.assertEqual(run({folder + "/x.h": "std::map<int, int> x;\n"}).returncode, 1, folder)
 
 
 if __name__ == "__main__":

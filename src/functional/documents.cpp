@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "api/documents.h"
+#include "functional/documents.h"
 
 #include "tensorgrad/functional/state_space.h"
 #include "tensorgrad/ops.h"
