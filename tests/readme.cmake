@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Every ```cpp block with a main() in README.md and docs/ is a program that must build and run.
 file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/README.md"
-  "${PROJECT_SOURCE_DIR}/docs/*.md")
+  "${PROJECT_SOURCE_DIR}/docs/*.md" "${PROJECT_SOURCE_DIR}/docs/internals/*.md")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${documents}
   "${PROJECT_SOURCE_DIR}/tools/extract_programs.py")
 execute_process(

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Measures the English of comments, help texts and Markdown in occurrences per 1,000 words.
 
-Without paths, prints a row for each scope that users read; --all adds the rest of the tree. With
-paths (files or folders), prints a row for each of them. Reads the comments of C++ files and the prose
+Without paths, prints a row for each scope that users or maintainers read; --all adds the rest of
+the tree. With paths (files or folders), prints a row for each of them. Reads the comments of C++ files and the prose
 of Markdown, but no code, license lines or URLs. In cli/ it also reads string literals of more than
 three words. Inline code counts as one word. --files adds a row for each file. --check fails if a scope
-that users read, or a path given, is out of range.
+that users or maintainers read, or a path given, is out of range.
 """
 
 import argparse
@@ -49,9 +49,10 @@ SCOPES = {
     "cli strings": (["cli"], "strings"),
     "cli/": (["cli"], "comments and strings"),
     "user pages": (USER_PAGES, ""),
+    "internals": (["docs/internals"], ""),
     "README.md": (["README.md"], ""),
 }
-CHECKED = {"include/", "cli/", "user pages"}
+CHECKED = {"include/", "cli/", "user pages", "internals"}
 REST = {f"{folder}/": ([folder], "comments") for folder in CODE if folder not in ("include", "cli")}
 REST |= {"C++ but tests": (CODE[:-1], "comments"),
          "all Markdown": (["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", *CODE], "")}

@@ -138,9 +138,12 @@ def header(name, text):
 
 
 def label(page, anchor=""):
-    stem = pathlib.PurePath(page).stem
+    path = pathlib.PurePath(page)
+    stem = path.stem
     if stem == "README" and not anchor:
         return "index"
+    if path.parent.name == "internals":  # where pages have names of other pages
+        stem = f"internals_{stem}"
     return f"page_{stem}" + (f"-{anchor}" if anchor else "")
 
 

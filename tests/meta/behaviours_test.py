@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""tests/behaviours/*.tsv, docs/training.md and docs/architecture.md only name tests that exist.
+"""tests/behaviours/*.tsv, docs/training.md and docs/internals/ name only tests that exist.
 
-Each row of a .tsv file is a behavior or a user error of a library that tensorgrad replaces:
-section, behavior, ours, tests. It names at least one test, in one of these forms, separated by
-spaces:
+Each row of a .tsv file is a behavior or a mistake of a library that tensorgrad replaces: section, behavior, ours,
+tests. It names at least one test, in one of these forms, with spaces between them:
 
   unit.optim.Schedule.stays_at_its_end    FOLDER.Suite.case of tests/FOLDER
   debug.cpu/ShadowOn.accepts_random_...   FOLDER.Instantiation/Suite.case
@@ -13,9 +12,8 @@ spaces:
   passes/dce/unused                       tests/passes/dce/unused.ir
   examples/kan                            examples/kan.cpp, which examples_test runs
 
-In docs/training.md, names that look like a case must exist. In docs/architecture.md, each row of a
-table whose last column is `tests` names at least one. A test can also be a path from tests/ on, or
-another .ir file of the same folder.
+In docs/training.md, names that look like a case must exist. In docs/internals/, each row of a table whose last column
+is `tests` names at least one, also by a path from tests/ on, or another .ir file of the same folder.
 """
 
 import pathlib
@@ -26,7 +24,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = ["section", "behavior", "ours", "tests"]
 CASE = re.compile(r"`((?:unit\.\w+|runtime|ops|errors|learning)\.\w+(?:/\w+)?\.\w+)`")
-# Folders whose tests are driven by tables: the files with the rows.
+# A folder of tests that a table drives: the files with its rows.
 TABLES = {"ops": ["tests/ops/*_cases.cpp", "src/ops/pointwise.def"],
           "golden": ["tests/golden/*_test.cpp"],
           "optim": ["tests/unit/optim/*_test.cpp"]}
@@ -34,7 +32,7 @@ NAME = re.compile(r"`([^`]+)`")
 TEST = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 PARAMETRIC = re.compile(r"^\s*TEST_P\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
 INSTANCE = re.compile(r"INSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+),")
-# A row starts with `{"name",` or `kind("name",` or is a line of pointwise.def.
+# A row begins `{"name",` or `kind("name",` or is a line of pointwise.def.
 ROW = re.compile(r'[{(]\s*"(\w+)"|^POINTWISE\w+\((\w+),', re.MULTILINE)
 PREFIX = re.compile(r'"(\w+)"\s*\+')
 SUFFIX = re.compile(r'\+\s*"(\w+)"')
@@ -46,7 +44,7 @@ def texts(root, patterns):
 
 
 class Tests:
-    """The tests of a tree, by the names used in rows."""
+    """The tests of a tree, by the names that rows may give them."""
 
     def __init__(self, root):
         self.root = root
@@ -75,8 +73,8 @@ class Tests:
             rows = {name for found in ROW.findall(text) for name in found if name}
             self.tables[table] = [rows] + [set(kind.findall(text)) for kind in (PREFIX, SUFFIX, WORD)]
         rows, prefixes, suffixes, words = self.tables[table]
-        # A name may be composed: "conv2d_" + name, "sum_" + axes, name + "_edges". A row
-        # {"mse_loss_", ...} is combined with each of "mean", "sum", "none".
+        # A name may be put together: "conv2d_" + name, "sum_" + axes, name + "_edges"; and a row
+        # {"mse_loss_", ...} is gone through with each of "mean", "sum", "none".
         return (name in rows
                 or any(name.startswith(p) and (name[len(p):] in rows or name[len(p):].isdigit())
                        for p in prefixes)
@@ -84,7 +82,7 @@ class Tests:
                 or any(name.startswith(r) and name[len(r):] in words for r in rows if r[-1] == "_"))
 
     def suites(self, folder):
-        """Returns Suite.case, or Instantiation/Suite.case, of the programs built from tests/FOLDER."""
+        """Suite.case, or Instantiation/Suite.case, of the programs made of tests/FOLDER."""
         if folder not in self.cases:
             found = set()
             pattern = f"tests/{folder}/*.cpp" if folder.startswith("unit/") else f"tests/{folder}/**/*.cpp"
@@ -103,7 +101,7 @@ class Tests:
 
 
 def rows(text):
-    """Yields the rows of a .tsv file with their line numbers; the first has the column names."""
+    """Yields the rows of a .tsv file with their lines; the first is that of the columns."""
     for number, line in enumerate(text.splitlines(), 1):
         if line and not line.startswith("#"):
             yield number, line.split("\t")
@@ -143,7 +141,7 @@ def tables(text):
 
 
 def problems_of_tables(root, page):
-    """Yields (line, reason) for each problem in the tables of a page whose last column is `tests`."""
+    """Yields (line, reason) for each problem of the tables of a page whose last column is `tests`."""
     known = Tests(root)
     for line, head, cells in tables(page.read_text()):
         if head[-1] != "tests":
@@ -164,7 +162,7 @@ def problems_of_tables(root, page):
 
 
 def problems_of_prose(root, page):
-    """Yields (line, reason) for each case that a page names but that does not exist."""
+    """Yields (line, reason) for each case that a page names and that does not exist."""
     known = Tests(root)
     for line, text in enumerate(page.read_text().splitlines(), 1):
         yield from ((line, f"unknown test '{name}'") for name in CASE.findall(text) if not known.exists(name))
@@ -182,7 +180,7 @@ class Repository(unittest.TestCase):
 
     def test_pages_name_tests_that_exist(self):
         self.check("docs/training.md", problems_of_prose)
-        self.check("docs/architecture.md", problems_of_tables)
+        self.check("docs/internals/*.md", problems_of_tables)
 
     def test_testing_page_says_how_many_rows_there_are(self):
         page = (ROOT / "docs/testing.md").read_text()
@@ -218,7 +216,7 @@ UNKNOWN = ["unit.api.Plain.two", "unit.api.Each.three", "unit.api.Other/Each.thr
 
 class Checks(unittest.TestCase):
     def found(self, check, name, text):
-        """Returns the problems of a file with this text in the tree of SOURCES."""
+        """The problems of a file with this text in the tree of SOURCES."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for source, content in [*SOURCES.items(), (name, text)]:

@@ -114,7 +114,7 @@ PAGE = """\
 [other](other.md), [part](other.md#one-part), [here](#twice-1), [start](../README.md),
 [web](https://example.com), [sum](../include/tensorgrad/ops/sum.h), [source](../src/sum.cpp),
 [results](../bench/results/other.md), [folder](../src/README.md),
-![image](images/a.png), `[code](other.md)`, `it's`
+[inside](internals/other.md#one-part), ![image](images/a.png), `[code](other.md)`, `it's`
 
 ## Twice
 ```
@@ -129,7 +129,7 @@ PREPARED_PAGE = """\
 [other](@ref page_other), [part](@ref page_other-one-part), [here](@ref page_page-twice-1), [start](@ref index),
 [web](https://example.com), [sum](@ref header_ops_sum), source,
 results, folder,
-![image](a.png), `[code](other.md)`, ``it's``
+[inside](@ref page_internals_other-one-part), ![image](a.png), `[code](other.md)`, ``it's``
 
 ## Twice {#page_page-twice}
 ```
