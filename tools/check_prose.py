@@ -3,10 +3,10 @@
 """Measures the English of comments, help texts and Markdown in occurrences per 1,000 words.
 
 Without paths, prints a row for each scope that users or maintainers read; --all adds the rest of
-the tree. With paths (files or folders), prints a row for each of them. Reads the comments of C++ files and the prose
-of Markdown, but no code, license lines or URLs. In cli/ it also reads string literals of more than
-three words. Inline code counts as one word. --files adds a row for each file. --check fails if a scope
-that users or maintainers read, or a path given, is out of range.
+the tree. With paths (files or folders), prints a row for each of them. Reads the comments of C++
+files and the prose of Markdown, but no code, license lines or URLs. In cli/ it also reads string
+literals of more than three words. Inline code counts as one word. --files adds a row for each file.
+--check fails if one of these scopes, or a path given, is out of range.
 """
 
 import argparse
