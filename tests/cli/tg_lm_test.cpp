@@ -66,6 +66,7 @@ std::vector<LmLine> lm_lines(const std::string& run) {
     }
     lines.back().erase("seconds");
     lines.back().erase("tokens_per_second");
+    lines.back().erase("checksum");
   }
   return lines;
 }

@@ -158,7 +158,7 @@ std::vector<nlohmann::json> lines_of(const fs::path& run) {
   std::istringstream in(read_text(run / "metrics.jsonl"));
   for (std::string line; std::getline(in, line);) {
     lines.push_back(nlohmann::json::parse(line));
-    for (const char* key : {"seconds", "tokens_per_second", "images_per_second"})
+    for (const char* key : {"seconds", "tokens_per_second", "images_per_second", "checksum"})
       lines.back().erase(key);
   }
   return lines;

@@ -397,6 +397,8 @@ TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
             "/config.json: attn_layer_offset: expected a number below attn_layer_period 3, got 3");
   EXPECT_EQ(failure_with("jamba", R"("num_experts_per_tok": 2)", R"("num_experts_per_tok": 5)"),
             "/config.json: num_experts_per_tok: expected at most num_experts 4, got 5");
+  EXPECT_EQ(failure_with("jamba", R"("num_experts": 4)", R"("num_experts": 1000000000)"),
+            "/config.json: num_experts: expected an integer from 1 to 65536, got 1000000000");
   EXPECT_EQ(failure_with("jamba", R"("num_experts": 4)", R"("num_experts": 5)"),
             ": the tensor model.layers.1.feed_forward.experts.4.gate_proj.weight is missing");
   EXPECT_EQ(failure_with("jamba", R"("intermediate_size": 12)", R"("intermediate_size": 13)"),
