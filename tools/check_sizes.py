@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails if a .cpp has more than 800 lines or a header more than 400; --table lists the longest."""
+"""Warns if a .cpp has more than 800 lines or a header more than 400; --table lists the longest."""
 
 import argparse
 import pathlib
-import sys
 
 LIMITS = {".cpp": 800, ".h": 400}
 FOLDERS = ("include", "src", "cli", "examples", "bench", "tests")
@@ -35,9 +34,9 @@ def main():
 
     too_long = [row for row in sizes if row[0] > 1]
     for _, lines, path in too_long:
-        print(f"{path.relative_to(args.root)}:1: {lines} lines, at most {LIMITS[path.suffix]}")
-    return 1 if too_long else 0
+        print(f"warning: {path.relative_to(args.root)}: {lines} lines, aim for at most "
+              f"{LIMITS[path.suffix]}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
