@@ -33,7 +33,7 @@ constexpr std::string_view kChecksumKey = R"(,"checksum":")";
 constexpr std::string_view kChecksumEnd = "\"}";
 constexpr std::size_t kChecksumDigits = 16;
 
-std::string checksum_of(std::string_view text) {
+std::string line_checksum(std::string_view text) {
   Fingerprint print;
   print.add(text.data(), text.size());
   return print.text();
@@ -63,7 +63,7 @@ class ChecksumReader {
     seen_ = true;
     const std::size_t length =
         line.size() - kChecksumKey.size() - kChecksumDigits - kChecksumEnd.size();
-    const std::string got = checksum_of(line.substr(0, length));
+    const std::string got = line_checksum(line.substr(0, length));
     if (got != expected)
       fail(number, fmt::format("differs from its checksum: expected {}, got {}", expected, got));
   }
@@ -131,7 +131,7 @@ std::string line_of(const Json& line) {
   // A generated text may end within a character.
   std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();
-  const std::string checksum = checksum_of(text);
+  const std::string checksum = line_checksum(text);
   return text.append(kChecksumKey).append(checksum).append(kChecksumEnd);
 }
 
