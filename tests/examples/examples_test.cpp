@@ -16,7 +16,7 @@
 #include <span>
 #include <sstream>
 
-#include "plot/plots.h"
+#include "pictures.h"
 #include "support/dump.h"
 #include "support/pictures.h"
 #include "support/sanitized.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plot/plots.h"
+#include "pictures.h"
 
 #include <gtest/gtest.h>
 
