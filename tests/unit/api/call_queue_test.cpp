@@ -63,7 +63,7 @@ TEST(CallQueue, the_next_call_does_not_wait_for_what_a_result_sets_off) {
 
 TEST(CallQueue, waits_for_the_running_call_of_one_owner) {
   const CallLock call_lock;
-  const auto concurrent = call_lock.concurrent();
+  const auto concurrent = call_lock.shared_lock();
   std::atomic<bool> begun = false, go = false, ended = false;
   Future<void> call = push(call_lock, [&] {
     begun = true;
