@@ -50,7 +50,7 @@ std::string written(const GgufFile& file) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-GgufFile parsed(const std::string& text) { return read_gguf({as_bytes(text), "f"}); }
+GgufFile parsed_gguf(const std::string& text) { return read_gguf({as_bytes(text), "f"}); }
 
 TEST(Gguf, has_the_bytes_of_version_3) {
   GgufFile file;
@@ -66,8 +66,8 @@ TEST(Gguf, has_the_bytes_of_version_3) {
   for (const float value : {1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}) values += raw(value);
   const std::string whole = padded_to_32(header) + padded_to_32(values) + padded_to_32(raw(7.0F));
   EXPECT_EQ(written(file), whole);
-  EXPECT_TRUE(parsed(whole) == file);
-  EXPECT_TRUE(parsed(whole.substr(0, whole.size() - 28)) == file);  // without the last padding
+  EXPECT_TRUE(parsed_gguf(whole) == file);
+  EXPECT_TRUE(parsed_gguf(whole.substr(0, whole.size() - 28)) == file);  // without the last padding
 }
 
 TEST(Gguf, keeps_all_types_of_metadata) {
@@ -92,12 +92,12 @@ TEST(Gguf, keeps_all_types_of_metadata) {
   file.metadata["bools"] = GgufArray(std::vector<bool>{true, false, true});
   file.metadata["f64s"] = GgufArray(std::vector<double>{});
   const std::string bytes = written(file);
-  EXPECT_TRUE(parsed(bytes) == file);
-  EXPECT_EQ(written(parsed(bytes)), bytes);
+  EXPECT_TRUE(parsed_gguf(bytes) == file);
+  EXPECT_EQ(written(parsed_gguf(bytes)), bytes);
   EXPECT_EQ(bytes.size() % 64, 0U);
   std::string older = bytes;
   older[4] = 2;
-  EXPECT_TRUE(parsed(older) == file);
+  EXPECT_TRUE(parsed_gguf(older) == file);
 }
 
 TEST(Gguf, refuses_what_is_cut_off_at_any_byte) {
@@ -108,14 +108,14 @@ TEST(Gguf, refuses_what_is_cut_off_at_any_byte) {
   file.metadata["list"] = GgufArray(std::vector<std::int32_t>{1, 2, 3});
   const std::string bytes = written(file);
   for (std::size_t size = 0; size < bytes.size() - 28; ++size) {
-    const std::string error = io_error_of([&] { parsed(bytes.substr(0, size)); });
+    const std::string error = io_error_of([&] { parsed_gguf(bytes.substr(0, size)); });
     ASSERT_TRUE(error.starts_with("f: ")) << size << ": " << error;
   }
 }
 
 TEST(Gguf, refuses_malformed_files) {
   const auto error_of = [](const std::string& bytes) {
-    return io_error_of([&] { parsed(bytes); });
+    return io_error_of([&] { parsed_gguf(bytes); });
   };
   EXPECT_EQ(error_of("GGU"),
             "f: truncated: expected the 4 bytes \"GGUF\" at its beginning at byte 3");
@@ -151,8 +151,9 @@ TEST(Gguf, refuses_malformed_files) {
 
 TEST(Gguf, refuses_malformed_tensors) {
   const auto error_of = [](const std::string& entry, std::size_t data_bytes) {
-    return io_error_of(
-        [&] { parsed(padded_to_32(gguf_start(1, 0) + entry) + std::string(data_bytes, '\0')); });
+    return io_error_of([&] {
+      parsed_gguf(padded_to_32(gguf_start(1, 0) + entry) + std::string(data_bytes, '\0'));
+    });
   };
   EXPECT_EQ(error_of(f32_entry("w", {1, 1, 1, 1, 1}, 0), 4),
             "f: tensor \"w\": 5 axes, expected at most 4 at byte 24");
@@ -180,7 +181,7 @@ TEST(Gguf, refuses_malformed_tensors) {
   const std::string two =
       padded_to_32(gguf_start(2, 0) + f32_entry("w", {8}, 0) + f32_entry("w", {8}, 32)) +
       std::string(64, '\0');
-  EXPECT_EQ(io_error_of([&] { parsed(two); }), "f: duplicate tensor \"w\" at byte 128");
+  EXPECT_EQ(io_error_of([&] { parsed_gguf(two); }), "f: duplicate tensor \"w\" at byte 128");
 }
 
 TEST(Gguf, refuses_to_write_what_the_format_cannot_hold) {
@@ -221,7 +222,7 @@ TEST(Gguf, survives_mutations) {
   test::TestRandom random(7);
   for (int i = 0; i < 3000; ++i) {
     try {
-      (void)parsed(test::mutated(bytes, random));
+      (void)parsed_gguf(test::mutated(bytes, random));
     } catch (const IoError&) {  // what malformed input must give
     }
   }
