@@ -59,7 +59,7 @@ class LineWriter : SelectiveWriter {
     const std::string array = "array<f32, " + std::to_string(s_.states) + ">";
     scope_.line("var h: " + array + ";");
     scope_.line("var rate: " + array + ";");
-    each_state(scope_, [&](Scope& s, const std::string& n) {
+    each_state(scope_, "n", [&](Scope& s, const std::string& n) {
       s.line("rate[" + n + "] = rate_at(0u, " + n + ", q) * 1.44269504f;");
       const bool carried = has(SelectiveInput::kInitial) && tile_.lanes == 1;
       s.line("h[" + n + "] = " + (carried ? "initial_at(p, " + n + ", q)" : "0.0f") + ";");
@@ -78,12 +78,15 @@ class LineWriter : SelectiveWriter {
   }
 
  private:
-  // step(scope, n) for each state: written out where they are few.
-  void each_state(Scope& scope, const std::function<void(Scope&, const std::string&)>& step) const {
+  // Writes step(scope, name) for each state, in a loop over `name` if there are many.
+  using StateStep = std::function<void(Scope&, const std::string&)>;
+  void each_state(Scope& scope, const std::string& name, const StateStep& step) const {
     if (s_.states > kMaxWrittenOut) {
       Scope loop(&scope);
-      step(loop, "n");
-      scope.block("for (var n = 0u; n < " + u32_literal(s_.states) + "; n++)", loop);
+      step(loop, name);
+      const std::string count = u32_literal(s_.states);
+      scope.block("for (var " + name + " = 0u; " + name + " < " + count + "; " + name + "++)",
+                  loop);
       return;
     }
     for (std::int64_t n = 0; n < s_.states; ++n) {
@@ -121,7 +124,7 @@ class LineWriter : SelectiveWriter {
   void store_state(Scope& scope, const std::string& which, const std::string& i,
                    const std::string& condition) const {
     Scope inner(&scope);
-    each_state(inner, [&](Scope& s, const std::string& n) {
+    each_state(inner, "n", [&](Scope& s, const std::string& n) {
       s.line("store" + which + "(p, " + i + " * " + u32_literal(s_.states) + " + " + n + ", q, h[" +
              n + "]);");
     });
@@ -159,7 +162,7 @@ class LineWriter : SelectiveWriter {
     if (finish) scope.line("var y = 0.0f;");
     scope.line("let u = u_at(p, t, q);");
     if (!l_.zero_order_hold) scope.line("let x = delta * u;");
-    each_state(scope, [&](Scope& s, const std::string& n) {
+    each_state(scope, "n", [&](Scope& s, const std::string& n) {
       const std::string h = "h[" + n + "]";
       s.line("let a = exp2(delta * rate[" + n + "]);");
       if (l_.zero_order_hold) {
@@ -188,7 +191,7 @@ class LineWriter : SelectiveWriter {
 
   void write_adjoint_step(Scope& scope, bool finish) {
     scope.line("let dy = dy_at(p, t, q);");
-    each_state(scope, [&](Scope& s, const std::string& n) {
+    each_state(scope, "n", [&](Scope& s, const std::string& n) {
       const std::string h = "h[" + n + "]";
       s.line(h + " = exp2(delta * rate[" + n + "]) * (bc_at(p, t, " + u32_literal(s_.states) +
              " + " + n + ") * dy + " + h + ");");
@@ -213,7 +216,8 @@ class LineWriter : SelectiveWriter {
     module_.shared("hs", "f32", tile_.threads(), 4);
     module_.shared("totals", "f32", tile_.threads(), 4);
     const std::string pitch = u32_literal(tile_.rows);
-    each_state(scope_, [&](Scope& s, const std::string& n) {
+    // A name of its own, because all threads run this loop and its barriers.
+    each_state(scope_, "joined", [&](Scope& s, const std::string& n) {
       s.line("var made = h[" + n + "];");
       s.line("var sum = total;");
       const auto publish = [](Scope& to) {
