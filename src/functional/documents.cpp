@@ -40,12 +40,12 @@ Tensor steps_behind(Tensor starts, std::int64_t first_start, Loc loc) {
 }  // namespace
 
 Tensor document_positions(Tensor documents, Loc loc) {
-  constexpr const char* kName = "document_positions";
-  const Composite composite(kName, loc);
-  demand_numbers(kName, documents, loc);
+  constexpr const char* kOpName = "document_positions";
+  const Composite composite(kOpName, loc);
+  demand_numbers(kOpName, documents, loc);
   if (documents.rank() != 2) {
     throw ShapeError(
-        std::string(kName) + ": expected documents [B, L], got " + to_string(documents.shape()),
+        std::string(kOpName) + ": expected documents [B, L], got " + to_string(documents.shape()),
         loc);
   }
   return steps_behind(starts_of(documents, loc), 0, loc);
