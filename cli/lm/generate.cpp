@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lm/commands.h"
-#include "lm/text.h"
+#include "lm/lm_text.h"
 #include "run/interrupt.h"
 #include "run/progress.h"
 #include "run/run_folder.h"

@@ -15,7 +15,7 @@
 
 #include "classify/fingerprint.h"
 #include "lm/commands.h"
-#include "lm/text.h"
+#include "lm/lm_text.h"
 #include "plot/svg_plot.h"
 #include "run/interrupt.h"
 #include "run/metrics.h"

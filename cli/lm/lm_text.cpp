@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "lm/text.h"
+#include "lm/lm_text.h"
 
 #include <algorithm>
 #include <charconv>
