@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "tensorgrad/nn/causal_attention.h"
+
+#include <cmath>
+#include <string>
+
+#include "nn/mixer_parts.h"
+#include "tensorgrad/functional.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
+
+CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const Options& given,
+                                 Loc loc)
+    : options(given),
+      d_model(width),
+      heads(count),
+      kv_heads(given.kv_heads == 0 ? count : given.kv_heads),
+      in_proj(1, 1, false, loc),
+      out_proj(scaled_linear(width, width, given.residuals, loc, given.bias)) {
+  if (heads < 1 || kv_heads < 1 || d_model % heads != 0 || heads % kv_heads != 0) {
+    throw ShapeError(
+        "CausalAttention: d_model must be a multiple of heads and heads of kv_heads, got " +
+            std::to_string(d_model) + ", " + std::to_string(heads) + " and " +
+            std::to_string(kv_heads),
+        loc);
+  }
+  const std::int64_t each = d_model / heads;
+  if (given.rope_dims < 0 || given.rope_dims > each || given.rope_dims % 2 != 0) {
+    throw ShapeError(
+        "CausalAttention: rope_dims: expected an even number from 0 to d_model / "
+        "heads = " +
+            std::to_string(each) + ", got " + std::to_string(given.rope_dims),
+        loc);
+  }
+  in_proj = Linear(d_model, d_model / heads * (heads + 2 * kv_heads), given.bias, loc);
+}
+
+std::vector<StateSpec> CausalAttention::state_specs(std::int64_t batch) const {
+  const Shape cache = {batch, kv_heads, options.max_length, d_model / heads};
+  return {{"k", cache}, {"v", cache}, {"position", {batch}}};
+}
+
+namespace {
+
+// The cache with `fresh` [B, H, L, D] written from each sequence's place `position` [B] on.
+Tensor written(Tensor cache, Tensor fresh, Tensor position, Loc loc) {
+  const std::int64_t batch = cache.size(0), room = cache.size(2), length = fresh.size(2);
+  const Tensor place = iota({batch, room}, 1, f32, loc) - unsqueeze(position, 1, loc);
+  const Shape whole = cache.shape();
+  const auto for_all = [&](Tensor at) {
+    return broadcast_to(reshape(at, {batch, 1, room, 1}, loc), whole, loc);
+  };
+  if (length == 1) return where(for_all(place == 0.0), broadcast_to(fresh, whole, loc), cache);
+  const Tensor inside = place >= 0.0 && place < static_cast<double>(length);
+  const Tensor index = cast(clamp(place, 0, static_cast<double>(length - 1)), i32);
+  return where(for_all(inside), gather(fresh, 2, for_all(index), loc), cache);
+}
+
+// x [B, H, L, D] with rotary positions `at` [B, L].
+Tensor turned(Tensor x, Tensor at, double base, Loc loc) {
+  const std::int64_t batch = x.size(0), length = x.size(2), pairs = x.size(3) / 2;
+  const Shape shape = {batch, 1, length, pairs};
+  const Tensor angle =
+      reshape(at, {batch, 1, length, 1}, loc) *
+      exp2(iota(shape, 3, f32, loc) * (-std::log2(base) / static_cast<double>(pairs)));
+  const Tensor a = narrow(x, -1, 0, pairs, loc), b = narrow(x, -1, pairs, pairs, loc);
+  const Tensor c = cos(angle), s = sin(angle);
+  return concat({a * c - b * s, b * c + a * s}, -1, loc);
+}
+
+}  // namespace
+
+RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
+                                     std::optional<Tensor> documents, Loc loc) const {
+  demand_width("CausalAttention", x, d_model, loc);
+  const std::int64_t each = d_model / heads;
+  const Tensor all = in_proj(x, loc);
+  const auto of_heads = [&](std::int64_t first, std::int64_t count) {
+    const Tensor part = narrow(all, -1, first * each, count * each, loc);
+    return transpose(reshape(part, {x.size(0), x.size(1), count, each}, loc), 1, 2, loc);
+  };
+  Tensor q = of_heads(0, heads), k = of_heads(heads, kv_heads);
+  Tensor v = of_heads(heads + kv_heads, kv_heads);
+  AttentionOptions attending = {.causal = true, .enable_gqa = kv_heads != heads};
+  std::vector<Tensor> behind;
+  if (documents && !state.empty()) {
+    throw UserError("CausalAttention: expected documents or a state, got both", loc);
+  }
+  std::optional<Tensor> at;  // the positions [B, L], where they are not those of rope()
+  if (documents) {
+    at = cast(document_positions(*documents, loc), f32);
+  } else if (!state.empty()) {
+    at = iota({x.size(0), x.size(1)}, 1, f32, loc) + unsqueeze(state.at(2), 1, loc);
+  }
+  if (options.rope) {
+    const std::int64_t dims = options.rope_dims > 0 ? options.rope_dims : each;
+    const auto rotated = [&](Tensor all_dims) {
+      const Tensor part = dims < each ? narrow(all_dims, -1, 0, dims, loc) : all_dims;
+      const Tensor made = at ? turned(part, *at, options.rope_base, loc)
+                             : rope(part, {.base = options.rope_base}, loc);
+      if (dims == each) return made;
+      return concat({made, narrow(all_dims, -1, dims, each - dims, loc)}, -1, loc);
+    };
+    q = rotated(q);
+    k = rotated(k);
+  }
+  if (documents) {
+    const Shape square = {x.size(0), 1, x.size(1), x.size(1)};
+    const Tensor back = iota(square, 2, f32, loc) - iota(square, 3, f32, loc);
+    attending.mask = back <= reshape(*at, {x.size(0), 1, x.size(1), 1}, loc);
+  }
+  if (!state.empty()) {
+    const Tensor position = state.at(2);
+    const std::int64_t length = x.size(1), room = options.max_length;
+    k = written(state.at(0), k, position, loc);
+    v = written(state.at(1), v, position, loc);
+    const Tensor row = iota({length, room}, 0, f32, loc),
+                 column = iota({length, room}, 1, f32, loc);
+    attending.causal = false;
+    attending.mask = column - row <= reshape(position, {x.size(0), 1, 1, 1}, loc);
+    behind = {k, v, position + static_cast<double>(length)};
+  }
+  const Tensor y = scaled_dot_product_attention(q, k, v, attending, loc);
+  return {out_proj(reshape(transpose(y, 1, 2, loc), x.shape(loc), loc), loc), behind};
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn
