@@ -137,9 +137,6 @@ std::string gguf_there(const GgufTensor& tensor, std::int64_t block) {
   return "blk." + std::to_string(block) + "." + tensor.there;
 }
 
-std::int64_t kv_heads_of(const nn::LanguageModelConfig& config) {
-  return config.attention.kv_heads == 0 ? config.heads : config.attention.kv_heads;
-}
 // Heads whose rows a matrix of Change::kRotary has.
 std::int64_t rotary_heads(const GgufTensor& tensor, const nn::LanguageModelConfig& config) {
   return std::string_view(tensor.there).starts_with("attn_k") ? kv_heads_of(config) : config.heads;

@@ -70,8 +70,7 @@ std::vector<PairTensor> mamba_tensors(const nn::LanguageModelConfig& config, boo
 }
 
 std::vector<PairTensor> attention_tensors(const nn::LanguageModelConfig& config) {
-  const std::int64_t kv = config.attention.kv_heads == 0 ? config.heads : config.attention.kv_heads;
-  const std::int64_t kv_rows = config.d_model / config.heads * kv;
+  const std::int64_t kv_rows = config.d_model / config.heads * kv_heads_of(config);
   std::vector<PairTensor> tensors;
   for (const char* kind : {"weight", "bias"}) {
     if (kind[0] == 'b' && !config.attention.bias) break;
@@ -404,6 +403,10 @@ bool has_pairs(const std::optional<Architecture>& kind) {
 }
 
 }  // namespace
+
+std::int64_t kv_heads_of(const nn::LanguageModelConfig& config) {
+  return config.attention.kv_heads == 0 ? config.heads : config.attention.kv_heads;
+}
 
 std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& config) {
   const std::vector<MixerKind>& layers = config.layers;

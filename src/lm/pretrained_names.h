@@ -20,6 +20,9 @@ enum class Architecture : std::uint8_t { kMamba, kMamba2, kLlama, kGpt2, kBamba,
 // Returns the architecture of a model, if transformers has one for it.
 std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& config);
 
+// Returns the number of heads of keys and values, which is `heads` if it is not set.
+std::int64_t kv_heads_of(const nn::LanguageModelConfig& config);
+
 // By the names here. `config` is that of the weights. A base model (MambaModel) has no head and no
 // prefix. IoError, beginning with `where`: a part of a joined matrix is missing or does not fit.
 Weights weights_here(Weights weights, const nn::LanguageModelConfig& config,

@@ -81,8 +81,7 @@ void pair_fields(const nn::LanguageModelConfig& config, const char* architecture
   out["rms_norm_eps"] = config.norm_epsilon;
   out["intermediate_size"] = config.mlp_width;
   out["num_attention_heads"] = config.heads;
-  out["num_key_value_heads"] =
-      config.attention.kv_heads > 0 ? config.attention.kv_heads : config.heads;
+  out["num_key_value_heads"] = kv_heads_of(config);
   out["max_position_embeddings"] = config.attention.max_length;
 }
 
