@@ -178,7 +178,7 @@ void ParameterTable::add_to(TrainedPart& part, const ParameterEntry& entry, int 
   if (part.entries.empty()) part.begin = entry.offset;
   ParameterEntry own = entry;
   own.offset -= part.begin;
-  part.alone &= own.offset == part.elements;
+  part.exclusive &= own.offset == part.elements;
   part.elements = own.end();
   part.entries.push_back(own);
   if (part.ranges.empty() || part.ranges.back().group != group)

@@ -45,7 +45,7 @@ struct TrainedPart {
   std::vector<ParameterEntry> entries = {};  // in arena order
   std::vector<GroupRange> ranges = {};       // in arena order; a group may have several
   std::int64_t begin = 0, elements = 0;
-  bool alone = true;  // true if the range contains only parameters that it trains
+  bool exclusive = true;  // true if the range contains only parameters that it trains
 
   // Returns the name of an optimizer state: "optim.NAME" or "optim.OBJECTIVE.NAME".
   [[nodiscard]] std::string state(const std::string& name) const;

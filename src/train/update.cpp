@@ -43,7 +43,7 @@ ArenaUpdate::ArenaUpdate(Trace& trace, const TrainedPart& trained,
   attrs.set("offset", trained_.begin);
   param_leaf_ = op::apply(builder_, ops::arena, {}, std::move(attrs));
   param = trace_.tensor(param_leaf_);
-  if (!trained_.alone) {
+  if (!trained_.exclusive) {
     own_ = mask([](const std::string&, const Shape&) { return true; });
     param = where(*own_, param, 0.0);
   }

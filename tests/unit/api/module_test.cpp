@@ -155,7 +155,7 @@ TEST(ParameterTable, lays_out_objectives_side_by_side) {
   const TrainedPart& two = table.part(1);
   EXPECT_EQ(two.begin, 0);
   EXPECT_EQ(two.elements, 128);
-  EXPECT_TRUE(two.alone);
+  EXPECT_TRUE(two.exclusive);
   EXPECT_EQ(two.state("x"), "optim.two.x");
   const TrainedPart& three = table.part(2);
   EXPECT_EQ(three.begin, 64);
@@ -174,7 +174,7 @@ TEST(ParameterTable, knows_where_others_parameters_lie_between) {
                                                    {.objective = "three", .params = but("c")}});
   int with_gaps = 0;
   for (std::size_t k = 0; k < 3; ++k) {
-    with_gaps += table.part(k).alone ? 0 : 1;
+    with_gaps += table.part(k).exclusive ? 0 : 1;
     EXPECT_EQ(table.part(k).entries.size(), 2U);
   }
   EXPECT_EQ(with_gaps, 1);
