@@ -25,15 +25,14 @@ function(tensorgrad_web_module target folder name)
     -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sEXPORT_NAME=makeModule
     -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
     -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr -sMALLOC=emmalloc -sFILESYSTEM=0
-    -sJSPI -sJSPI_EXPORTS=tgw_request)
+    -sJSPI -sJSPI_EXPORTS=tgw_request
+    -Wl,--allow-multiple-definition)  # left_out.cpp replaces definitions of the library
   set_property(TARGET ${target} APPEND PROPERTY
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js")
 endfunction()
 tensorgrad_web_module(tensorgrad_web_full full full)
 tensorgrad_web_module(tensorgrad_web core tensorgrad)
 add_dependencies(tensorgrad_web tensorgrad_web_full)
-# web/bindings/core/left_out.cpp replaces definitions of the library.
-target_link_options(tensorgrad_web PRIVATE -Wl,--allow-multiple-definition)
 target_link_libraries(tensorgrad_web PRIVATE tensorgrad_private)
 foreach(target IN ITEMS tensorgrad_web_bindings tensorgrad_web_full tensorgrad_web)
   tensorgrad_own_target(${target})

@@ -4,16 +4,12 @@
 // --allow-multiple-definition).
 //
 // Selective scans are for Mamba and other language models. JavaScript records a function that calls
-// one of them again in the full module, and dumps programs there.
-//
-// A page has no file system and no environment, so that nothing calls the others.
+// one of them again in the full module, and dumps programs there. ../left_out.cpp has what both
+// modules leave out.
 #include "backend/cpu/step.h"
 #include "codegen/wgsl/parts.h"
 #include "compile/debug/dump.h"
-#include "compile/debug/shadow.h"
 #include "full_module.h"
-#include "io/atomic_file.h"
-#include "io/tuning_file.h"
 #include "ops/registry.h"
 #include "tensorgrad/functional/state_space.h"
 
@@ -60,47 +56,6 @@ void DumpFolder::graph(const std::string&, const Graph&) {}
 void DumpFolder::program(const Graph&, const PlanOptions&, const Program&,
                          const std::vector<PassProfile>&) {}
 void DumpFolder::timings(const Profile&) {}
-
-// ---- TENSORGRAD_SHADOW ----
-
-Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHandle>,
-               const Graph& fused, const PlanOptions& options)
-    : device_(device), program_(program), graph_(fused), options_(options) {
-  web::needs_full_module("TENSORGRAD_SHADOW", {});
-}
-void Shadow::run(const RuntimeScalars&) {}
-void Shadow::rebind(std::span<const BufferHandle>, int) {}
-
-// ---- files ----
-
-namespace io {
-namespace {
-
-[[noreturn]] void no_files(const std::string& path) {
-  throw IoError(path + ": this program has no file system");
-}
-
-}  // namespace
-
-AtomicFile::AtomicFile(const std::string& path) { no_files(path); }
-AtomicFile::~AtomicFile() = default;
-void AtomicFile::write(std::span<const std::byte>) {}
-void AtomicFile::commit() {}
-int AtomicFile::commit_and_release() { return -1; }
-
-TuningFile::TuningFile(std::string path) { no_files(path); }
-const std::string* TuningFile::find(const std::string&, const std::string&,
-                                    const std::string&) const {
-  return nullptr;
-}
-void TuningFile::refuse(const std::string&, const std::string&, const std::string&) const {
-  no_files(path_);
-}
-void TuningFile::reload() {}
-void TuningFile::add(const TuningEntry&) {}
-void TuningFile::save() {}
-
-}  // namespace io
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
 
