@@ -158,7 +158,7 @@ struct WebGpuOptions {
   std::string tuning_cache;        // file path; empty: none
   double submit_milliseconds = 0;  // maximum duration of a submit; 0: unlimited
 };
-// Returns an empty list if no WebGPU library can be loaded or it has no adapters. `why` is then the
+// Returns an empty list if no WebGPU library can be loaded or it has no adapters. `reason` is then the
 // reason.
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& reason);
 // Throws DeviceError if there is no library or no suitable adapter.

@@ -126,12 +126,12 @@ struct Launch {
   // Index of the launch before fit_bindings(). Launches split from one launch share it.
   int planned = 0;
   // True for a concurrent launch: it is independent of the preceding launches, back to and
-  // including the last one that is not `beside`. A backend may run the group as one dispatch. The
+  // including the last one that is not `concurrent`. A backend may run the group as one dispatch. The
   // launches share no written buffer except the gradient arena, in which they write disjoint
   // ranges.
   bool concurrent = false;
   // True if the launch continues a fused sequence, which begins at the last preceding launch that
-  // is not `chained`. The elements that a launch writes are cut into `blocks` equal blocks. Block i
+  // is not `fused_sequence`. The elements that a launch writes are cut into `blocks` equal blocks. Block i
   // reads only what block i of the preceding launches of the sequence wrote. A backend may run the
   // sequence as one kernel with one workgroup per block. `blocks` is 0 outside of fused sequences.
   bool fused_sequence = false;

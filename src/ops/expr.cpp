@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Structured ops as functions of Ex.
+// Structured ops as functions of Expr.
 #include "ops/expr.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds IR from expressions. Gradients, the optimizer and rewrite rules are written with Ex. The
+// Builds IR from expressions. Gradients, the optimizer and rewrite rules are written with Expr. The
 // operands of a pointwise op must have equal shapes; a number takes the shape and dtype of the
 // other operand.
 #pragma once

@@ -47,7 +47,7 @@ bool names_software(const std::string& name) {
   return is_swiftshader(name) || names_one_of(name, {"llvmpipe", "lavapipe", "Basic Render"});
 }
 
-// Sets kind, usable and why, and the flags of software devices.
+// Sets kind, usable and reason, and the flags of software devices.
 void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo& info) {
   switch (raw.adapterType) {
     case WGPUAdapterType_DiscreteGPU: info.kind = "discrete"; break;

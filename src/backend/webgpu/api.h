@@ -92,12 +92,12 @@ struct Api {
 };
 
 // Loads a library, once per process and path; it stays loaded. Returns null if none can be loaded.
-// `why` then lists what was tried and how to get a library.
+// `reason` then lists what was tried and how to get a library.
 const Api* load_api(const std::string& library, std::string& reason);
 
 // Returns the functions of an already loaded library, without an instance. Searches for this path
 // or, if it is empty, the process itself (linked) and then the usual names. Returns null, with the
-// reason in `why`, if none is found.
+// reason in `reason`, if none is found.
 std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& reason);
 
 inline WGPUStringView view(std::string_view text) { return {text.data(), text.size()}; }

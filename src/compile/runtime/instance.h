@@ -15,7 +15,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Opens the device described by the options. Sets `why` to the choice and its reason. Throws
+// Opens the device described by the options. Sets `reason` to the choice and its reason. Throws
 // DeviceError if the device is not available, and UserError if the kind is unknown.
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& reason);
 
