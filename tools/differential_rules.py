@@ -84,6 +84,25 @@ def prod(x, axes, keepdim):
     return x
 
 
+class LogCumSumExp(torch.autograd.Function):
+    """torch.logcumsumexp, whose own gradient drops NaN of the gradient that it is given."""
+
+    @staticmethod
+    def forward(ctx, x, axis):
+        y = torch.logcumsumexp(x, axis)
+        ctx.axis = axis % max(1, x.dim())
+        ctx.save_for_backward(x, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, y, dy = (each.movedim(ctx.axis, -1) for each in (*ctx.saved_tensors, dy))
+        later = torch.ones(x.shape[-1], x.shape[-1], dtype=torch.bool).triu()
+        terms = dy.unsqueeze(-2) * torch.exp(x.unsqueeze(-1) - y.unsqueeze(-2))
+        dx = torch.where(later, terms, torch.zeros(())).sum(-1)
+        return dx.movedim(-1, ctx.axis), None
+
+
 def masked_softmax(x, mask, axis):
     scores = x.masked_fill(~mask, -math.inf)
     nothing = (scores == -math.inf).all(axis, keepdim=True)
@@ -393,7 +412,7 @@ RULES = {
     "sort": lambda x, axis, down: values_and_indices(
         torch.sort(x, dim=axis, descending=down, stable=True)),
     "topk": lambda x, k, axis, largest: [torch.topk(x, k, axis, largest).values, None],
-    "cumsum": torch.cumsum, "cumprod": torch.cumprod, "logcumsumexp": torch.logcumsumexp,
+    "cumsum": torch.cumsum, "cumprod": torch.cumprod, "logcumsumexp": LogCumSumExp.apply,
     "cummax": lambda x, axis: [torch.cummax(x, axis).values, None],
     "cummin": lambda x, axis: [torch.cummin(x, axis).values, None],
 }
