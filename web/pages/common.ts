@@ -233,7 +233,7 @@ function opened(bytes: Uint8Array<ArrayBuffer>): { saved: Saved; checkpoint: Uin
   }
 }
 
-type State = 'building' | 'paused' | 'running' | 'done' | 'failed';
+type State = 'building' | 'paused' | 'running' | 'pausing' | 'done' | 'failed';
 
 /**
  * Trains: start, pause, step and reset, the plot of the loss, progress, device and speed. The
@@ -276,7 +276,7 @@ export class Run<T extends Trains> {
     this.plot = new LossPlot(figure, spec.plot ?? { label: 'loss', log: true });
     this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
     this.one.onclick = () => void this.step();
-    document.addEventListener('visibilitychange', () => this.look());
+    document.addEventListener('visibilitychange', () => void this.look());
     this.again.onclick = () => void this.reset();
     this.save.onclick = () => void this.keep();
     this.resume.onclick = () => void this.bringBack();
@@ -310,16 +310,17 @@ export class Run<T extends Trains> {
 
   /** Trains until the last step, or until pause(). */
   start(): void {
-    if (!this.trainer || this.state === 'running') return;
+    if (!this.trainer || this.state === 'running' || this.state === 'pausing') return;
     if (this.steps >= this.goal) this.goal += parameter('steps', this.spec.steps);
     this.enter('running');
     this.loop = this.train(this.trainer);
   }
 
-  /** Stops after the step that is under way. */
+  /** Stops when the steps under way are done and counted. */
   async pause(): Promise<void> {
-    if (this.state === 'running') this.enter('paused');
+    if (this.state === 'running') this.enter('pausing');
     await this.loop;
+    if (this.state === 'pausing') this.enter('paused');
   }
 
   private hidingChoice(): HTMLElement {
@@ -331,13 +332,14 @@ export class Run<T extends Trains> {
     return label;
   }
 
-  // Pauses a hidden page if that is wanted, and goes on when it is visible again.
-  private look(): void {
+  // Pauses a hidden page if that is wanted, and resumes when it is visible again.
+  private async look(): Promise<void> {
     if (document.hidden && this.pausesHidden.checked && this.state === 'running') {
       this.held = true;
-      void this.pause();
+      await this.pause();
     } else if (!document.hidden && this.held) {
       this.held = false;
+      await this.pause();  // which may be under way
       if (this.state === 'paused') this.start();
     }
   }
@@ -490,9 +492,11 @@ export class Run<T extends Trains> {
   private enter(state: State): void {
     this.state = state;
     this.panel.dataset['state'] = state;
-    this.toggle.textContent = state === 'running' ? 'Pause' : state === 'building' ? 'Compiling…' : 'Start';
+    this.toggle.textContent =
+      { running: 'Pause', pausing: 'Pausing…', building: 'Compiling…' }[state as string] ?? 'Start';
     for (const each of [this.toggle, this.one, this.again, this.save])
       each.disabled = state === 'building' || (state === 'failed' && each !== this.again);
+    if (state === 'pausing') this.toggle.disabled = true;
   }
 
   private fail(error: unknown): void {
