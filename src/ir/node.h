@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A node: one op applied to values. Every node gives
-// exactly one value, whose id is the node's index.
+// A node of a graph: one op applied to values. Each node produces exactly one value, whose id is
+// the index of the node.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct OpDef;
 // Index of a node in its graph.
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
-// The origin of what autodiff gives where the loss has no gradient.
+// Origin of the zeros that autodiff() returns for a value on which the loss does not depend.
 inline constexpr const char* kZeroGradient = "zero.grad";
 
-// The type in which a value is computed: f32 for f16, which is a way of storing alone.
+// Returns the type in which a value is computed: f32 for f16, which is only a storage type.
 constexpr DType register_dtype(DType dtype) { return dtype == DType::kF16 ? DType::kF32 : dtype; }
 
 // Element type and shape of a value.
@@ -34,13 +34,13 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
-// "f32[64,32]"
+// Returns "f32[64,32]".
 std::string to_string(const Type& type);
 
 using AttrValue = Variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
 
-// The fixed settings of a node, sorted by key. Reading one that is not there, or under another
-// type, is an internal error.
+// Attributes of a node, sorted by key. Accessors throw InternalError if an attribute is missing or
+// has another type.
 class Attrs {
  public:
   Attrs() = default;
@@ -71,9 +71,9 @@ struct Node {
   std::vector<ValueId> inputs;
   Type type;
   Attrs attrs;
-  SourceLocation location;  // the user's line that made it
-  std::string origin;  // the composite it is a part of: "gelu", "gelu.grad", "adamw"; may be empty
-  int group = -1;      // the launch it belongs to, once fused; -1 before, and for views and leaves
+  SourceLocation location;  // line in the user's code
+  std::string origin;  // composite op it belongs to: "gelu", "gelu.grad", "adamw"; may be empty
+  int group = -1;      // index of its launch after fusion; -1 before, and for views and leaves
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
