@@ -51,8 +51,8 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t count,
 MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t count, Loc loc)
     : MultiheadAttention(width, count, Options{}, loc) {}
 
-// [B, T, width of x] by its own weight, or by rows of in_proj_weight from `first` on, as `parts`
-// heads [B, H, T, D].
+// Projects x [B, T, width] to `parts` heads, [B, parts, T, D]. The weight is `own` or, if that is
+// not set, the rows of in_proj_weight from `first`.
 Tensor MultiheadAttention::projected(Tensor x, const std::optional<Parameter>& own,
                                      std::int64_t first, std::int64_t parts, Loc loc) const {
   const std::int64_t width = size / heads * parts;
@@ -68,7 +68,8 @@ namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-// Both masks as one, true where one may attend, or f32 to be added.
+// Combines `mask` and `key_padding_mask`. A boolean result is true if a query may attend to a key;
+// an f32 result is added to the scores.
 std::optional<Tensor> both_masks(const MaskOptions& masks, Tensor key, Loc loc) {
   if (!masks.key_padding_mask) return masks.mask;
   const Shape expected = {key.size(0), key.size(1)};
@@ -83,7 +84,7 @@ std::optional<Tensor> both_masks(const MaskOptions& masks, Tensor key, Loc loc) 
   return where(real, *masks.mask, kNothing);
 }
 
-// The masks for keys with one more behind them, to which everybody may attend.
+// Extends the masks by a last key, to which every query may attend. `causal` becomes a mask.
 void widen_masks(MaskOptions& masks, Tensor q, Tensor k, Loc loc) {
   const std::int64_t rows = q.size(-2), columns = k.size(-2);
   if (masks.causal) {
@@ -105,7 +106,7 @@ void widen_masks(MaskOptions& masks, Tensor q, Tensor k, Loc loc) {
   masks.mask = pad(broadcast_to(*masks.mask, wide, loc), {0, 1}, truth ? 1 : 0, loc);
 }
 
-// [B, H, S, D] with a row behind, [1, 1, H D] or zeros.
+// Appends `row` [1, 1, H D], or zeros if it is not set, to each sequence of x [B, H, S, D].
 Tensor with_row(Tensor x, const std::optional<Parameter>& row, Loc loc) {
   if (!row) return pad(x, {0, 0, 0, 1}, 0, loc);
   const Shape one = {1, x.size(1), 1, x.size(3)};
@@ -151,7 +152,7 @@ MultiheadAttention::Heads MultiheadAttention::project(Tensor query, Tensor key, 
   return made;
 }
 
-// [B, H, T, D] -> [B, T, size], through out_proj.
+// Concatenates the heads and applies out_proj: [B, H, T, D] -> [B, T, size].
 Tensor MultiheadAttention::joined(Tensor y, Loc loc) const {
   return out_proj(reshape(transpose(y, 1, 2, loc), {y.size(0), y.size(2), size}, loc), loc);
 }
@@ -203,7 +204,7 @@ MultiheadAttention attention_of(std::int64_t size, std::int64_t heads,
   return {size, heads, {.dropout = options.dropout}, loc};
 }
 
-// x + dropout(part(x)) with the norm before the part or after the sum.
+// Returns x + dropout(part(norm(x))) if `norm_first` is set, else norm(x + dropout(part(x))).
 template <class Part>
 Tensor with_norm(Tensor x, const LayerNorm& norm, const TransformerOptions& options, Part part,
                  Loc loc) {

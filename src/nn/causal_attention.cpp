@@ -43,7 +43,7 @@ std::vector<StateSpec> CausalAttention::state_specs(std::int64_t batch) const {
 
 namespace {
 
-// The cache with `fresh` [B, H, L, D] written from each sequence's place `position` [B] on.
+// Returns the cache with `fresh` [B, H, L, D] written to each sequence from its `position` [B].
 Tensor written(Tensor cache, Tensor fresh, Tensor position, Loc loc) {
   const std::int64_t batch = cache.size(0), room = cache.size(2), length = fresh.size(2);
   const Tensor place = iota({batch, room}, 1, f32, loc) - unsqueeze(position, 1, loc);
@@ -57,7 +57,7 @@ Tensor written(Tensor cache, Tensor fresh, Tensor position, Loc loc) {
   return where(for_all(inside), gather(fresh, 2, for_all(index), loc), cache);
 }
 
-// x [B, H, L, D] with rotary positions `at` [B, L].
+// Applies rotary embeddings of positions `at` [B, L] to x [B, H, L, D].
 Tensor turned(Tensor x, Tensor at, double base, Loc loc) {
   const std::int64_t batch = x.size(0), length = x.size(2), pairs = x.size(3) / 2;
   const Shape shape = {batch, 1, length, pairs};
@@ -87,7 +87,7 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
   if (documents && !state.empty()) {
     throw UserError("CausalAttention: expected documents or a state, got both", loc);
   }
-  std::optional<Tensor> at;  // the positions [B, L], where they are not those of rope()
+  std::optional<Tensor> at;  // positions [B, L]; not set: those of rope()
   if (documents) {
     at = cast(document_positions(*documents, loc), f32);
   } else if (!state.empty()) {

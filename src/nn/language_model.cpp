@@ -123,17 +123,18 @@ std::vector<StateSpec> MixerBlock::state_specs(std::int64_t batch) const {
 
 namespace {
 
-// Numbers of packed documents that are not finite. Products of matrices multiply those of one
-// document by the zeros between it and others, and NaN times 0 is NaN: so they are taken out before
-// a mixer, and what comes after them in their document is NaN behind it.
+// Spoiled steps of packed documents: the first step with NaN or infinity in a document, and all
+// later ones. Matrix products in a mixer multiply values of one document by zeros for the others,
+// and NaN * 0 is NaN. So steps that are not finite are zeroed before the mixer, and spoiled steps
+// are set to NaN in its output.
 struct SpoiledSteps {
   SpoiledSteps(Tensor& x, Tensor documents, Loc loc) : steps(take_out(x, documents, loc)) {}
 
-  // x [B, L, D], NaN from the first such step of a document on.
+  // Sets the spoiled steps of x [B, L, D] to NaN.
   [[nodiscard]] Tensor put_back(Tensor x, Loc loc) const {
     return where(unsqueeze(steps, -1, loc), kNan, x);
   }
-  // A state [B, ..] after the last step.
+  // Sets a state [B, ...] after the last step to NaN if that step is spoiled.
   [[nodiscard]] Tensor put_back_last(Tensor state, Loc loc) const {
     Shape rows(state.shape(loc).size(), 1);
     rows[0] = state.size(0, loc);
@@ -204,7 +205,7 @@ LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
   check_layer_options(config, loc);
   if (config.n_positions == 0) return config;
   LanguageModelConfig options = config;
-  options.layers.clear();  // not copied for each layer
+  options.layers.clear();  // avoids a copy for each layer
   for (std::int64_t i = 0; i < config.n_layer; ++i) {
     if (config.layers[static_cast<std::size_t>(i)] != MixerKind::kAttention ||
         !layer_config(options, i, loc).attention.rope) {
@@ -229,7 +230,7 @@ LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
 
 namespace {
 
-// Those of large products.
+// Returns the projections of a block that are quantized, the large ones.
 std::vector<Linear*> matrices_of(MixerBlock& block) {
   if (block.mamba) return {&block.mamba->in_proj, &block.mamba->x_proj, &block.mamba->out_proj};
   if (block.mamba2) return {&block.mamba2->in_proj, &block.mamba2->out_proj};
@@ -364,7 +365,7 @@ Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
     for (const StateSpec& part : parts) {
       Shape rows(part.shape.size(), 1);
       rows[0] = batch;
-      // Not a product: what begins anew forgets a NaN, too.
+      // Not a product with `keep`: a new sequence must not inherit NaN.
       before.push_back(where(reshape(keep, rows, loc) != 0.0,
                              state(prefix + part.name, part.shape, 0, f32, loc), 0.0));
     }

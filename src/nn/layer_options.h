@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Options of single layers of language models.
+// Checks of LanguageModelConfig::layer_options.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-// Throws UserError, naming the entry, if it is for no layer of the configuration or has options of
-// which none of its layers is. `config.layers` has n_layer elements.
+// Throws UserError naming the entry if `first` or `period` is out of range, or if it has options of
+// a kind of which none of its layers is. `config.layers` must have n_layer elements.
 void check_layer_options(const LanguageModelConfig& config, Loc loc);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

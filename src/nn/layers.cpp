@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layers, in terms of ops and parameters.
+// Linear, Embedding, PReLU and Sequential.
 #include <cmath>
 
 #include "tensorgrad/functional.h"
@@ -9,7 +9,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 namespace {
 
-// PyTorch's default for Linear: kaiming_uniform with a = sqrt(5), which is +-1/sqrt(fan_in).
+// Returns PyTorch's default for Linear, kaiming_uniform with a = sqrt(5): uniform within
+// +-1/sqrt(fan_in).
 Init fan_in_uniform(std::int64_t fan_in) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
   return init::uniform(-bound, bound);

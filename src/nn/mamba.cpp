@@ -17,7 +17,7 @@ std::int64_t dt_rank_of(std::int64_t d_model, const MambaOptions& options) {
 }
 
 Linear dt_projection(std::int64_t rank, std::int64_t width, const MambaOptions& options, Loc loc) {
-  Linear made(rank, width, true, loc);  // weight uniform in +-1 / sqrt(rank)
+  Linear made(rank, width, true, loc);  // weight: uniform within +-1/sqrt(rank)
   made.bias.emplace(Shape{width},
                     init::inverse_softplus(options.dt_min, options.dt_max, options.dt_floor), loc);
   return made;
@@ -131,7 +131,7 @@ std::vector<StateSpec> Mamba2::state_specs(std::int64_t batch) const {
 
 namespace {
 
-// Each group's channels of x [B, L, D] normalised by themselves.
+// Normalizes each group of channels of x [B, L, D] separately.
 Tensor grouped_norm(const RMSNorm& norm, Tensor x, std::int64_t groups, Loc loc) {
   if (groups == 1) return norm(x, loc);
   Shape parts = x.shape(loc);
@@ -223,7 +223,7 @@ std::vector<StateSpec> Mamba3::state_specs(std::int64_t batch) const {
 
 namespace {
 
-// The rate of decay, -A, of the projected a.
+// Returns the decay rate, -A, for the projection `a`.
 Tensor decay_rate(Tensor a, const Mamba3& layer, Loc loc) {
   if (layer.A_bias) return softplus(Operand(a + layer.A_bias->tensor(loc), loc));
   const Tensor above = maximum(a, 0.0), below = minimum(a, 0.0);

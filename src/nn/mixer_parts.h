@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the mixers of language models share.
+// Helpers for the mixers of language models.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-// Returns a layer whose weight is uniform within 1 / sqrt(in * residuals).
+// Returns a layer whose weight is uniform within +-1/sqrt(in * residuals).
 inline Linear scaled_linear(std::int64_t in, std::int64_t out, std::int64_t residuals, Loc loc,
                             bool bias = false) {
   Linear made(in, out, bias, loc);

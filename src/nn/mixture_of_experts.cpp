@@ -21,7 +21,7 @@ MixtureOfExperts::MixtureOfExperts(std::int64_t d_model, const Options& given, L
                         " and experts = " + std::to_string(given.experts),
                     loc);
   }
-  // By the inputs of one expert.
+  // The fan-in is that of one expert.
   const double bound = 1 / std::sqrt(static_cast<double>(width * given.residuals));
   fc2.weight = Parameter({d_model, given.experts * width}, init::uniform(-bound, bound), loc);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Normalising layers.
+// Normalization layers.
 #include "tensorgrad/functional.h"
 #include "tensorgrad/nn/normalization.h"
 #include "tensorgrad/ops.h"

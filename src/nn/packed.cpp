@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights in fewer bits: how they are made on the host, and the ops that read them.
+// Weight-only quantization: conversion on the host, and the ops that dequantize.
 #include "tensorgrad/nn/quantized.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr int kWordBits = 32;
 struct FormatRow {
   const char* name;
   int bits;
-  std::int64_t multiple;  // of the elements of a row
+  std::int64_t multiple;  // divides the number of elements in a row
 };
 constexpr FormatRow kFormats[] = {{"f32", 32, 1},
                                   {"f16", 16, 2},
@@ -61,11 +61,11 @@ std::uint32_t upper_half(float value) {
   return (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
 }
 
-// To the nearest, ties to even; rounded in f32, whose denormals here are exact sums.
+// Returns the nearest f16, ties to even. `value` must not overflow.
 std::uint16_t half_of(float value) {
   const float size = std::abs(value);
   const std::uint32_t sign = std::signbit(value) ? 0x8000U : 0;
-  if (size < 0x1p-14F) {  // steps of 2^-24
+  if (size < 0x1p-14F) {  // subnormal: a multiple of 2^-24
     return static_cast<std::uint16_t>(sign |
                                       static_cast<std::uint32_t>(std::nearbyint(size * 0x1p24F)));
   }
@@ -92,13 +92,13 @@ struct PackedElements {
   }
 };
 
-// The scales, in order, and how many elements of the matrix each serves.
+// Returns one scale for every `each` elements, in order.
 std::vector<float> scales_of(const PackedElements& e, std::size_t each) {
   const double levels = e.format == WeightFormat::kInt4 ? 7 : 127;
   std::vector<float> scales;
   for (std::size_t at = 0; at < e.values.size(); at += each) {
     const auto scale = static_cast<float>(e.largest(at, at + each) / levels);
-    // Too small for a quotient by it: the elements become zeros.
+    // A smaller scale may be inexact or 0. With a scale of 1, the elements become 0.
     scales.push_back(scale >= 0x1p-100F ? scale : 1.0F);
   }
   return scales;
@@ -203,7 +203,7 @@ QuantizedWeight::QuantizedWeight(std::int64_t rows_out, std::int64_t row, Weight
 
 namespace {
 
-// The elements of words [.., W] as f32 [.., W * elements in a word], without their scale.
+// Unpacks words [..., W] to f32 [..., W * elements per word]. Does not apply the scale.
 Tensor fields(Tensor words, WeightFormat format, Loc loc) {
   const std::int64_t per = in_a_word(format);
   const int bits = row_of(format).bits;
@@ -211,7 +211,7 @@ Tensor fields(Tensor words, WeightFormat format, Loc loc) {
   shape.push_back(per);
   const Tensor each = broadcast_to(unsqueeze(words, -1, loc), shape, loc);
   const Tensor lane = iota(shape, static_cast<int>(shape.size()) - 1, u32, loc);
-  // The field's highest bit is brought to that of the word.
+  // Shifts the highest bit of each element to that of the word.
   const auto number = [&](std::uint32_t value) { return Operand(static_cast<double>(value), loc); };
   const auto of = [&](Tensor value) { return Operand(value, loc); };
   const auto rest = static_cast<std::uint32_t>(kWordBits - bits);
@@ -226,7 +226,7 @@ Tensor fields(Tensor words, WeightFormat format, Loc loc) {
   return reshape(value, shape, loc);
 }
 
-// value [.., in] times scales [.., groups].
+// Multiplies the groups of value [..., in] by their scales [..., groups].
 Tensor scaled(Tensor value, Tensor scale, Loc loc) {
   Shape whole = value.shape(loc), parts = whole;
   const std::int64_t groups = scale.shape(loc).back();
@@ -246,7 +246,7 @@ Tensor QuantizedWeight::tensor(Loc loc) const {
 Tensor QuantizedWeight::times(Tensor x, Loc loc) const {
   const bool by_row = format == WeightFormat::kInt8 || format == WeightFormat::kInt8PerTensor;
   if (!by_row) return linear(x, tensor(loc), std::nullopt, loc);
-  // A scale that is one along a row waits until the product is made.
+  // The scale is constant along a row, so it can be applied to the product.
   const Tensor y = linear(x, fields(data.tensor(loc), format, loc), std::nullopt, loc);
   return Operand(y, loc) * squeeze(scale->tensor(loc), 1, loc);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recurrent layers, step by step. Shapes: T steps, B batch.
+// Recurrent layers, unrolled over the steps.
 #include "tensorgrad/nn/recurrent.h"
 
 #include <algorithm>
@@ -103,7 +103,7 @@ Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell,
     std::vector<Tensor> results;
     for (std::size_t which = k; which < k + ways; ++which) {
       const Layer& layer = layers_[which];
-      // The inputs of all steps at once: they do not wait for each other.
+      // One product projects the inputs of all steps, which do not depend on the states.
       std::vector<Tensor> steps = unbind(linear_of(x, layer.weight_ih, layer.bias_ih, loc), 0, loc);
       const std::size_t count = steps.size();
       for (std::size_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layers for images and signals, in terms of ops and parameters.
+// Layers for images and signals: convolutions, pooling, resizing.
 #include <cmath>
 
 #include "tensorgrad/functional.h"
@@ -9,8 +9,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 namespace {
 
-// PyTorch's default for convolutions: kaiming_uniform with a = sqrt(5), which is +-1/sqrt(fan_in),
-// where fan_in is counted from the weight's second axis on.
+// Returns PyTorch's default for convolutions, kaiming_uniform with a = sqrt(5): uniform within
+// +-1/sqrt(fan_in). fan_in is the product of the sizes of all axes but the first.
 Init uniform_by_fan_in(const Shape& weight) {
   std::int64_t fan_in = 1;
   for (std::size_t d = 1; d < weight.size(); ++d) fan_in *= weight[d];
