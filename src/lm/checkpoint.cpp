@@ -16,19 +16,19 @@ namespace {
 
 std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
   std::int64_t sum = 0;
-  // Words may hold up to eight elements.
+  // A u32 word holds up to eight quantized elements.
   for (const auto& [name, tensor] : weights)
     sum += numel(tensor.shape) * (tensor.dtype == u32 ? 8 : 1);
   return sum;
 }
 
-// What a model of the configuration has at least, counted without making it: its embedding, and in
-// each layer a norm and a mixer's first matrix.
+// Returns a lower bound on the number of elements in a model, without creating it. Counts the
+// embeddings, and in each layer the norm, the first matrix of the mixer and, for Mamba-1, A_log.
 double least_elements(const nn::LanguageModelConfig& config) {
   const auto width = static_cast<double>(config.d_model);
   double sum = width * static_cast<double>(config.vocab_size + config.n_positions);
   nn::LanguageModelConfig options = config;
-  options.layers.clear();  // not copied for each layer
+  options.layers.clear();  // avoids a copy for each layer
   options.n_layer = static_cast<std::int64_t>(config.layers.size());
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const nn::LanguageModelConfig layer = nn::layer_config(options, static_cast<std::int64_t>(i));
@@ -95,7 +95,7 @@ std::vector<std::int32_t> read_eos_ids(const StoredFile& file, const std::string
   return ids;
 }
 
-// The marks of a tokenizer_config.json.
+// Sets the bos, eos and pad tokens of a tokenizer from a tokenizer_config.json.
 void take_marks(const std::string& json, std::string_view name, Tokenizer& tokenizer) {
   const auto fail = [&](const std::string& what) {
     throw IoError(std::string(name) + ": " + kTokenizerConfigKey + ": " + what);
@@ -203,7 +203,7 @@ SavedModel load_model(const FileSource& source) {
   StoredFile file = read_safetensors(source);
   SavedModel model{
       read_config(file, path), {}, read_tokenizer(file, path), read_eos_ids(file, path)};
-  // Packed weights stay as they are.
+  // Quantized weights are not converted.
   const auto kept = [&](const std::string& dtype) -> std::optional<DType> {
     if (dtype == "F32") return f32;
     if (dtype == "U32") return u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The configuration as JSON. Each field is named once, in visit(), for writing and for reading.
+// Configurations as JSON. The visit_ functions name each field once, for writing and reading.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,20 +19,20 @@ using nn::MixerKind;
 
 constexpr const char* kFormat = "tensorgrad LanguageModel";
 constexpr std::int64_t kVersion = 1;
-constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // products of two are int64
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // the product of two fits in int64
 constexpr std::int64_t kMaxLayers = 65'536;
 constexpr std::int64_t kMaxLayerOptions = std::int64_t{1} << 20;  // entries times layers
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
-// In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
+// Names of enumerators, in their order. Those of nn::MixerKind are the words of mixer_schedule().
 constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
-constexpr std::array kNorms = {"rms_norm", "layer_norm"};   // as nn::NormKind
-constexpr std::array kDecays = {"softplus", "heavy_tail"};  // as nn::DecayActivation
-constexpr std::array kMlps = {"swiglu", "gelu"};            // as nn::MlpKind
-constexpr const char* kOutNorms[] = {"none", "before_gate", "after_gate"};  // as nn::OutNorm
+constexpr std::array kNorms = {"rms_norm", "layer_norm"};                   // nn::NormKind
+constexpr std::array kDecays = {"softplus", "heavy_tail"};                  // nn::DecayActivation
+constexpr std::array kMlps = {"swiglu", "gelu"};                            // nn::MlpKind
+constexpr const char* kOutNorms[] = {"none", "before_gate", "after_gate"};  // nn::OutNorm
 
 class ConfigWriter {
  public:
-  // `all`: fields with their default values, too.
+  // If `all`, also writes optional fields that have their default values.
   explicit ConfigWriter(ConfigJson& out, bool all = false) : out_(out), all_(all) {}
 
   void size(const char* key, const std::int64_t& value, std::int64_t) { out_[key] = value; }
@@ -49,7 +49,7 @@ class ConfigWriter {
     out_[key] = kOutNorms[static_cast<std::size_t>(value)];
   }
   void format(const char* key, const nn::WeightFormat& value) { out_[key] = nn::to_string(value); }
-  // Fields that older versions do not know are written only if they differ from the default.
+  // Optional fields, which older versions do not know. Written only if not equal to the default.
   void size_or(const char* key, const std::int64_t& value, std::int64_t usual) {
     if (all_ || value != usual) out_[key] = value;
   }
@@ -77,7 +77,7 @@ class ConfigWriter {
 
 class ConfigReader {
  public:
-  // `partial`: a field that is missing keeps its value.
+  // If `partial`, missing fields keep their values.
   ConfigReader(const nlohmann::json& in, std::string_view file, std::string path, bool partial)
       : in_(in), file_(file), path_(std::move(path)), partial_(partial) {
     if (!in_.is_object()) fail(path_.empty() ? "the configuration" : path_, "expected an object");
@@ -93,7 +93,7 @@ class ConfigReader {
     fail(full(key), "expected an integer from " + std::to_string(least) + " to " +
                         std::to_string(kLargestSize) + ", got " + shown(given));
   }
-  // More than 0, or at least 0 where `least` is.
+  // Reads a number of at least `least`, which is 0 or kSmallest.
   void number(const char* key, double& value, double least) {
     if (keeps(key)) return;
     const nlohmann::json& given = at(key);
@@ -108,7 +108,7 @@ class ConfigReader {
     if (!given.is_boolean()) fail(full(key), "expected true or false, got " + shown(given));
     value = given.get<bool>();
   }
-  // A list, or a schedule of `n_layer` layers.
+  // Reads a list of kinds, or the name of a schedule for `n_layer` layers.
   void kinds(const char* key, std::vector<MixerKind>& value) {
     const nlohmann::json& given = at(key);
     if (given.is_string()) {
@@ -148,7 +148,7 @@ class ConfigReader {
     }
     value = given == "euler" ? Discretization::kEuler : Discretization::kZeroOrderHold;
   }
-  // Files from before there was one lack it.
+  // Missing in older files.
   void out_norm(const char* key, nn::OutNorm& value) {
     if (!in_.contains(key)) return;
     const nlohmann::json& given = at(key);
@@ -207,7 +207,7 @@ class ConfigReader {
     if (given != expected)
       fail(full(key), "expected \"" + std::string(expected) + "\", got " + shown(given));
   }
-  // There is nothing else.
+  // Throws IoError if there is an unknown field.
   void finish() const {
     for (const auto& [key, value] : in_.items()) {
       if (!taken_.contains(key)) fail(full(key.c_str()), "unknown field");
@@ -242,7 +242,7 @@ class ConfigReader {
   std::set<std::string, std::less<>> taken_;
 };
 
-// Fields of the options of Mamba-2 and Mamba-3 that are the same.
+// Visits the fields that Mamba2Options and Mamba3Options share.
 template <class Visitor, class Options>
 void visit_heads(Visitor& v, Options& o) {
   v.size("d_state", o.d_state, 1);
@@ -261,7 +261,7 @@ void visit_steps(Visitor& v, Options& o) {
   v.number("dt_floor", o.dt_floor, 0);
 }
 
-// The options of the kinds of layers for which `has` is true.
+// Visits the options of the kinds of layers for which `has` is true.
 template <class Visitor, class Config, class Has>
 void visit_options(Visitor& v, Config& c, const Has& has) {
   if (has(MixerKind::kMamba1)) {
@@ -330,7 +330,7 @@ void visit_options(Visitor& v, Config& c, const Has& has) {
   }
 }
 
-// Which options an entry has.
+// Returns true if the entry has options for this kind of layer.
 bool has_options(const nn::LayerOptions& entry, MixerKind kind) {
   switch (kind) {
     case MixerKind::kMamba1: return entry.mamba.has_value();
@@ -355,7 +355,7 @@ void ConfigWriter::layer_options(const char* key, const nn::LanguageModelConfig&
     whole.layer_options = {entry};
     whole.layer_options[0].first = 0;
     const nn::LanguageModelConfig options = nn::layer_config(whole, 0);
-    // Complete, so that they do not depend on those of the model.
+    // Writes all fields, so that they do not depend on the options of the model.
     ConfigWriter writer(written, true);
     visit_options(writer, options, [&](MixerKind kind) { return has_options(entry, kind); });
   }
@@ -376,7 +376,7 @@ void ConfigReader::layer_options(const char* key, nn::LanguageModelConfig& confi
     nn::LayerOptions entry;
     in.size("first", entry.first, 0);
     in.size("period", entry.period, 0);
-    nn::LanguageModelConfig of = config;  // what is missing is as in the model
+    nn::LanguageModelConfig of = config;  // defaults of missing fields
     const auto has = [&](MixerKind kind) {
       return given[i].contains(kKinds[static_cast<std::size_t>(kind)]);
     };

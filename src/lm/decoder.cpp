@@ -40,7 +40,7 @@ CompiledFunction loaded_forward(const SavedModel& model, const DecoderOptions& o
   return forward;
 }
 
-// The largest power of four that is at most `most`.
+// Returns the largest power of four that is at most `most`.
 std::int64_t piece_of(std::int64_t most) {
   std::int64_t piece = 1;
   while (piece * 4 <= most) piece *= 4;
@@ -101,7 +101,7 @@ std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t
                         std::to_string(texts.size()),
                     loc);
   }
-  std::set<std::int64_t> begins;  // of texts, where all end at `total`
+  std::set<std::int64_t> begins;  // starts of the texts, aligned at their ends
   std::int64_t total = 0;
   for (const auto& text : texts) {
     if (text.empty()) throw UserError("decoder: a text has no tokens; expected at least 1", loc);
@@ -121,7 +121,7 @@ std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t
     for (std::size_t row = 0; row < batch; ++row) {
       const std::int64_t length =
           row < texts.size() ? static_cast<std::int64_t>(texts[row].size()) : 0;
-      const std::int64_t from = at - (total - length);  // in the text
+      const std::int64_t from = at - (total - length);  // position in the text
       keep[row] = from > 0 && length > 0 ? 1.0F : 0.0F;
       if (from < 0 || length == 0) continue;
       std::copy_n(texts[row].begin() + from, piece,

@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
-// The nats of each part's chunk [batch].
+// Returns the loss of the chunk of each part, in nats: [batch].
 Tensor chunk_nats(const nn::LanguageModel& net, const Inputs& in) {
   const Tensor nats = cross_entropy(net.resume(in["tokens"], in["keep"]), in["next"],
                                     {.ignore_index = kIgnoreIndex, .reduction = Reduction::kNone});
@@ -73,7 +73,7 @@ TextScore TextScorer::score(std::span<const std::int32_t> tokens, Loc loc) {
                         std::to_string(tokens.size()),
                     loc);
   }
-  const std::int64_t each = (pairs + batch - 1) / batch;  // of a part; the last may be shorter
+  const std::int64_t each = (pairs + batch - 1) / batch;  // per part; the last may be shorter
   std::vector<std::int32_t> now(static_cast<std::size_t>(batch * chunk)), next(now.size());
   TextScore score;
   for (std::int64_t at = 0; at < each; at += chunk) {

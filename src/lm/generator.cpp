@@ -16,7 +16,7 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// One text while it is written.
+// State of one text during generation.
 class Writing {
  public:
   Writing(std::size_t prompt, const std::vector<std::int32_t>& tokens, const Tokenizer& tokenizer,
@@ -34,7 +34,7 @@ class Writing {
   [[nodiscard]] bool open() const { return open_; }
   [[nodiscard]] Completion& result() { return result_; }
 
-  // The next token; that of a text that has ended is 0 and changes nothing.
+  // Samples and returns the next token. If the text has ended, returns 0 and does nothing.
   std::int32_t take(std::span<const float> logits, std::span<const std::int32_t> stop_tokens,
                     Loc loc) {
     if (!open_) return 0;
@@ -47,7 +47,7 @@ class Writing {
     write(text_.take(stream_.step(token)), token);
     const auto count = static_cast<std::int64_t>(result_.tokens.size());
     if (text_.found()) {
-      open_ = false;  // what waits is the stop string
+      open_ = false;  // text held back is not output after a stop string
       result_.finish_reason = FinishReason::kStopString;
     } else if (count == options_.max_tokens) {
       end(FinishReason::kMaxTokens);
@@ -65,7 +65,7 @@ class Writing {
     open_ = false;
     result_.finish_reason = FinishReason::kCallback;
   }
-  // Writes what waited.
+  // Outputs the text that is held back, and ends the text.
   void end(FinishReason reason) {
     if (!open_) return;
     const std::int32_t token = result_.tokens.empty() ? 0 : result_.tokens.back();
@@ -79,7 +79,7 @@ class Writing {
 
   std::size_t prompt_;
   const GenerateOptions& options_;
-  std::int64_t room_;  // tokens that fit behind the prompt; 0: any number
+  std::int64_t room_;  // limit on new tokens by the context; 0: none
   Sampler sampler_;
   DecodeStream stream_;
   StopText text_;
@@ -105,7 +105,7 @@ Tokenizer tokenizer_of_model(const SavedModel& model, Loc loc) {
 
 using Prompts = std::span<const std::vector<std::int32_t>>;
 
-// Those that are empty with a token to begin with.
+// Checks the prompts and replaces empty ones by the bos or eos token.
 std::vector<std::vector<std::int32_t>> whole_prompts(Prompts given, const Tokenizer& tokenizer,
                                                      std::int64_t context, Loc loc) {
   std::vector<std::vector<std::int32_t>> prompts(given.begin(), given.end());
@@ -127,7 +127,7 @@ std::vector<std::vector<std::int32_t>> whole_prompts(Prompts given, const Tokeni
   return prompts;
 }
 
-// Takes the ids that have no token out of logits.
+// Sets the logits of ids that have no token to minus infinity.
 class TokenMask {
  public:
   TokenMask(const Tokenizer& tokenizer, std::size_t width) {
@@ -135,7 +135,7 @@ class TokenMask {
       if (!tokenizer.id_to_token(static_cast<std::int32_t>(id))) unused_.push_back(id);
     }
   }
-  // Valid until the next call.
+  // The result is valid until the next call.
   std::span<const float> operator()(std::span<const float> logits) {
     if (unused_.empty()) return logits;
     masked_.assign(logits.begin(), logits.end());
@@ -148,7 +148,7 @@ class TokenMask {
   std::vector<float> masked_;
 };
 
-// Until all have ended.
+// Generates until all texts have ended.
 void write_group(Decoder& decoder, Prompts prompts, std::vector<Writing>& texts,
                  const Tokenizer& tokenizer, std::span<const std::int32_t> stop_tokens,
                  GenerationTimes& times, Loc loc) {
@@ -226,7 +226,7 @@ std::vector<Completion> Generator::generate_from(std::span<const std::vector<std
     for (std::size_t i = 0; i < group.size(); ++i) {
       const auto length = static_cast<std::int64_t>(group[i].size());
       times_.prompt_tokens += length;
-      // The last token that is drawn is not kept any more.
+      // The last token is sampled but not processed, so it takes no room in the context.
       const std::int64_t room = decoder_.context() > 0 ? decoder_.context() - length + 1 : 0;
       texts.emplace_back(from + i, group[i], tokenizer_, options, room, loc);
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Models of llama.cpp. Its names of tensors and keys are those of its gguf-py/gguf/constants.py.
+// Conversion between language models and GGUF files of llama.cpp. Names of tensors and keys are
+// those of its gguf-py/gguf/constants.py. In identifiers, `here` means tensorgrad and `there`
+// llama.cpp.
 #include "tensorgrad/lm/gguf.h"
 
 #include <algorithm>
@@ -21,28 +23,28 @@ namespace {
 
 using nn::MixerKind;
 
-constexpr std::int64_t kLargestGguf = std::int64_t{1} << 30;  // a size
-constexpr std::int64_t kGgufBlock = 32;                       // elements of Q8_0 and Q4_0
-constexpr std::uint32_t kEndlessContext = 1 << 20;            // as llama.cpp's converter writes
-constexpr double kUsualRopeBase = 10000;                      // of llama.cpp
+constexpr std::int64_t kLargestGguf = std::int64_t{1} << 30;  // largest size
+constexpr std::int64_t kGgufBlock = 32;                       // elements per block of Q8_0 and Q4_0
+constexpr std::uint32_t kEndlessContext = 1 << 20;  // for Mamba, as in llama.cpp's converter
+constexpr double kUsualRopeBase = 10000;            // default of llama.cpp
 constexpr const char* kGgufEmbedding = "token_embd.weight";
 constexpr const char* kGgufHead = "output.weight";
 
-// What differs between the two sides of a tensor.
+// How a tensor in llama.cpp differs from that in tensorgrad.
 enum class Change : std::uint8_t {
   kNone,
-  kPart,    // rows of a joined matrix; parts stand in its order
-  kRotary,  // kPart, and of each head the halves of the rows alternate
-  kDecay,   // -exp(A_log)
-  kTaps,    // [C, 1, K] is [C, K]
-  kColumn,  // [H] is [H, 1]
-  kGroups,  // [D] is [G, D / G]
-  kZeros,   // kNone, or zeros if it is not here
+  kPart,    // some rows of a matrix; its parts are in the order of the table
+  kRotary,  // kPart, with the two halves of each head interleaved
+  kDecay,   // -exp(A_log), not A_log; [H, 1] in Mamba-2
+  kTaps,    // [C, K], not [C, 1, K]
+  kColumn,  // [H, 1], not [H]
+  kGroups,  // [G, D / G], not [D]
+  kZeros,   // zeros if tensorgrad has no such tensor, else kNone
 };
 
 struct GgufTensor {
   const char* there;
-  int layer;  // here, of those of a block
+  int layer;  // index of the layer within its block
   const char* here;
   Change change = Change::kNone;
 };
@@ -137,11 +139,11 @@ std::string gguf_there(const GgufTensor& tensor, std::int64_t block) {
   return "blk." + std::to_string(block) + "." + tensor.there;
 }
 
-// Heads whose rows a matrix of Change::kRotary has.
+// Returns the number of heads in a tensor with Change::kRotary.
 std::int64_t rotary_heads(const GgufTensor& tensor, const nn::LanguageModelConfig& config) {
   return std::string_view(tensor.there).starts_with("attn_k") ? kv_heads_of(config) : config.heads;
 }
-// Rows of a part of a joined matrix.
+// Returns the number of rows of a part of a joined matrix.
 std::int64_t part_rows(const GgufTensor& tensor, const nn::LanguageModelConfig& config) {
   const std::string_view name = tensor.there;
   if (name.starts_with("ffn")) return config.mlp_width;
@@ -149,8 +151,8 @@ std::int64_t part_rows(const GgufTensor& tensor, const nn::LanguageModelConfig& 
          (name.starts_with("attn_q") ? config.heads : kv_heads_of(config));
 }
 
-// The rows of a matrix in another order. Here, rotary embeddings turn row i of a head with row
-// i + n / 2; there, row 2 i with row 2 i + 1.
+// Reorders the rows of a matrix. Rotary embeddings rotate pairs of rows of a head with n rows:
+// i and i + n / 2 in tensorgrad, 2 i and 2 i + 1 in llama.cpp.
 template <class T>
 std::vector<T> turned_rows(std::span<const T> rows, std::int64_t heads, std::int64_t count,
                            bool to_there) {
@@ -168,7 +170,7 @@ std::vector<T> turned_rows(std::span<const T> rows, std::int64_t heads, std::int
   return out;
 }
 
-// --- out ---
+// --- writing ---
 
 [[noreturn]] void refuse_gguf(const std::string& what) { throw UserError("gguf_file: " + what); }
 
@@ -180,10 +182,11 @@ void append_half(std::vector<std::byte>& out, float value) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// Whether f16 holds a scale with all its bits.
+// Returns true if a scale is in the range of normal f16 numbers.
 bool is_normal_half(float value) { return value >= 0x1p-14F && value < 65504.0F; }
 
-// 8-bit and 4-bit integers as blocks of 32 with a scale. Nothing if they do not fit.
+// Converts 8-bit or 4-bit integers to blocks of 32 with an f16 scale. Returns nullopt if the rows
+// are not a multiple of 32 elements or a scale is out of range.
 std::optional<StoredTensor> integer_blocks(const nn::QuantizedTensor& matrix,
                                            nn::WeightFormat format) {
   const bool four = format == nn::WeightFormat::kInt4;
@@ -204,7 +207,8 @@ std::optional<StoredTensor> integer_blocks(const nn::QuantizedTensor& matrix,
       made.data.insert(made.data.end(), given.begin(), given.end());
       continue;
     }
-    // Here neighbors share a byte, there elements i and i + 16. There 8 stands for 0.
+    // A byte holds elements 2 i and 2 i + 1 in tensorgrad, i and i + 16 in Q4_0. Values of Q4_0
+    // have an offset of 8.
     const auto element = [&](std::size_t i) {
       const auto both = std::to_integer<unsigned>(given[i / 2]);
       return ((i % 2 == 0 ? both : both >> 4) & 15U) ^ 8U;
@@ -215,7 +219,7 @@ std::optional<StoredTensor> integer_blocks(const nn::QuantizedTensor& matrix,
   return made;
 }
 
-// A weight as it is written, in the order of the rows here.
+// Returns a weight in the format to write. Its shape and order of rows are those of tensorgrad.
 StoredTensor written_tensor(const SavedModel& model, const std::string& name) {
   if (const auto plain = model.weights.find(name); plain != model.weights.end())
     return plain_tensor(plain->second);
@@ -240,7 +244,7 @@ std::vector<float> floats_of(const StoredTensor& tensor) {
 
 void add_block(const SavedModel& model, const nn::LanguageModelConfig& config, Architecture kind,
                std::int64_t block, GgufFile& out) {
-  std::map<std::string, std::size_t> begins;  // of the next part, in bytes
+  std::map<std::string, std::size_t> begins;  // offset of the next part, in bytes
   for (const GgufTensor& tensor : block_of(kind)) {
     const std::string here = gguf_here(tensor, kind, block);
     StoredTensor& made = out.tensors[gguf_there(tensor, block)];
@@ -333,7 +337,7 @@ GgufMetadata metadata_of(const nn::LanguageModelConfig& config, Architecture kin
   };
   out["general.architecture"] = arch;
   out["general.file_type"] = file_type_of(config.weight_format);
-  out["general.quantization_version"] = std::uint32_t{2};  // of the layout of blocks
+  out["general.quantization_version"] = std::uint32_t{2};  // version of the block layout
   size("vocab_size", config.vocab_size);
   size("embedding_length", config.d_model);
   size("block_count", config.n_layer / layers_of_block(kind));
@@ -372,7 +376,7 @@ GgufMetadata metadata_of(const nn::LanguageModelConfig& config, Architecture kin
   return out;
 }
 
-// --- in ---
+// --- reading ---
 
 class GgufModel {
  public:
@@ -429,7 +433,7 @@ class GgufModel {
       fail(name, "element " + std::to_string(bad - values.begin()) + " is not finite");
     return HostTensor::from(tensor.shape, values);
   }
-  // What a tensor has to be, for messages about those of another shape.
+  // Throws IoError if a tensor does not have `rank` axes.
   void demand_rank(const std::string& name, const HostTensor& tensor, std::size_t rank) const {
     if (tensor.shape.size() == rank) return;
     fail(name, "expected " + std::to_string(rank) + " axes, got f32" +
@@ -490,7 +494,7 @@ class GgufModel {
     whole.bytes.insert(whole.bytes.end(), part.bytes.begin(), part.bytes.end());
   }
 
-  // Tensors that a model here does not have would change its logits.
+  // Throws IoError if a tensor is unknown, since the logits could not be those of llama.cpp.
   void check_all_taken(const nn::LanguageModelConfig& config) const {
     if (tensors_left_ == 0) return;
     std::set<std::string> known;
@@ -524,7 +528,7 @@ class GgufModel {
       case Architecture::kMamba: read_mamba(in, config); break;
       case Architecture::kMamba2: read_mamba2(in, config); break;
       case Architecture::kBamba:
-      case Architecture::kJamba: break;  // GGUF files with these names are refused before
+      case Architecture::kJamba: break;  // rejected by the constructor
     }
     config.n_layer = blocks * layers_of_block(kind_);
     if (!config.layers.empty()) return;
@@ -587,7 +591,7 @@ class GgufModel {
     config.mlp_width = in.integer("feed_forward_length", 1, kLargestGguf);
   }
 
-  // Their inner size is a multiple of the width.
+  // Returns the ratio of the inner size of Mamba layers to the width, an integer.
   static std::int64_t expansion_in(const GgufFields& in, const nn::LanguageModelConfig& config) {
     const std::int64_t inner = in.integer("ssm.inner_size", 1, kLargestGguf);
     if (inner % config.d_model != 0)
@@ -633,7 +637,7 @@ class GgufModel {
   Architecture kind_ = Architecture::kLlama;
 };
 
-// The ids that end a text, and which are in the vocabulary.
+// Returns the ids that end a text, without those beyond the vocabulary.
 std::vector<std::int32_t> gguf_eos_ids(const GgufMetadata& metadata, const std::string& name,
                                        std::int64_t vocab_size) {
   const GgufFields in(metadata, name, "tokenizer.ggml.");

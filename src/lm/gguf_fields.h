@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The metadata of a GGUF file by type. Messages name the file and the key.
+// Typed access to the metadata of a GGUF file. Errors name the file and the key.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 using GgufMetadata = std::map<std::string, GgufValue>;
 
-// Keys that begin with a prefix. IoError: a value of another type or out of range, a key that is
-// missing where no other value is given.
+// Metadata with keys that begin with a prefix. Throws IoError if a value has another type or is out
+// of range, or if a key without a default is missing.
 class GgufFields {
  public:
   GgufFields(const GgufMetadata& all, std::string file, std::string prefix)
       : all_(all), file_(std::move(file)), prefix_(std::move(prefix)) {}
 
   [[nodiscard]] bool has(const std::string& key) const { return find(key) != nullptr; }
-  // Of any integer type.
+  // Returns a value of any integer type, from `least` to `most`.
   [[nodiscard]] std::int64_t integer(const std::string& key, std::int64_t least,
                                      std::int64_t most) const;
-  [[nodiscard]] double number(const std::string& key) const;  // at least 0, finite
+  [[nodiscard]] double number(const std::string& key) const;  // finite and at least 0
   [[nodiscard]] bool boolean_or(const std::string& key, bool usual) const;
   [[nodiscard]] const std::string& text(const std::string& key) const;
   template <class T>
@@ -37,7 +37,7 @@ class GgufFields {
     if (found == nullptr) fail(key, "expected another type of array");
     return *found;
   }
-  // IoError: keys with the prefix that are none of these.
+  // Throws IoError if a key with the prefix is not one of `keys`.
   void known(std::initializer_list<const char*> keys) const;
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers of llama.cpp become a tokenizer.json, and the other way. "gpt2" is byte-level BPE,
-// with the name of an expression that cuts text. "llama" is SentencePiece's BPE, which has scores
-// in place of merges: of two neighbors whose text is a token, those with the highest score are
-// merged.
+// Conversion between tokenizers of llama.cpp and tokenizer.json. "gpt2" is byte-level BPE with the
+// name of a rule that splits text. "llama" is SentencePiece's BPE, which has scores instead of
+// merges: of all neighbors that form a token, it merges those whose token has the highest score.
 #include "lm/gguf_tokenizer.h"
 
 #include <algorithm>
@@ -25,8 +24,8 @@ using TokenJson = nlohmann::json;
 using Pair = std::pair<std::string, std::string>;
 
 constexpr const char* kTokenizerPrefix = "tokenizer.ggml.";
-constexpr const char* kSpaceMark = "\xE2\x96\x81";  // U+2581, for a space
-constexpr std::size_t kLongestToken = 512;          // bytes of one that merges make
+constexpr const char* kSpaceMark = "\xE2\x96\x81";  // U+2581, which stands for a space
+constexpr std::size_t kLongestToken = 512;          // in bytes, of tokens made by merges
 
 // llama.cpp's enum llama_token_type.
 enum TokenType : std::int32_t {
@@ -41,10 +40,10 @@ enum TokenType : std::int32_t {
 struct PreTokenizer {
   std::string_view name;  // in GGUF
   PreTokenization rule;
-  bool ignore_merges;  // a piece that is a token is not merged
-  bool adds_bos;       // where the file does not say
+  bool ignore_merges;  // a piece that is a token becomes this token
+  bool adds_bos;       // default of add_bos_token
 };
-// The first of a rule is written.
+// If several match a tokenizer, the first is written.
 constexpr std::array<PreTokenizer, 12> kPreTokenizers = {{
     {"gpt-2", PreTokenization::kGpt2, false, false},
     {"phi-2", PreTokenization::kGpt2, false, false},
@@ -60,7 +59,7 @@ constexpr std::array<PreTokenizer, 12> kPreTokenizers = {{
     {"llama4", PreTokenization::kO200k, false, false},
 }};
 
-// A tokenizer.json of byte-level BPE with this rule, from which parts are taken.
+// Returns a tokenizer.json of byte-level BPE with this rule, as a source of its parts.
 TokenJson model_of_rule(PreTokenization rule) {
   constexpr std::string_view kNothing;
   return TokenJson::parse(
@@ -68,7 +67,8 @@ TokenJson model_of_rule(PreTokenization rule) {
           .to_json());
 }
 
-// What SentencePiece's BPE does to spaces.
+// Returns the normalizer that marks spaces as in SentencePiece's BPE. If `prefix`, it also adds a
+// space at the beginning of a text.
 TokenJson space_normalizer(bool prefix) {
   const TokenJson replace = {
       {"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}};
@@ -87,11 +87,11 @@ TokenJson space_decoder(bool prefix) {
 
 // --- merges of SentencePiece's BPE ---
 
-// Where the characters of a text end, which need not be UTF-8.
+// Returns true if a byte begins a character. The text may be invalid UTF-8.
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
 
-// Merges that make the tokens, in order: those of a token follow each other, the highest score
-// first. All ways to cut a token into two tokens are merges.
+// Returns all ways to split a token into two tokens, as merges. Merges of the same token are
+// consecutive; tokens are in the order of their scores, the highest first.
 std::vector<Pair> merges_of_scores(const std::vector<std::string>& tokens,
                                    const std::vector<float>& scores,
                                    const std::vector<bool>& mergeable) {
@@ -121,7 +121,7 @@ std::vector<Pair> merges_of_scores(const std::vector<std::string>& tokens,
   return merges;
 }
 
-// --- in ---
+// --- reading ---
 
 class GgufTokenizerReader {
  public:
@@ -178,7 +178,7 @@ class GgufTokenizerReader {
     root_["model"] = {{"type", "BPE"}, {"unk_token", nullptr}, {"vocab", std::move(vocab)}};
   }
 
-  // Both return whether bos begins a text where the file does not say.
+  // Both return the default of add_bos_token.
   bool read_byte_level() {
     const PreTokenizer* found = nullptr;
     const std::string& pre = in_.text("pre");
@@ -236,7 +236,8 @@ class GgufTokenizerReader {
     return true;
   }
 
-  // A tokenizer.json without merges is one of characters, and has no decoder for marks of spaces.
+  // Handles marked spaces if there are no merges. Each token is then a character, and
+  // tokenizer.json has no decoder that replaces the marks.
   void mark_spaces_of_characters(bool prefix) {
     root_["normalizer"] = nullptr;
     if (prefix) {
@@ -256,7 +257,7 @@ class GgufTokenizerReader {
     vocab.erase(kSpaceMark);
   }
 
-  // The token of a key, or else that of an id.
+  // Returns the token whose id is the value of `key` or, if that is missing, `usual`.
   std::optional<std::string> mark(const char* key, std::optional<std::size_t> usual) const {
     std::optional<std::size_t> id = usual;
     if (in_.has(key))
@@ -318,7 +319,7 @@ class GgufTokenizerReader {
   TokenJson root_;
 };
 
-// --- out ---
+// --- writing ---
 
 [[noreturn]] void refuse_tokenizer(const std::string& what) {
   throw UserError("gguf_file: the tokenizer " + what +
@@ -399,7 +400,8 @@ class GgufTokenizerWriter {
     put("merges", GgufArray(std::move(merges)));
   }
 
-  // Whether a space begins a text, if spaces are marked as SentencePiece does.
+  // Returns whether a space is added at the beginning of a text, or nullopt if spaces are not
+  // marked as in SentencePiece.
   std::optional<bool> marks_spaces() const {
     const TokenJson& pre = root_["pre_tokenizer"];
     const TokenJson& normalizer = root_["normalizer"];
@@ -416,7 +418,7 @@ class GgufTokenizerWriter {
     return pre.value("prepend_scheme", "always") != "never";
   }
 
-  // Tokens that are one character each: their space is marked too.
+  // Marks the space in a vocabulary of single characters.
   void mark_characters() {
     for (std::size_t id = 0; id < size_; ++id) {
       if (types_[id] != kNormal) continue;
@@ -454,7 +456,8 @@ class GgufTokenizerWriter {
     put("add_space_prefix", prefix);
   }
 
-  // Scores by which llama.cpp merges in the order of the merges. Tokens that no merge makes follow.
+  // Returns scores with which llama.cpp merges in the order of the merges. Tokens without a merge
+  // have lower scores.
   [[nodiscard]] std::vector<float> scores() const {
     const std::vector<Pair> merges = tokenizer_.merges();
     std::map<std::string, std::size_t> ranks;
@@ -481,7 +484,7 @@ class GgufTokenizerWriter {
     return scores;
   }
 
-  // The ids that the post-processor puts before and behind a text.
+  // Returns the ids that the post-processor adds before and after a text.
   [[nodiscard]] std::array<std::vector<std::int32_t>, 2> around_text() const {
     for (std::size_t id = 0; id < size_; ++id) {
       if (types_[id] != kNormal) continue;

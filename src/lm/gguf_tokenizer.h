@@ -10,12 +10,12 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
-// The tokenizer of a file; nothing if it has none. IoError: it is malformed or of a kind that is
-// not supported.
+// Returns the tokenizer of a file, or nullopt if it has none. Throws IoError if the tokenizer is
+// malformed or its kind is not supported.
 std::optional<Tokenizer> gguf_tokenizer(const GgufMetadata& metadata, const std::string& file);
 
-// Adds the tokenizer of a model and the ids that end a text. UserError: llama.cpp has no such
-// tokenizer.
+// Adds the tokenizer of a model and the ids that end a text. Throws UserError if llama.cpp has no
+// such tokenizer, or if there are more than three such ids.
 void add_gguf_tokenizer(const SavedModel& model, GgufMetadata& metadata);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

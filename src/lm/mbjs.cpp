@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mamba-1 models of MBJS files. Sizes: V tokens, M d_model, D inner channels, K taps, N states, R
-// the rank of dt.
+// Conversion between Mamba-1 models and MBJS files. Sizes: V tokens, M d_model, D inner channels,
+// K taps, N states, R rank of dt.
 #include "tensorgrad/lm/mbjs.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
-// The tensors of a layer, in the file's order.
+// Tensors of a layer, in the order of the file.
 enum MbjsTensor : std::size_t {
   kInWeight,
   kInBias,
@@ -29,7 +29,7 @@ enum MbjsTensor : std::size_t {
   kNorm,
   kTensorsOfLayer
 };
-// There and here. A bias may be left out here.
+// Names in mambacode.js and in tensorgrad. Models in tensorgrad may lack a bias.
 constexpr std::array<std::array<const char*, 2>, kTensorsOfLayer> kMbjsNames = {{
     {"wInProj", "mixer.in_proj.weight"},
     {"bInProj", "mixer.in_proj.bias"},
@@ -50,7 +50,7 @@ std::string layer_prefix(std::size_t layer) {
   return "backbone.layers." + std::to_string(layer) + ".";
 }
 
-// Of models here: a bias that they do not have, and which is all zeros there.
+// Returns true if the tensor is a bias that the model lacks. It is zero in the file.
 bool is_left_out(std::size_t tensor, const nn::MambaOptions& mamba) {
   switch (tensor) {
     case kInBias:
@@ -64,7 +64,7 @@ bool is_left_out(std::size_t tensor, const nn::MambaOptions& mamba) {
 struct MbjsSizes {
   std::int64_t v = 0, m = 0, d = 0, k = 0, n = 0, r = 0;
 
-  // Of a layer's tensors, as they lie here.
+  // Returns the shapes of a layer's tensors in tensorgrad.
   [[nodiscard]] std::array<Shape, kTensorsOfLayer> shapes() const {
     return {{{2 * d, m},
              {2 * d},
@@ -82,7 +82,7 @@ struct MbjsSizes {
   }
 };
 
-// [D, K] with the taps in the other order.
+// Returns taps [D, K] with the order along K reversed.
 std::vector<float> turned_taps(const std::vector<float>& taps, std::int64_t k) {
   std::vector<float> out = taps;
   for (auto row = out.begin(); row != out.end(); row += k) std::reverse(row, row + k);
@@ -154,7 +154,8 @@ class MbjsModel {
     }
     return false;
   }
-  // How often `size` goes into tensor t of layer 0.
+  // Returns the number of elements in tensor t of layer 0, divided by `size`. Throws IoError if it
+  // is 0 or not a multiple.
   [[nodiscard]] std::int64_t times(std::size_t t, std::int64_t size) const {
     const auto count = static_cast<std::int64_t>(tensor(0, t).size());
     if (count > 0 && count % size == 0) return count / size;

@@ -34,7 +34,8 @@ std::map<std::string, HostTensor> read_shard(const FileSource& source) {
   return read_weights(source);
 }
 
-// The files that the index names, each once. A name is that of a file in the folder.
+// Returns the names of the files in an index, without duplicates. Throws IoError if one is not in
+// the same folder.
 std::set<std::string> shards_of(const FileSource& index) {
   const nlohmann::json root = json_file(index);
   const auto fail = [&](const std::string& what) { throw IoError(index.name() + ": " + what); };
@@ -98,7 +99,8 @@ void check_head(const nn::LanguageModelConfig& config,
                 "config.json does not tie it to the embedding");
 }
 
-// A head that is the embedding has no weight of its own here; files may have it all the same.
+// Removes the weight of an output layer that is tied to the embedding. Throws IoError if the two
+// differ.
 void drop_tied_head(const nn::LanguageModelConfig& config,
                     std::map<std::string, HostTensor>& weights, const std::string& folder) {
   const auto head = weights.find(kHeadName);
@@ -112,7 +114,8 @@ void drop_tied_head(const nn::LanguageModelConfig& config,
   weights.erase(head);
 }
 
-// Throws IoError if the folder has only a tokenizer that cannot be read.
+// Returns true if the folder has a tokenizer. Throws IoError if it has only tokenizer files that
+// are not supported.
 bool has_tokenizer(const FolderSource& folder) {
   if (folder.has_file("tokenizer.json") ||
       (folder.has_file("vocab.json") && folder.has_file("merges.txt"))) {

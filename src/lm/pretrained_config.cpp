@@ -19,7 +19,7 @@ constexpr std::int64_t kMaxForeignLayers = 65'536;
 constexpr std::int64_t kMaxForeignExperts = 65'536;
 constexpr double kLargestForeign = 1e30;
 
-// An object of the file, with the values that its fields have where they are not there.
+// Object in the file. Functions with a parameter `usual` return it if the field is missing.
 class ForeignConfig {
  public:
   ForeignConfig(const ForeignJson& in, const std::string& file, std::string path)
@@ -44,7 +44,7 @@ class ForeignConfig {
   [[nodiscard]] std::int64_t size_or(const char* key, std::int64_t usual) const {
     return has(key) ? size(key) : usual;
   }
-  // Of a causal convolution, which is one from two taps on.
+  // Returns the number of taps of a causal convolution, which must be at least 2.
   [[nodiscard]] std::int64_t taps_or(const char* key, std::int64_t usual) const {
     return has(key) ? size(key, kLargestForeignSize, 2) : usual;
   }
@@ -59,11 +59,11 @@ class ForeignConfig {
     if (at(key).is_boolean()) return at(key).get<bool>();
     fail(key, "expected true or false, got " + shown(at(key)));
   }
-  // 0 where it is "auto" or not there.
+  // Returns 0 if the field is "auto" or missing.
   [[nodiscard]] std::int64_t rank(const char* key) const {
     return !has(key) || at(key) == "auto" ? 0 : size(key);
   }
-  // What dt is kept between, which may be one value; an upper bound that is infinite is 0.
+  // Reads the bounds of dt, which may be equal. An infinite upper bound becomes 0.
   void limits(const char* key, double& least, double& most) const {
     if (!has(key)) return;
     const ForeignJson& given = at(key);
@@ -82,7 +82,7 @@ class ForeignConfig {
     least = given[0].get<double>();
     most = is_infinite(given[1]) ? 0 : given[1].get<double>();
   }
-  // Different layers by number; none where it is null or not there.
+  // Returns a list of layer indices, empty if the field is null or missing.
   [[nodiscard]] std::vector<std::int64_t> indices(const char* key, std::int64_t layers) const {
     std::vector<std::int64_t> all;
     if (!has(key) || at(key).is_null()) return all;
@@ -97,7 +97,7 @@ class ForeignConfig {
     for (const ForeignJson& each : given) all.push_back(each.get<std::int64_t>());
     return all;
   }
-  // Fields that only have one value that is understood.
+  // Throws IoError if the field has a value other than the supported one.
   void only(const char* key, const ForeignJson& value) const {
     if (!has(key) || at(key) == value) return;
     fail(key, "only " + shown(value) + " is supported, got " + shown(at(key)));
@@ -171,7 +171,7 @@ nn::LanguageModelConfig transformers_config(const ForeignConfig& in, bool second
   return config;
 }
 
-// Sizes, the norm and attention, which Llama, Bamba and Jamba name the same.
+// Reads the sizes, the norm and attention, which have the same fields in Llama, Bamba and Jamba.
 nn::LanguageModelConfig pair_config(const ForeignConfig& in, double usual_epsilon) {
   nn::LanguageModelConfig config;
   config.vocab_size = in.size("vocab_size");
@@ -196,7 +196,8 @@ nn::LanguageModelConfig pair_config(const ForeignConfig& in, double usual_epsilo
   return config;
 }
 
-// The base of rotary embeddings; `rotated` is the fraction of each head that they rotate.
+// Returns the base of rotary embeddings. `rotated` is the only supported fraction of a head that
+// they rotate.
 double rope_base(const ForeignConfig& in, const std::string& file, double rotated) {
   in.only("rope_scaling", nullptr);
   const ForeignJson none = ForeignJson::object();
@@ -211,7 +212,7 @@ double rope_base(const ForeignConfig& in, const std::string& file, double rotate
   with_base.fail("rope_theta", "expected a number above 0");
 }
 
-// Of Llama, or of Mistral without a window: attention and an MLP in turn.
+// Reads Llama, or Mistral without a sliding window: alternating attention and MLPs.
 nn::LanguageModelConfig llama_config(const ForeignConfig& in, const std::string& file) {
   nn::LanguageModelConfig config = pair_config(in, 1e-6);
   in.only("pretraining_tp", 1);
@@ -325,8 +326,8 @@ nn::LanguageModelConfig gpt2_config(const ForeignConfig& in) {
   return config;
 }
 
-// Where mamba-ssm's configurations name what only counts for training or for its kernels, it is
-// left out: `known` are such fields.
+// Reads a configuration of mamba-ssm. Fields that only affect training or its kernels are known,
+// but ignored.
 nn::LanguageModelConfig state_spaces_config(const ForeignConfig& in, const std::string& file) {
   nn::LanguageModelConfig config;
   const std::int64_t vocab = in.size("vocab_size");
@@ -386,7 +387,7 @@ nn::LanguageModelConfig state_spaces_config(const ForeignConfig& in, const std::
 }  // namespace
 
 nlohmann::json python_json(std::string_view text, const std::string& file) {
-  // As long as what it stands for, so that bytes in messages are those of the file.
+  // The replacement has the same length, so that byte positions in errors are those of the file.
   std::string plain(text);
   bool quoted = false;
   for (std::size_t i = 0; i < plain.size(); ++i) {

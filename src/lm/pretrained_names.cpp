@@ -16,17 +16,18 @@ using nn::MixerKind;
 constexpr std::string_view kBackbone = "backbone.";
 constexpr const char* kHead = "lm_head.weight";
 
-// A tensor of a layer of transformers that is two layers here: a mixer and an MLP.
+// Tensor of a transformers layer. Such a layer is two layers in tensorgrad, a mixer and an MLP. In
+// identifiers, `here` means tensorgrad and `there` transformers.
 struct PairTensor {
   std::string there;
-  int block;  // of the two
+  int block;  // 0: layer of the mixer, 1: layer of the MLP
   std::string here;
-  // Parts of one matrix are joined along an axis, in the order of the table.
+  // Axis along which parts of a matrix are joined, in the order of the table; -1: not a part.
   int axis = -1;
-  std::int64_t size = 0;  // of a part, along the axis
+  std::int64_t size = 0;  // of the part, along the axis
 };
 
-// What the tensors of a layer and the final norm are called there.
+// Names of the MLP and of norms in transformers.
 struct PairNames {
   const char* mlp_norm;
   const char* mlp;
@@ -39,7 +40,7 @@ PairNames pair_names(const nn::LanguageModelConfig& config) {
   return {"pre_ff_layernorm", "feed_forward.", "model.final_layernorm.weight"};
 }
 
-// The weights of a mixer that has the same ones there.
+// Returns the tensors of a Mamba or Mamba-2 mixer, which transformers stores unchanged.
 std::vector<PairTensor> mamba_tensors(const nn::LanguageModelConfig& config, bool second) {
   const bool bias = second ? config.mamba2.bias : config.mamba.bias;
   std::vector<std::pair<const char*, const char*>> names = {{"A_log", "A_log"},
@@ -109,7 +110,7 @@ std::vector<PairTensor> mlp_tensors(const nn::LanguageModelConfig& config, const
   return tensors;
 }
 
-// By full names.
+// Returns the tensors of a transformers layer, by their full names.
 std::vector<PairTensor> pair_tensors(const nn::LanguageModelConfig& config, const PairNames& names,
                                      std::int64_t pair) {
   const auto first = static_cast<std::size_t>(2 * pair);
@@ -137,7 +138,7 @@ std::vector<std::pair<std::string, std::string>> pair_ends(const nn::LanguageMod
           {kHead, kHead}};
 }
 
-// Bytes in one step along an axis of a matrix, or of a vector.
+// Returns the stride of an axis, in bytes.
 std::size_t bytes_behind(const Shape& shape, int axis) {
   std::size_t bytes = sizeof(float);
   for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < shape.size(); ++i)
@@ -162,7 +163,7 @@ HostTensor joined_parts(const std::vector<HostTensor>& parts, int axis) {
   return whole;
 }
 
-// The part of `size` steps from `begin` on along an axis.
+// Returns the slice [begin, begin + size) along an axis.
 HostTensor part_of(const HostTensor& whole, int axis, std::int64_t begin, std::int64_t size) {
   HostTensor part{whole.dtype, whole.shape, {}};
   part.shape.at(static_cast<std::size_t>(axis)) = size;
@@ -179,7 +180,7 @@ HostTensor part_of(const HostTensor& whole, int axis, std::int64_t begin, std::i
   return part;
 }
 
-// A part must fit the configuration and those before it.
+// Throws IoError if a part does not fit the configuration or the parts before it.
 void check_part(const PairTensor& tensor, const HostTensor& part,
                 const std::vector<HostTensor>& before, const std::string& where) {
   const auto axis = static_cast<std::size_t>(tensor.axis);
@@ -224,7 +225,7 @@ Weights pairs_here(Weights weights, const nn::LanguageModelConfig& config,
   for (const auto& [there, here] : pair_ends(config)) {
     if (auto found = take(there); !found.empty()) result[here] = std::move(found.mapped());
   }
-  // Older files have what is computed.
+  // Older files contain inv_freq, which is not a parameter.
   for (auto& [name, tensor] : weights) {
     if (!name.ends_with("rotary_emb.inv_freq")) result[name] = std::move(tensor);
   }
@@ -235,7 +236,7 @@ Weights pairs_there(const Weights& weights, const nn::LanguageModelConfig& confi
   Weights result;
   const PairNames names = pair_names(config);
   for (std::int64_t pair = 0; pair < config.n_layer / 2; ++pair) {
-    std::map<std::string, std::int64_t> begins;  // of the next part
+    std::map<std::string, std::int64_t> begins;  // start of the next part
     for (const PairTensor& tensor : pair_tensors(config, names, pair)) {
       const HostTensor& whole = weights.at(tensor.here);
       if (tensor.axis < 0) {
@@ -254,10 +255,11 @@ Weights pairs_there(const Weights& weights, const nn::LanguageModelConfig& confi
   return result;
 }
 
-// A tensor of a block of GPT-2, which is two layers here. Its matrices are Conv1D: [in, out].
+// Tensor of a GPT-2 block, which is two layers in tensorgrad. Matrices are those of Conv1D,
+// [in, out].
 struct Gpt2Tensor {
   const char* there;
-  int block;  // of the two
+  int block;  // 0: layer of attention, 1: layer of the MLP
   const char* here;
   bool transposed;
 };
@@ -324,14 +326,14 @@ Weights gpt2_here(Weights weights, const nn::LanguageModelConfig& config,
       result[here_of(tensor, block)] =
           tensor.transposed ? transposed_matrix(values) : std::move(values);
     }
-    // Older files have the causal mask.
+    // Older files contain the causal mask.
     for (const char* mask : {".attn.bias", ".attn.masked_bias"})
       (void)take("transformer.h." + std::to_string(block) + mask);
   }
   for (const auto& [there, here] : kGpt2Ends) {
     if (auto found = take(there); !found.empty()) result[here] = std::move(found.mapped());
   }
-  result.merge(weights);  // check_weights() names what is unknown
+  result.merge(weights);  // check_weights() reports unknown tensors
   return result;
 }
 
@@ -356,7 +358,7 @@ bool is_rms(const nn::LanguageModelConfig& config) {
 bool has_layer(const nn::LanguageModelConfig& config, MixerKind kind) {
   return std::find(config.layers.begin(), config.layers.end(), kind) != config.layers.end();
 }
-// Each layer of transformers is a mixer and an MLP here.
+// Returns true if mixers and MLPs alternate, as in Llama, Bamba and Jamba.
 bool is_pairs(const nn::LanguageModelConfig& config) {
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const MixerKind kind = config.layers[i];
@@ -375,14 +377,15 @@ bool is_llama(const nn::LanguageModelConfig& config) {
          !has_layer(config, MixerKind::kMoe) && config.attention.rope &&
          config.attention.rope_dims == 0;
 }
-// Of Mamba-2 and attention of which half is rotated.
+// Returns true for Mamba-2, attention that rotates half of each head, and MLPs.
 bool is_bamba(const nn::LanguageModelConfig& config) {
   const bool half =
       config.attention.rope && 2 * config.attention.rope_dims * config.heads == config.d_model;
   return is_pairs(config) && has_only_mamba(config, MixerKind::kMamba2) &&
          !has_layer(config, MixerKind::kMoe) && (half || !has_layer(config, MixerKind::kAttention));
 }
-// Of Mamba with norms of B, C and dt, attention without positions, MLPs and mixtures of experts.
+// Returns true for Mamba with norms of B, C and dt, attention without positions, MLPs and mixtures
+// of experts.
 bool is_jamba(const nn::LanguageModelConfig& config) {
   const bool plain = !config.attention.rope && !config.attention.bias;
   const bool norms = config.mamba.b_c_dt_norm_weights;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights by the names of transformers and by those here.
+// Conversion of weights between the names of transformers and those of tensorgrad.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,23 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 using Weights = std::map<std::string, HostTensor>;
 
-// The architectures of transformers that nn::LanguageModel can be.
+// Architectures of transformers that nn::LanguageModel supports.
 enum class Architecture : std::uint8_t { kMamba, kMamba2, kLlama, kGpt2, kBamba, kJamba };
 
-// Returns the architecture of a model, if transformers has one for it.
+// Returns the architecture of a model, or nullopt if transformers has none for it.
 std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& config);
 
-// Returns the number of heads of keys and values, which is `heads` if it is not set.
+// Returns the number of key-value heads, which is `heads` if it is not set.
 std::int64_t kv_heads_of(const nn::LanguageModelConfig& config);
 
-// By the names here. `config` is that of the weights. A base model (MambaModel) has no head and no
-// prefix. IoError, beginning with `where`: a part of a joined matrix is missing or does not fit.
+// Returns weights of transformers by the names of tensorgrad. `config` is the configuration of the
+// model. A base model (MambaModel) has no output layer, and its names have no prefix. Throws
+// IoError that begins with `where` if a tensor that must be joined or transposed is missing or has
+// a shape that does not fit.
 Weights weights_here(Weights weights, const nn::LanguageModelConfig& config,
                      const std::string& where);
-// By the names of transformers, for a model that has an architecture there.
+// Returns weights by the names of transformers. The model must have an architecture; see
+// architecture_of().
 Weights weights_there(const Weights& weights, const nn::LanguageModelConfig& config);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

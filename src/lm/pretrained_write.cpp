@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Folders of transformers.
+// Writing of folders of transformers.
 #include <algorithm>
 #include <filesystem>
 
@@ -20,7 +20,7 @@ using FolderJson = nlohmann::ordered_json;
   throw UserError("pretrained_files: " + what);
 }
 
-// What the configurations of Mamba and Mamba-2 have in common.
+// Writes the fields that Mamba and Mamba-2 have in common.
 template <class Options>
 void state_space_fields(const nn::LanguageModelConfig& config, const Options& o,
                         const char* architecture, const char* type, FolderJson& out) {
@@ -47,7 +47,7 @@ void mamba_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   out["time_step_rank"] = o.dt_rank > 0 ? FolderJson(o.dt_rank) : FolderJson("auto");
 }
 
-// The bounds of dt, if there are any.
+// Writes the bounds of dt, if there are any.
 void limit_fields(const nn::Mamba2Options& o, FolderJson& out) {
   constexpr double kNoLimit = 1e30;  // JSON has no infinity
   if (o.dt_limit_min > 0 || o.dt_limit_max > 0)
@@ -70,7 +70,7 @@ bool has_kind(const nn::LanguageModelConfig& config, nn::MixerKind kind) {
   return std::find(config.layers.begin(), config.layers.end(), kind) != config.layers.end();
 }
 
-// What the configurations of Llama, Bamba and Jamba have in common.
+// Writes the fields that Llama, Bamba and Jamba have in common.
 void pair_fields(const nn::LanguageModelConfig& config, const char* architecture, const char* type,
                  FolderJson& out) {
   if (!has_kind(config, nn::MixerKind::kAttention))
@@ -85,7 +85,7 @@ void pair_fields(const nn::LanguageModelConfig& config, const char* architecture
   out["max_position_embeddings"] = config.attention.max_length;
 }
 
-// Of Llama and Bamba.
+// Writes the fields that Llama and Bamba share, but not Jamba.
 void rope_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   out["rope_theta"] = config.attention.rope_base;
   out["rope_parameters"] = {{"rope_theta", config.attention.rope_base}, {"rope_type", "default"}};
@@ -125,7 +125,8 @@ void bamba_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   limit_fields(o, out);
 }
 
-// Writes the period and the offset of the layers for which `is` is true.
+// Writes the period and the offset of the layers for which `is` is true. Throws UserError if they
+// are not periodic.
 template <class Is>
 void every_fields(const char* what, std::int64_t layers, const Is& is, FolderJson& out) {
   std::int64_t first = 0;
@@ -173,7 +174,7 @@ void jamba_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   out["mamba_proj_bias"] = o.bias;
 }
 
-// The width of all MLPs and experts.
+// Returns the width of all MLPs and experts. Throws UserError if it is not the same in all.
 std::int64_t pair_width(const SavedModel& model) {
   std::int64_t width = 0;
   for (std::size_t i = 1; i < model.config.layers.size(); i += 2) {
@@ -210,7 +211,7 @@ std::vector<std::byte> text_bytes(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// bos, eos and pad of the model, by the names of transformers.
+// Returns the ids of bos, eos and pad, by the names of transformers.
 FolderJson marks_of(const SavedModel& model) {
   FolderJson marks = FolderJson::object();
   const auto add = [&](const char* key, std::optional<std::int32_t> id) {
@@ -223,7 +224,7 @@ FolderJson marks_of(const SavedModel& model) {
   }
   if (model.eos_ids.size() == 1) marks["eos_token_id"] = model.eos_ids[0];
   if (model.eos_ids.size() > 1) marks["eos_token_id"] = model.eos_ids;
-  // The classes have ids of their own where nothing is said.
+  // If a field is missing, the model classes of transformers use default ids.
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     if (!marks.contains(key)) marks[key] = nullptr;
   }

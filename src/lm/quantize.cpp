@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kDataSuffix = ".data", kScaleSuffix = ".scale";
 
-// What a model of the configuration keeps in its format, by the names of the weights.
+// Returns the names of the weights that a model with this configuration quantizes.
 std::set<std::string> packed_names(const nn::LanguageModelConfig& config) {
   std::set<std::string> names;
   ParameterVisitor visitor([](const std::string&, const Parameter&) {},

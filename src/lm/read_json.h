@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON from the metadata of a file.
+// Parsing of JSON from files.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
-// IoError, beginning with `what` ("model.safetensors: the configuration"): no JSON, nested too
-// deeply for what goes through a value again, or a number beyond those of a double.
+// Returns the parsed JSON. Throws IoError that begins with `what`, for example "model.safetensors:
+// the configuration", if the text is not JSON, is nested too deeply for recursive functions, or has
+// a number that does not fit in a double.
 nlohmann::json read_json(std::string_view json, const std::string& what);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -15,7 +15,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 constexpr float kLeftOut = -std::numeric_limits<float>::infinity();
-constexpr double kLargestLogit = 1e30;  // beyond it a quotient may be no float
+constexpr double kLargestLogit = 1e30;  // larger quotients might overflow float
 
 void demand(bool holds, const char* name, const char* expected, double given, Loc loc) {
   if (holds) return;
@@ -68,8 +68,8 @@ void keep_top_p(std::span<float> logits, double share) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (chances[i] > 0) order.push_back(i);
   }
-  // Of equal ones the later stays longer, as in `transformers`, which goes through an ascending
-  // order.
+  // Among equal probabilities, keeps later tokens first, as in transformers, which sorts in
+  // ascending order.
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return chances[a] > chances[b] || (chances[a] == chances[b] && a > b);
   });
@@ -91,7 +91,7 @@ void keep_min_p(std::span<float> logits, double share) {
 
 void divide(std::span<float> logits, double temperature) {
   const double most = *std::max_element(logits.begin(), logits.end());
-  // A shift changes no probability. With the largest at 0, no quotient overflows upwards.
+  // A shift changes no probability. If the largest logit is 0, no quotient becomes +inf.
   const double shift = std::abs(most) / temperature > kLargestLogit ? most : 0;
   for (float& logit : logits) {
     if (logit == kLeftOut) continue;
@@ -100,7 +100,7 @@ void divide(std::span<float> logits, double temperature) {
   }
 }
 
-// All but the penalty.
+// Applies all options but the repetition penalty.
 void narrow_down(std::span<float> logits, const SamplingOptions& options) {
   if (options.temperature == 0) return;
   if (options.temperature != 1) divide(logits, options.temperature);
@@ -169,7 +169,8 @@ std::int32_t Sampler::next(std::span<const float> logits, Loc loc) {
                                      changed.begin());
   } else {
     const std::vector<double> chances = probabilities(changed);
-    // 53 bits, in [0, 1). Rounding may leave it above the sum: then it is the last that can be.
+    // 53 random bits, in [0, 1). If it exceeds the sum because of rounding, the last token of
+    // nonzero probability is drawn.
     double left = static_cast<double>(random_() >> 11U) * 0x1p-53;
     for (std::size_t i = 0; i < chances.size(); ++i) {
       if (chances[i] == 0) continue;

@@ -13,7 +13,8 @@ std::string StopText::take(std::string_view more) {
   for (const std::string& stop : stops_) {
     const std::size_t at = waiting_.find(stop);
     if (at == std::string::npos) continue;
-    // The one that is whole first, however the text was cut; of such the longest.
+    // Takes the stop string that ends first, so that the result does not depend on how the text is
+    // split. If several end there, takes the longest.
     const std::size_t whole = at + stop.size();
     if (whole < end || (whole == end && at < certain)) {
       end = whole;

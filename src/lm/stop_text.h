@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text that ends before one of some strings, which may come in pieces.
+// Search for stop strings in generated text that arrives in pieces.
 #pragma once
 
 #include <string>
@@ -15,10 +15,11 @@ class StopText {
  public:
   explicit StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  // The text that is certain with `more`: what may begin one of the strings waits for the rest.
-  // Where one is found, what is before it; nothing from then on.
+  // Appends `more` and returns the text that can be output. Holds back text that can be the
+  // beginning of a stop string. If a stop string is found, returns the text before it. Later calls
+  // return nothing.
   std::string take(std::string_view more);
-  // What still waits: it began none.
+  // Returns the text that is held back, at the end of a text.
   std::string finish();
   [[nodiscard]] bool found() const { return found_; }
 

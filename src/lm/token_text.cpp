@@ -88,7 +88,8 @@ std::vector<std::int32_t> TextWindows::at(std::int64_t index, std::int64_t epoch
   std::seed_seq mixed{seed_, static_cast<std::uint32_t>(epoch)};
   std::uint32_t first = 0;
   mixed.generate(&first, &first + 1);
-  // They begin size / count tokens apart, some one more, which is at most their length.
+  // The distance between windows is size / count, or one more after the first size % count windows.
+  // It is at most length_.
   const std::int64_t apart = text_.size() / count_, more = text_.size() % count_;
   const std::int64_t begin = index * apart + std::min(index, more);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(length_) + 1);

@@ -11,13 +11,15 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
-// The documents of tokens, i32 [B, L]: as many as have started up to each token.
+// Returns the document of each token, i32 [B, L]: the number of documents that have started so far.
+// Returns nullopt if `start` is not set.
 std::optional<Tensor> documents_in(Tensor tokens, std::optional<std::int32_t> start, Loc loc) {
   if (!start) return std::nullopt;
   return cumsum(cast(eq(tokens, static_cast<double>(*start)), i32), 1, loc);
 }
 
-// Of tokens and next, i32 [B, L]. What is wrong with them is the caller's, so its line is theirs.
+// Returns a function that computes the loss for `tokens` and `next`, i32 [B, L]. Errors in these
+// are the caller's, so they are reported at its location.
 auto language_loss(std::optional<std::int32_t> document_start, Loc loc) {
   return [document_start, loc](const nn::LanguageModel& net, const Inputs& in) {
     const Tensor tokens = in["tokens"];
@@ -25,7 +27,8 @@ auto language_loss(std::optional<std::int32_t> document_start, Loc loc) {
   };
 }
 
-// The nats of windows [B], of which some may count for nothing.
+// Returns a function that computes the loss of each window in nats, [B]. Targets of kIgnoreIndex do
+// not count.
 auto window_nats(std::optional<std::int32_t> document_start, Loc loc) {
   return [document_start, loc](const nn::LanguageModel& net, const Inputs& in) {
     const Tensor tokens = in["tokens"];
@@ -111,7 +114,8 @@ DataLoader loader_of(std::shared_ptr<const TextWindows> windows, const TrainingO
   return {count, std::move(get), {.batch = options.batch, .seed = options.seed}, loc};
 }
 
-// Where the rows of B and C begin and end in the layer's matrix, or bias, that makes them.
+// Returns the rows of B and C if a parameter is the weight or bias that computes them, else an
+// empty range.
 RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::LanguageModelConfig& config,
                          const std::string& name, const Shape& shape) {
   const auto is_of = [&](const std::string& projection) {
@@ -134,7 +138,7 @@ RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::LanguageModelConfig& conf
 struct MixerName {
   std::int64_t layer;
   nn::MixerKind kind;
-  std::string name;  // of the parameter within its mixer
+  std::string name;  // of the parameter in its mixer
 };
 std::optional<MixerName> mixer_parameter(const nn::LanguageModelConfig& config,
                                          const std::string& name) {
