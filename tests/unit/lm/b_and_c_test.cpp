@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of Mamba-3 that lm::train_only_bc() picks; trainer_test.cpp has those of the others.
+// Rows that lm::train_only_bc() selects in Mamba-3. trainer_test.cpp tests Mamba and Mamba-2.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -10,9 +10,9 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Where nothing is written into the states, or nothing read from them, it does not matter how they
-// decay: so the first half of the rows makes B, and the second half C. B and C have biases, which
-// are 0 here.
+// If nothing is written to the states or nothing is read from them, their decay has no effect. This
+// shows that the first half of the rows computes B and the second half C. The biases of B and C are
+// set to 0.
 TEST(BAndCAlone, picks_the_rows_of_mamba3_that_write_and_read_the_states) {
   const nn::LanguageModelConfig config = small_mamba(7, {nn::MixerKind::kMamba3}, 16);
   const std::string mixer = "backbone.layers.0.mixer.", name = mixer + "in_proj.weight";
@@ -27,7 +27,7 @@ TEST(BAndCAlone, picks_the_rows_of_mamba3_that_write_and_read_the_states) {
   }
   const Shape shape = weights.at(name).shape;
   const std::vector<std::int32_t> text = random_tokens(9, 7, 3);
-  // What the model gives where these rows are zero, and the decays are others.
+  // Returns the logits if these rows are zero and, with `decays`, the decays are changed.
   const auto run = [&](std::int64_t begin, std::int64_t end, bool decays) {
     auto changed = weights;
     std::vector<float> matrix = weights.at(name).floats();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models in files that are damaged or say what cannot be: refused with a message, or read as a
-// model that fits its configuration. What a file claims is not made in memory.
+// Damaged and inconsistent model files. They are rejected with a message, or read as a model that
+// matches its configuration. Memory is not allocated for sizes that a file only claims.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ using test::most_memory;
 using test::TestRandom;
 using test::write_anew;
 
-// Counts what is read and what is refused.
+// Counts the files that are read and those that are rejected.
 class Hostile {
  public:
   template <class Read>
@@ -101,7 +101,7 @@ TEST(LmCheckpointHostile, damaged_bytes_are_refused_or_are_values) {
   const std::string path = folder / "m.safetensors";
   lm::save_model(path, model_of_all_kinds());
   const std::string good = test::without_checksum(test::get_file(path));
-  // Most of the file is values: half of the damage is before them.
+  // Most of the file is values, so every second round damages only the header.
   const std::size_t values = 8 + header_size(good);
   TestRandom random(6);
   Hostile hostile;
@@ -159,7 +159,7 @@ TEST(LmCheckpointHostile, mbjs_files_are_refused_or_read) {
   for (const int version : {1, 2, 3}) {
     lm::save_mbjs(path, model, version);
     const std::string good = test::get_file(path);
-    // Kinds of layers and sizes of tensors, which few bytes have.
+    // The kinds of layers and sizes of tensors, a small part of the file.
     constexpr std::size_t kHead = 140;
     for (int round = 0; round < 800; ++round) {
       write_anew(path, round % 2 == 0
@@ -173,7 +173,7 @@ TEST(LmCheckpointHostile, mbjs_files_are_refused_or_read) {
   hostile.expect_some(100, 500);
 }
 
-// Sizes that do not go together, in a file that is whole.
+// The content is well-formed, but its sizes do not match.
 TEST(LmCheckpointHostile, mbjs_tensors_of_other_sizes_are_refused_or_read) {
   const test::TempDir folder;
   const lm::SavedModel model = tiny_model();
@@ -206,7 +206,7 @@ TEST(LmCheckpointHostile, mbjs_tensors_of_other_sizes_are_refused_or_read) {
   hostile.expect_some(50, 500);
 }
 
-// What is taken can be run, or says why not.
+// If a changed configuration is accepted, its model can be run, or an error explains why not.
 TEST(LmCheckpointHostile, models_with_another_number_run_or_say_why_not) {
   const lm::SavedModel good = model_of_all_kinds();
   const std::string json = lm::to_json(good.config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Language models in files: what is written is read, and what is wrong is named.
+// Language models in files: round trips, and errors that name what is wrong.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ using lm::SavedModel;
 using nn::LanguageModelConfig;
 using nn::MixerKind;
 
-// Nothing is as it is by default.
+// Returns a configuration in which no option has its default value.
 LanguageModelConfig unusual() {
   LanguageModelConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 5};
   config.layers = {MixerKind::kMamba3, MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kAttention,
@@ -109,14 +109,14 @@ TEST(LmConfig, is_read_as_it_was_written) {
   EXPECT_EQ(read.attention.max_length, 31);
   EXPECT_FALSE(read.tie_embeddings);
   EXPECT_EQ(lm::to_json(read), json);
-  // Each option was another than by default, so that none is read by chance.
+  // No option has its default value, so none can be equal by chance.
   const LanguageModelConfig usual{
       .vocab_size = 9, .d_model = 12, .n_layer = 5, .layers = config.layers};
   const auto others = nlohmann::json::parse(lm::to_json(usual)).flatten();
   std::set<std::string> same;
   const auto written = nlohmann::json::parse(json).flatten();
   for (const auto& [path, value] : written.items()) {
-    // Some are written only if they are not the default.
+    // Some options are written only if they are not the default.
     if (others.contains(path) && others.at(path) == value)
       same.insert(path.substr(0, path.find('/', 1)));
   }
@@ -132,7 +132,7 @@ TEST(LmConfig, has_the_options_of_the_layers_that_there_are) {
   EXPECT_EQ(lm::config_from_json(json).layers.size(), 2U);
 }
 
-// As files from before there was one.
+// Older files do not have the field.
 TEST(LmConfig, has_no_norm_behind_mamba3_where_none_is_named) {
   std::string json = lm::to_json(unusual());
   const std::string norm = R"("out_norm":"after_gate",)";
@@ -201,7 +201,7 @@ TEST(LmConfig, OptionsOfSingleLayersAreReadAsTheyWereWritten) {
   EXPECT_EQ(read.moe.width, 17);
   ASSERT_EQ(read.layer_options.size(), 4U);
   EXPECT_EQ(read.layer_options[0].period, 4);
-  // What differs from the model, although it is the default.
+  // These have the default value, which is not the value of the model.
   EXPECT_FALSE(read.layer_options[0].mamba->b_c_dt_norm_weights);
   EXPECT_TRUE(read.layer_options[1].attention->options.rope);
   EXPECT_EQ(read.layer_options[1].attention->heads, 6);
@@ -392,7 +392,7 @@ TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
   }
   EXPECT_EQ(failure([](StoredFile& file) { file.metadata[lm::kEosIdsKey] = "[2,9]"; }),
             path + ": eos_ids: expected ids from 0 to 8, got 9");
-  // What is claimed is not made.
+  // No memory is allocated for the claimed sizes.
   LanguageModelConfig huge = config;
   huge.n_layer = 60'000;
   huge.d_model = 1'000'000;

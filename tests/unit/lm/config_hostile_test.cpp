@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Configurations that are broken or say what cannot be, ours and those of published checkpoints:
-// refused with a message, or read as something that can be written and read again.
+// Malformed and inconsistent configurations, of tensorgrad and of published checkpoints. They are
+// rejected with a message, or read as a configuration that can be written and read again.
 #include <gtest/gtest.h>
 
 #include <filesystem>

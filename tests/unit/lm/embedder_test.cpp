@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embeddings of texts: means and last rows of the hidden states of each text by itself.
+// Embeddings of texts equal the mean or the last of the hidden states of each separate text.
 #include <gtest/gtest.h>
 
 #include <string>

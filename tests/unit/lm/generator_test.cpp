@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decoders and generators: each step gives what the whole model gives for the whole text, texts of
-// a batch are those that each gives alone, stop strings and cut characters are held back.
+// Decoders and generators. Each step returns the logits of the model for the whole text. Texts do
+// not depend on the other texts of a batch. Possible stop strings and partial characters are held
+// back.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -23,7 +24,7 @@ using nn::MixerKind;
 constexpr std::int64_t kSymbols = 256;
 using Tokens = std::vector<std::int32_t>;
 
-// With weights that are far from the initial ones, so that every token changes what follows.
+// Returns a model with weights far from the initial ones, so that each token affects later ones.
 SavedModel wild_model(const nn::LanguageModelConfig& config) {
   CompiledFunction forward = compile_function(
       nn::LanguageModel(config),
@@ -56,7 +57,7 @@ Tokens some_text(std::size_t length, unsigned seed) {
   return tokens;
 }
 
-// The logits of the whole model after the last token of each text.
+// Computes the logits after the last token of a text in one pass over the text.
 class Whole {
  public:
   explicit Whole(const SavedModel& model, std::size_t length)
@@ -70,7 +71,7 @@ class Whole {
   }
   std::vector<float> after(Tokens text) {
     const std::size_t last = text.size() - 1;
-    text.resize(length_);  // what comes later changes nothing
+    text.resize(length_);  // later tokens have no effect
     const std::vector<float> all = forward_({{"tokens", text}}).floats();
     return {all.begin() + static_cast<std::ptrdiff_t>(last) * kSymbols,
             all.begin() + static_cast<std::ptrdiff_t>(last + 1) * kSymbols};
@@ -81,7 +82,7 @@ class Whole {
   CompiledFunction forward_;
 };
 
-// Within 1e-5 of the larger of 1 and the logit.
+// Expects an error of at most 1e-5 * max(1, |logit|).
 void expect_row(std::span<const float> logits, std::size_t row, const std::vector<float>& want,
                 const std::string& where) {
   for (std::size_t k = 0; k < want.size(); ++k) {
@@ -90,7 +91,8 @@ void expect_row(std::span<const float> logits, std::size_t row, const std::vecto
   }
 }
 
-// Prompts of lengths that differ, then tokens one at a time: twice, since states begin anew.
+// Decodes prompts of different lengths, then single tokens. Does this twice, because a new prompt
+// must reset the states.
 void steps_are_the_whole(const std::string& device, const SavedModel& model) {
   Whole whole(model, 26);
   Decoder decoder(model,
@@ -122,7 +124,7 @@ TEST(LmDecoder, steps_by_the_zero_order_hold_give_what_the_whole_model_does) {
   steps_are_the_whole("cpu", wild_model(config));
 }
 
-// Errors of a step do not add up over many.
+// Rounding errors do not accumulate over many steps.
 TEST(LmDecoder, gives_what_the_whole_model_does_for_300_tokens_one_by_one) {
   constexpr std::size_t kLength = 300;
   const SavedModel model = hybrid(kLength);
@@ -143,7 +145,7 @@ TEST(LmDecoder, gives_what_the_whole_model_does_for_300_tokens_one_by_one) {
   }
 }
 
-// A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
+// Software drivers are slow to compile kernels, so each kind of layer has its own test.
 TEST(LmDecoder, mamba1_steps_give_what_the_whole_model_does_on_webgpu) {
   steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba1}));
 }
@@ -192,7 +194,7 @@ TEST(LmGenerator, writes_in_a_batch_what_it_writes_alone) {
   const std::vector<Tokens> texts = written_by(together, prompts, options);
   EXPECT_EQ(together.times().tokens, 35);
   EXPECT_EQ(together.times().prompt_tokens, 53);
-  EXPECT_EQ(together.times().steps, 12);  // two batches, a token each from the prompts
+  EXPECT_EQ(together.times().steps, 12);  // two batches; the first token comes from the prompt
   Generator alone(model, {.batch = 1, .max_chunk = 4, .device = {.kind = "cpu"}});
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     options.first_stream = i;
@@ -225,7 +227,7 @@ TEST(LmGenerator, ends_where_attention_keeps_no_more) {
   const Completion made =
       generator.generate_from(std::vector<Tokens>{prompt}, {.ignore_eos = true}).front();
   EXPECT_EQ(made.finish_reason, lm::FinishReason::kContext);
-  EXPECT_EQ(made.tokens.size(), 4U);  // three are kept, one more is drawn after them
+  EXPECT_EQ(made.tokens.size(), 4U);  // three fit in the cache, one more is sampled after them
   EXPECT_THAT([&] { (void)generator.generate_from(std::vector<Tokens>{some_text(10, 1)}); },
               ::testing::ThrowsMessage<UserError>(::testing::StartsWith(
                   "generate: prompt 0 has 10 tokens, but the model's attention keeps 9")));
@@ -266,8 +268,8 @@ TEST(LmGenerator, of_a_function_ends_where_it_is_told_to) {
   EXPECT_EQ(made.tokens.size(), 4U);
 }
 
-// A model that writes a fixed text: after token t comes the one that follows it in the text. It has
-// `padding` more tokens than the tokenizer, whose logits are the largest.
+// Returns a model that generates a fixed text: after token t, it predicts the token that follows t
+// in the text. The model has `padding` more ids than the tokenizer. Their logits are the largest.
 SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer, std::int64_t padding = 0) {
   const std::int64_t known = tokenizer.vocab_size(), symbols = known + padding;
   nn::LanguageModelConfig config{
@@ -307,14 +309,14 @@ struct Stream {
 };
 
 TEST(LmGenerator, streams_whole_characters) {
-  const std::string text = "a\xC3\xA9\xF0\x9F\x99\x82z";  // of one, two, four bytes and one
+  const std::string text = "a\xC3\xA9\xF0\x9F\x99\x82z";  // characters of 1, 2, 4 and 1 bytes
   Tokens bytes = Tokenizer::bytes().encode(text);
   Generator generator(model_that_writes(bytes, Tokenizer::bytes()), {.device = {.kind = "cpu"}});
   Stream stream;
   stream.options.max_tokens = 7;
   EXPECT_EQ(generator.generate("a", stream.options).text, text.substr(1));
   EXPECT_THAT(stream.pieces, ::testing::ElementsAre("\xC3\xA9", "\xF0\x9F\x99\x82", "z"));
-  // A character that is cut at the end shows as U+FFFD.
+  // A partial character at the end becomes U+FFFD.
   stream.pieces.clear();
   stream.options.max_tokens = 4;
   EXPECT_EQ(generator.generate("a", stream.options).text, "\xC3\xA9\xEF\xBF\xBD");
@@ -331,7 +333,7 @@ TEST(LmGenerator, ends_before_a_stop_string_that_spans_tokens) {
   EXPECT_EQ(made.finish_reason, lm::FinishReason::kStopString);
   EXPECT_EQ(made.tokens, Tokenizer::bytes().encode("bcdefg"));
   EXPECT_THAT(stream.pieces, ::testing::ElementsAre("b", "c", "d")) << "never a part of one";
-  // What was held back and began none comes at the end.
+  // Text that is held back is output at the end if it is not a stop string.
   stream.options.max_tokens = 5;
   stream.pieces.clear();
   EXPECT_EQ(generator.generate("a", stream.options).text, "bcdef");
@@ -429,7 +431,7 @@ TEST(StopText, finds_strings_however_the_text_is_cut) {
     EXPECT_EQ(out, "one, tw") << cut;
     EXPECT_EQ(stop.finish(), "");
   }
-  // The one that is whole first, and of those that end together the longest.
+  // The stop string that ends first is found or, if several end there, the longest.
   lm::StopText both({"abcd", "bc"}), ends({"bc", "abc"});
   EXPECT_EQ(both.take("xabcd"), "xa");
   EXPECT_EQ(ends.take("xabc"), "x");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Models in GGUF files: quantized weights keep their integers, tokenizers their ids, and what
-// llama.cpp does not have is refused. golden/gguf_golden_test.cpp compares with llama.cpp.
+// Models in GGUF files: quantized weights keep their integers, tokenizers keep their ids, and
+// models that llama.cpp does not support are rejected. golden/gguf_golden_test.cpp compares with
+// llama.cpp.
 #include "tensorgrad/lm/gguf.h"
 
 #include <gmock/gmock.h>
@@ -188,7 +189,7 @@ TEST(LmGguf, refuses_tokenizers_that_llama_cpp_does_not_have) {
                 end);
 }
 
-// A model with one part of its file changed.
+// Returns the error of loading a model file that `change` has modified.
 std::string error_with(const auto& change) {
   GgufFile file = lm::gguf_file(some_model(gpt_config()));
   change(file);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files of bytes that are damaged, safetensors files with another header, and what memory a program
-// has taken.
+// Damaged files, safetensors files with another header, and the memory use of the process.
 #pragma once
 
 #include <sys/resource.h>
@@ -16,7 +15,7 @@
 
 namespace tensorgrad::test {
 
-// Three kinds of damage to the bytes of a file.
+// Returns the bytes of a file with one of three kinds of damage.
 inline std::string damaged(std::string bytes, TestRandom& random) {
   switch (random.below(3)) {
     case 0: bytes.resize(random.below(bytes.size())); return bytes;
@@ -30,27 +29,27 @@ inline std::string damaged(std::string bytes, TestRandom& random) {
   }
 }
 
-// One digit, if there is any, begins a number that no double is.
+// Returns the text with one number, if there is any, made too large for a double.
 inline std::string with_a_huge_number(std::string text, TestRandom& random) {
   if (text.empty()) return text;
   const std::size_t digit = text.find_first_of("0123456789", random.below(text.size()));
   return digit == std::string::npos ? text : text.insert(digit + 1, "e999");
 }
 
-// Into a new file: one that is cut off and written again waits for the disk.
+// Writes a new file. Truncating and rewriting an existing one waits for the disk.
 inline void write_anew(const std::string& path, const std::string& bytes) {
   std::filesystem::remove(path);
   put_file(path, bytes);
 }
 
-// Of the JSON in it.
+// Returns the size of the JSON header.
 inline std::size_t header_size(const std::string& safetensors) {
   std::uint64_t size = 0;
   std::memcpy(&size, safetensors.data(), sizeof size);
   return size;
 }
 
-// The same values behind another header.
+// Returns the file with another header and the same values.
 inline std::string with_header(const std::string& safetensors, const nlohmann::json& header) {
   const std::string written = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   const std::uint64_t length = written.size();
@@ -59,7 +58,8 @@ inline std::string with_header(const std::string& safetensors, const nlohmann::j
   return bytes + written + safetensors.substr(8 + header_size(safetensors));
 }
 
-// The file without its checksums, by which any change is seen before its values are looked at.
+// Returns the file without its checksums. With them, every change would be detected before the
+// values are read.
 inline std::string without_checksum(const std::string& safetensors) {
   nlohmann::json header = nlohmann::json::parse(safetensors.substr(8, header_size(safetensors)));
   header["__metadata__"].erase("tensorgrad.checksum");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON that says what cannot be.
+// JSON with inconsistent values.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tensorgrad::test {
 
-// One value of the file is another, or is missing, or is in a list.
+// Returns the JSON with one value replaced, removed, or put twice into a list.
 inline std::string with_another_value(const std::string& text, TestRandom& random) {
   using nlohmann::json;
   static const std::vector<json> kValues = {0,

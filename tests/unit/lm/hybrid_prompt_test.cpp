@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Several texts at once through models whose layers are of several kinds: prompts of lengths that
-// differ, then tokens one at a time, against the whole model, which goes over all of each text at
-// once. Within 1e-5 of the larger of 1 and the logit.
+// Decodes several texts at once with models of several kinds of layers: prompts of different
+// lengths, then single tokens. Compares with one pass over each whole text. Errors are at most
+// 1e-5 * max(1, |logit|).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,8 @@ nn::LanguageModelConfig hybrid_config(std::vector<MixerKind> layers, std::int64_
   return config;
 }
 
-// Weights off the initial values, and decays so slow that the last tokens depend on the first ones.
+// Returns a model with changed weights, and with decays so slow that the last tokens depend on the
+// first ones.
 lm::SavedModel hybrid_model(const nn::LanguageModelConfig& config) {
   lm::SavedModel model{config, whole_hybrid(config, 1, "cpu").download_params(), {}};
   std::mt19937 random(2);
@@ -58,7 +59,7 @@ lm::SavedModel hybrid_model(const nn::LanguageModelConfig& config) {
   return model;
 }
 
-// The largest |difference| / max(1, |logit|) of a row of each.
+// Returns the largest |difference| / max(1, |want|) between two rows of logits.
 double furthest_of(std::span<const float> got, std::span<const float> want) {
   double most = 0;
   for (std::size_t k = 0; k < want.size(); ++k)
@@ -66,7 +67,8 @@ double furthest_of(std::span<const float> got, std::span<const float> want) {
   return most;
 }
 
-// `prompts`: tokens of each text that are given at once; `more`: those behind them, one by one.
+// `prompts` is the length of the prompt of each text. `more` is the number of tokens decoded one by
+// one after it.
 void texts_are_the_whole(const nn::LanguageModelConfig& config,
                          const std::vector<std::int64_t>& prompts, std::int64_t more,
                          const std::string& device) {
@@ -80,7 +82,7 @@ void texts_are_the_whole(const nn::LanguageModelConfig& config,
     return logits.subspan(static_cast<std::size_t>(i * kSyllables), kSyllables);
   };
   lm::Decoder decoder(model, {.batch = kTexts, .device = {.kind = device, .allow_software = true}});
-  for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {  // the second begins anew
+  for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {  // the second starts new texts
     std::vector<Syllables> given;
     for (std::int64_t text = 0; text < kTexts; ++text) {
       const auto begin = all.begin() + text * length;
@@ -115,7 +117,7 @@ TEST(LmHybridPrompts, of_mamba2_attention_and_mamba3_are_the_whole_on_cpu) {
                                     kWidth, 112),
                       {1, 99, 64}, 12, "cpu");
 }
-// Two kinds of attention, by options of single layers, and a mixture of experts.
+// Has two kinds of attention, by options of single layers, and a mixture of experts.
 nn::LanguageModelConfig jamba_prompts(std::int64_t width, std::int64_t most) {
   nn::LanguageModelConfig config =
       hybrid_config(nn::mixer_schedule("mamba1 moe attention mlp attention", 5), width, most);
@@ -138,7 +140,7 @@ TEST(LmHybridPrompts, OfJambaAreTheWholeOnWebGpu) {
 nn::LanguageModelConfig gpt2_prompts(std::int64_t width, std::int64_t positions) {
   return nn::gpt2_config(kSyllables, width, 2, 4, positions);
 }
-// The longest text has all positions.
+// The longest text uses all positions.
 TEST(LmHybridPrompts, OfGpt2AreTheWholeOnCpu) {
   texts_are_the_whole(gpt2_prompts(kWidth, 112), {68, 100, 4}, 12, "cpu");
 }
@@ -167,14 +169,14 @@ TEST(LmHybridPrompts, LearnedPositionsEndByName) {
   (void)decoder.prefill(Texts{random_tokens(6, kSyllables, 1), random_tokens(5, kSyllables, 2)});
   const Syllables next = {1, 2};
   const std::span<const float> logits = decoder.step(next);
-  EXPECT_TRUE(std::isnan(logits[0]));  // of the first text, the second has a position left
+  EXPECT_TRUE(std::isnan(logits[0]));  // beyond n_positions, unlike the second text
   EXPECT_TRUE(std::isfinite(logits[kSyllables]));
   EXPECT_EQ(message([&] { (void)decoder.step(next); }), "decoder: a text has 7" + known);
   EXPECT_EQ(message([&] { (void)whole_hybrid(model.config, 7, "cpu"); }),
             "LanguageModel: expected at most n_positions = 6 tokens, got 7");
 }
 
-// Smaller, as a driver in software takes long to compile kernels.
+// Smaller, because software drivers are slow to compile kernels.
 TEST(LmHybridPrompts, of_mamba1_attention_and_mamba3_are_the_whole_on_webgpu) {
   texts_are_the_whole(
       hybrid_config({MixerKind::kMamba1, MixerKind::kAttention, MixerKind::kMamba3}, 16, 24),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A long prompt by the decoder's own defaults, and tokens behind it: what the whole model gives for
-// the whole text, and what it comes to in double precision, within 1e-5 of the larger of 1 and the
-// logit. No more than rounding is between them: where each op of the graph is exact but for its
-// result, which is rounded to f32, logits are off by up to 4e-6.
+// Decodes a long prompt with the default options of the decoder, then single tokens. Compares the
+// logits with one pass over the whole text and with double precision. Errors are at most
+// 1e-5 * max(1, |logit|), due to rounding only: if each op of the graph were exact and its result
+// rounded to f32, they would be up to 4e-6.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ using nn::MixerKind;
 
 constexpr std::int64_t kDecoded = 12, kWords = 32;
 constexpr double kNear = 1e-5;
-constexpr float kSlower = 4;  // of logarithms of rates
+constexpr float kSlower = 4;  // subtracted from the logarithms of decay rates
 
-// Pieces and chunks as they are where nobody says otherwise.
+// Returns a configuration with the default chunk sizes.
 nn::LanguageModelConfig by_defaults(const std::vector<MixerKind>& layers, std::int64_t length) {
   nn::LanguageModelConfig config = small_mamba(kWords, layers, length);
   config.mamba2 = {.d_state = 6, .head_dim = 8};
@@ -43,8 +43,8 @@ CompiledFunction whole_text(const nn::LanguageModelConfig& config, std::int64_t 
        .seed = 5});
 }
 
-// Off the initial values, so that each parameter counts, and with decays so slow that the last
-// tokens depend on the first ones.
+// Returns a model with changed weights, so that each parameter has an effect, and with decays so
+// slow that the last tokens depend on the first ones.
 SavedModel moved_model(const nn::LanguageModelConfig& config) {
   SavedModel model{config, whole_text(config, 1, "cpu").download_params(), {}};
   std::mt19937 random(2);
@@ -70,7 +70,7 @@ std::vector<double> in_double(const CompiledFunction& whole, const SavedModel& m
   return interpret(graph, options).at(static_cast<std::size_t>(graph.outputs.at(0).value)).data;
 }
 
-// max |difference| / max(1, |want|) of the logits behind the place.
+// Returns the largest |difference| / max(1, |want|) of the logits at `place`.
 template <class Want>
 double furthest_at(std::span<const float> got, const std::vector<Want>& want, std::int64_t place) {
   double most = 0;
@@ -117,11 +117,11 @@ void long_prompt_is_the_whole(const std::vector<MixerKind>& layers, std::int64_t
   }
 }
 
-// In pieces of 256, 64, 16 and 4, through two layers.
+// Chunks of 256, 64, 16 and 4 tokens, two layers.
 void long_prompt_is_the_whole_on_cpu(MixerKind kind) {
   long_prompt_is_the_whole({kind, kind}, 700, "cpu");
 }
-// In pieces of 256 and 64, through one layer: a driver in software takes long to compile kernels.
+// Chunks of 256 and 64 tokens, one layer. Software drivers are slow to compile kernels.
 void long_prompt_is_the_whole_on_webgpu(MixerKind kind) {
   long_prompt_is_the_whole({kind}, 704, "webgpu");
 }
@@ -138,7 +138,7 @@ TEST(LmLongPrompt, of_mamba3_is_the_whole_on_cpu) {
 TEST(LmLongPrompt, of_attention_is_the_whole_on_cpu) {
   long_prompt_is_the_whole_on_cpu(MixerKind::kAttention);
 }
-// Around the sizes of pieces. Layers without a cache are tried so op by op.
+// Lengths near the chunk sizes. If a layer has no cache, the tests of its ops cover such lengths.
 TEST(LmLongPrompt, of_attention_is_the_whole_for_every_length_on_cpu) {
   for (const std::int64_t length : {1, 2, 63, 64, 65, 257, 1000}) {
     SCOPED_TRACE(length);
@@ -146,8 +146,7 @@ TEST(LmLongPrompt, of_attention_is_the_whole_for_every_length_on_cpu) {
   }
 }
 
-// As wide and deep as models are that one trains, with states and heads as they are unasked, as
-// they begin.
+// A model of realistic width and depth, with the default states and heads, and initial weights.
 TEST(LmLongPrompt, of_a_wide_model_is_the_whole_on_cpu) {
   constexpr std::int64_t kPrompt = 90, kVocab = 500, kLayers = kSanitized ? 2 : 8;
   for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3}) {

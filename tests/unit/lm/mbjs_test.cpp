@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MBJS files: their bytes, half numbers, what is malformed, and models in them.
+// MBJS files: layout of the bytes, f16 values, malformed files, and conversion of models.
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -52,7 +52,7 @@ TEST(Mbjs, has_the_bytes_of_its_three_versions) {
             kMagicBytes + little({3}) + kinds + sizes + std::string("\x00\x3c\x00\xc1\x00\x38", 6));
 }
 
-// The original decodes those below 2^-14 to 16384 times what they are, and cuts digits off.
+// mambacode.js decodes halves below 2^-14 as 16384 times their value, and truncates others.
 TEST(Mbjs, halves_are_those_of_ieee_754) {
   const test::TempDir dir;
   std::string text = kMagicBytes + little({3, 0, 1, 65536});
@@ -78,7 +78,7 @@ TEST(Mbjs, halves_are_those_of_ieee_754) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_TRUE(again[i] == got[i] || std::isnan(got[i])) << i;
   }
-  // Rounded to the nearest, ties to even.
+  // Values are rounded to the nearest, ties to even.
   write_mbjs(dir / "m", {.version = 3,
                          .tensors = {{1 + 0x1p-11F, 1 + 0x3p-11F, 3e-5F, 0x1p-25F, 0x1.8p-25F}}});
   EXPECT_THAT(read_mbjs(dir / "m").tensors.at(0),
@@ -185,7 +185,7 @@ TEST(MbjsModel, is_read_as_it_was_written) {
   }
 }
 
-// The narrower model keeps its embedding as f32 in int4, and x_proj and out_proj alone are packed.
+// With width 48, int4 quantizes only x_proj and out_proj. The embedding stays f32.
 TEST(MbjsModel, of_weights_in_fewer_bits_holds_what_they_stand_for) {
   const test::TempDir dir;
   for (const std::int64_t width : {48, 32}) {
@@ -205,15 +205,15 @@ TEST(MbjsModel, of_weights_in_fewer_bits_holds_what_they_stand_for) {
   }
 }
 
-// Of V words, M channels outside and D inside, K taps, N states and a rank R of dt.
+// Sizes: V tokens, M channels, D inner channels, K taps, N states, R rank of dt.
 constexpr std::int64_t kMbjsV = 7, kMbjsM = 6, kMbjsD = 12, kMbjsK = 3, kMbjsN = 5, kMbjsR = 2;
 
 struct OfMbjs {
-  std::string name;  // here
+  std::string name;  // in tensorgrad
   Shape shape;
 };
-// The order that the original writes, written down once more: tensors of one size, as bConv,
-// bDtProj and D_vec, are told apart by their places alone.
+// Returns the tensors in the order of mambacode.js. The test states this order once more, because
+// tensors of equal size, such as bConv, bDtProj and D_vec, differ only in their position.
 std::vector<OfMbjs> mbjs_order(int layers) {
   std::vector<OfMbjs> all = {{"backbone.embedding.weight", {kMbjsV, kMbjsM}}};
   for (int i = 0; i < layers; ++i) {
@@ -239,7 +239,7 @@ std::vector<OfMbjs> mbjs_order(int layers) {
   return all;
 }
 
-// Element j of tensor i, which a half holds.
+// Returns a value for element j of tensor i that is exact in f16.
 float mbjs_value(std::size_t i, std::size_t j) {
   return static_cast<float>(i + 1) + static_cast<float>(j % 32) / 32;
 }
@@ -268,13 +268,13 @@ TEST(MbjsModel, has_each_tensor_of_the_file_under_the_name_that_its_place_says) 
         ASSERT_EQ(got[j], mbjs_value(i, there)) << version << ", " << order[i].name << ' ' << j;
       }
     }
-    // And the way back.
+    // The other direction.
     lm::save_mbjs(dir / "m", model, version);
     EXPECT_EQ(read_mbjs(dir / "m"), file) << version;
   }
 }
 
-// Tap 0 there is that of the step itself, here the last.
+// The tap of the current step is the first in MBJS and the last in tensorgrad.
 TEST(MbjsModel, turns_the_taps_of_the_convolution_round) {
   const test::TempDir dir;
   CompiledFunction forward = logits_of(for_mbjs(false));

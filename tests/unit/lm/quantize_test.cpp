@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models with weights in fewer bits: what they compute is what their weights say, in files too.
+// Quantized models compute the same as their dequantized weights, and can be saved and loaded.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -91,7 +91,7 @@ TEST(Quantized, Gpt2ComputesWhatItsWeightsSay) {
   computes_what_its_weights_say(some_model(nn::gpt2_config(kQuantizedVocab, 32, 2, 2, 16)));
 }
 
-// Every format in a small model, and every kind of layer in one format.
+// Tests every format in a small model, and every kind of layer in one format.
 void computes_the_same_on_webgpu(const SavedModel& model, WeightFormat format) {
   const SavedModel packed = lm::quantize(model, format);
   EXPECT_LT(furthest(logits(packed, "webgpu"), logits(packed)), 1e-4) << nn::to_string(format);
@@ -130,7 +130,7 @@ TEST(Quantized, model_is_read_as_it_was_written) {
   EXPECT_THROW(lm::save_model(path, wrong), UserError);
 }
 
-// A step reads the bits: the memory planned for it has no room for more.
+// A step reads the packed weights. The planned memory has no room for an f32 copy.
 void decoder_has_room_for_the_bits(const DeviceOptions& device) {
   nn::LanguageModelConfig config = quantizable({MixerKind::kMamba1, MixerKind::kMamba1}, true);
   config.vocab_size = 512;
@@ -148,14 +148,14 @@ void decoder_has_room_for_the_bits(const DeviceOptions& device) {
   const std::int64_t others = peak(model) - bytes(model);
   for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kInt8, WeightFormat::kInt4}) {
     const SavedModel packed = lm::quantize(model, format);
-    // A buffer is a multiple of 256 bytes, and packed weights have one each.
+    // Buffers are multiples of 256 bytes, and each packed weight has its own.
     EXPECT_LE(peak(packed), bytes(packed) + others + 16'384) << nn::to_string(format);
   }
 }
 TEST(Quantized, decoder_has_room_for_the_bits_alone) {
   decoder_has_room_for_the_bits({.kind = "cpu"});
 }
-// As it is planned for the least limits, and for a large GPU.
+// Planned for the minimum limits of WebGPU, and for a large GPU.
 TEST(Quantized, decoder_has_room_for_the_bits_alone_on_webgpu) {
   decoder_has_room_for_the_bits({.kind = "null"});
   decoder_has_room_for_the_bits(large_gpu());

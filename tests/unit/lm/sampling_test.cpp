@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sampling: how often each token is drawn, and what is refused. What is done to logits,
-// golden/sampling_golden_test.cpp compares with `transformers`.
+// Sampling: frequencies of the drawn tokens, and errors. golden/sampling_golden_test.cpp compares
+// the processing of logits with transformers.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ TEST(Sampling, takes_the_largest_at_temperature_0) {
   Sampler penalized({.repetition_penalty = 4, .temperature = 0});
   std::vector<std::int32_t> drawn;
   for (int i = 0; i < 4; ++i) drawn.push_back(penalized.next(kLogits));
-  // 3 / 4 is less than 2 and 1; each token that was drawn counts from then on.
+  // Tokens are penalized once they are drawn: 3 / 4 is less than 2 and 1.
   EXPECT_THAT(drawn, ::testing::ElementsAre(3, 0, 4, 6));
 }
 
@@ -46,7 +46,7 @@ TEST(Sampling, draws_each_token_as_often_as_it_is_likely) {
       chi_square += std::pow(counts[i] - expected, 2) / expected;
     }
   }
-  EXPECT_LT(chi_square, 20.5);  // 5 degrees of freedom: exceeded once in a thousand seeds
+  EXPECT_LT(chi_square, 20.5);  // 5 degrees of freedom: exceeded by one in a thousand seeds
   EXPECT_EQ(std::count(chances.begin(), chances.end(), 0.0), 2);
 }
 
@@ -60,7 +60,8 @@ TEST(Sampling, depends_on_seed_and_stream_alone) {
   EXPECT_EQ(text(7, 1), text(7, 1));
   EXPECT_NE(text(7, 1), text(8, 1));
   EXPECT_NE(text(7, 1), text(7, 2));
-  // The same on every machine: std::mt19937_64 and std::seed_seq say which numbers they give.
+  // The same on every machine, because the standard defines the numbers of std::mt19937_64 and
+  // std::seed_seq.
   const std::vector<std::int32_t> first = text(1, 0);
   EXPECT_THAT(std::vector<std::int32_t>(first.begin(), first.begin() + 8),
               ::testing::ElementsAre(3, 3, 0, 0, 0, 3, 4, 4));
@@ -73,7 +74,7 @@ TEST(Sampling, depends_on_seed_and_stream_alone) {
   }
 }
 
-// A quotient must not overflow: the largest logit alone is left.
+// Quotients must not overflow. Only the largest logits keep a probability.
 TEST(Sampling, a_tiny_temperature_is_nearly_greedy) {
   for (const double temperature : {1e-30, 1e-39, 1e-300, 5e-324}) {
     for (const float shift : {0.0F, 50.0F, -50.0F, 1e38F}) {
@@ -93,7 +94,7 @@ TEST(Sampling, leaves_out_what_has_no_chance) {
   Sampler sampler({});
   const std::vector<float> logits = {kOut, 1, kOut, kOut};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(sampler.next(logits), 1);
-  // Far apart: a softmax that overflowed would give NaN.
+  // If the softmax overflowed, the result would be NaN.
   EXPECT_EQ(Sampler({}).next(std::vector<float>{-3e38F, 3e38F}), 1);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Checkpoints of a language model's trainer that are damaged or say what cannot be: refused with a
-// message, and then nothing has changed, or a state that fits, from which the trainer goes on or
-// says why not.
+// Damaged and inconsistent checkpoints of a LanguageTrainer. If one is rejected, there is a message
+// and the trainer is unchanged. If one is loaded, the state is consistent, and training continues
+// or an error explains why not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,8 @@ class HostileCheckpoints {
 
   [[nodiscard]] const std::string& good() const { return good_; }
 
-  // `goes_on`: its weights are the good ones, so that a step from what is taken has a loss.
+  // Set `goes_on` if the weights are unchanged. If the checkpoint is loaded, a step must then have
+  // a finite loss.
   void load(const std::string& bytes, const std::string& what, bool goes_on = false) {
     test::write_anew(path_, bytes);
     const auto was = place();
@@ -83,7 +84,7 @@ class HostileCheckpoints {
     lm::check_weights(trainer_.config(), trainer_.model().weights, "it");
     try {
       EXPECT_TRUE(std::isfinite(trainer_.step())) << what;
-    } catch (const UserError& error) {  // weights that are not numbers, for one
+    } catch (const UserError& error) {  // for example because of NaN weights
       EXPECT_FALSE(goes_on || error.message().empty()) << what << ": " << error.message();
     } catch (const std::exception& error) {
       ADD_FAILURE() << what << ", the step behind it: " << error.what();
@@ -118,7 +119,7 @@ class HostileCheckpoints {
 TEST(LmTrainerHostile, damaged_bytes_are_refused_or_are_values) {
   HostileCheckpoints hostile;
   const std::string& good = hostile.good();
-  // Most of the file is values: half of the damage is before them.
+  // Most of the file is values, so every second round damages only the header.
   const std::size_t values = 8 + test::header_size(good);
   TestRandom random(16);
   for (int round = 0; round < 1500; ++round) {
@@ -130,7 +131,7 @@ TEST(LmTrainerHostile, damaged_bytes_are_refused_or_are_values) {
   hostile.expect_some(50, 500);
 }
 
-// Of fields of the metadata: counters, names, schedules, places in the text of eight windows.
+// Values for metadata: counters, names, schedules, and positions in a text of eight windows.
 const std::vector<std::string> kHostileTexts = {"",
                                                 "-1",
                                                 "0",
@@ -182,7 +183,7 @@ TEST(LmTrainerHostile, metadata_that_cannot_be_is_refused) {
   hostile.expect_some(50, 500);
 }
 
-// Tensors that are not those of this trainer, in a file that is whole.
+// The file is well-formed, but its tensors are not those of this trainer.
 TEST(LmTrainerHostile, tensors_of_another_trainer_are_refused) {
   HostileCheckpoints hostile;
   const std::string& good = hostile.good();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training of language models: what a text is cut into, that a run goes on bit for bit, which rows
-// are trained where only some are, scores of long texts.
+// Training of language models: windows of a text, runs that resume bit for bit, training of only
+// some rows, and scores of long texts.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -78,8 +78,8 @@ TEST(PackDocuments, holds_out_the_end_of_each_and_marks_where_pieces_end) {
   EXPECT_EQ(whole.validation.size(), 0);
 }
 
-// How often each token of a text of `size` is the last that a window is given, as all but the first
-// of a window's tokens are foretold.
+// Returns how often each token of a text of `size` tokens is predicted in an epoch. A window
+// predicts all its tokens but the first.
 std::vector<int> times_foretold(const lm::TextWindows& windows, std::int64_t size,
                                 std::int64_t epoch) {
   std::vector<int> times(static_cast<std::size_t>(size), 0);
@@ -159,7 +159,7 @@ TEST(LanguageTrainer, goes_on_bit_for_bit) { goes_on_bit_for_bit("cpu"); }
 TEST(LanguageTrainer, goes_on_bit_for_bit_on_webgpu) { goes_on_bit_for_bit("webgpu"); }
 
 TEST(LanguageTrainer, learns_a_text_and_says_how_well) {
-  // Each letter is followed by the same one always.
+  // Each letter is always followed by the same one.
   Tokens text;
   for (std::int32_t i = 0; i < 400; ++i)
     text.push_back(i * 3 % static_cast<std::int32_t>(kLetters));
@@ -176,7 +176,7 @@ TEST(LanguageTrainer, learns_a_text_and_says_how_well) {
   EXPECT_EQ(trainer.validate(3).tokens, 24);
 }
 
-// A text of one window is trained on: what follows its last token is its first.
+// A text of one window can be trained on, because its first token follows the last one.
 TEST(LanguageTrainer, learns_a_text_of_one_window) {
   TrainingOptions options = few_steps();
   options.steps = 60;
@@ -188,7 +188,7 @@ TEST(LanguageTrainer, learns_a_text_of_one_window) {
   EXPECT_EQ(trainer.epochs(), 60);
 }
 
-// Three batches of two windows are one of six: their mean loss, and one update.
+// Three batches of two windows have the same mean loss and update as one batch of six.
 TEST(LanguageTrainer, accumulates_batches_to_one_update) {
   TrainingOptions options = few_steps();
   options.batch = 6;
@@ -211,7 +211,7 @@ TEST(LanguageTrainer, accumulates_batches_to_one_update) {
   }
 }
 
-// By how much each element differs after the first update, in learning rates.
+// Returns the change of each element in the first update, divided by the learning rate.
 std::map<std::string, std::vector<double>> first_update(TrainingOptions options) {
   options.warmup = 0;
   LanguageTrainer trainer(letters_config({MixerKind::kMamba1, MixerKind::kMamba3}),
@@ -227,7 +227,8 @@ std::map<std::string, std::vector<double>> first_update(TrainingOptions options)
   return changes;
 }
 
-// AdamW's first update is lr g / (|g| + 1e-8): where gradients are that small it tells them.
+// The first update of AdamW is lr * g / (|g| + 1e-8). If gradients are that small, they can be
+// computed from it.
 TEST(LanguageTrainer, clips_the_norm_of_all_gradients) {
   TrainingOptions options = few_steps();
   options.weight_decay = 0;
@@ -274,13 +275,14 @@ TEST(LanguageTrainer, lets_the_rate_grow_and_come_down) {
   }
 }
 
-// The windows of the first two epochs, by their losses in a model that does not change.
+// Returns the windows of the first two epochs in order. Identifies them by their losses, with a
+// model that does not change.
 std::vector<std::int64_t> order_of_windows(std::uint32_t seed) {
   TrainingOptions options = few_steps();
   options.batch = 1;
   options.seed = seed;
   options.lr = options.final_lr = 1e-30;
-  const TokenText text(letters(75, 1));  // ten windows
+  const TokenText text(letters(75, 1));  // 10 windows
   LanguageTrainer begun(letters_config({MixerKind::kMamba1}), text, TokenText(), few_steps());
   LanguageTrainer trainer(begun.model(), text, TokenText(), options);
   auto forward = begun.trainer().attach(
@@ -315,7 +317,8 @@ TEST(LanguageTrainer, goes_over_all_windows_in_an_order_that_the_seed_says) {
   EXPECT_NE(order_of_windows(5), order);
 }
 
-// The nats of a text of two documents are those of each by itself: the second starts with token 0.
+// The loss of a text of two documents is the sum of the losses of each document. The second one
+// starts with token 0.
 TEST(LanguageTrainer, NothingGoesFromOnePackedDocumentToTheNext) {
   const Tokens first = {3, 1, 4, 1, 0}, second = {0, 5, 2, 6};
   Tokens both = first;
@@ -336,7 +339,7 @@ TEST(LanguageTrainer, NothingGoesFromOnePackedDocumentToTheNext) {
 
 TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
   const LanguageModelConfig config = letters_config({MixerKind::kMamba1});
-  const Tokens text = letters(30, 8);  // 29 pairs: windows of 8, 8, 8 and 5
+  const Tokens text = letters(30, 8);  // 29 targets: windows of 8, 8, 8 and 5
   LanguageTrainer trainer(config, TokenText(letters(40, 1)), TokenText(text), few_steps());
   auto forward = trainer.trainer().attach(
       [](const nn::LanguageModel& net, const Inputs& in) {
@@ -358,7 +361,7 @@ TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
   EXPECT_NEAR(score.perplexity(), std::exp(nats / 29), 1e-4);
 }
 
-// Rows that make B and C, and no bit of anything else.
+// Expects that training changes only attention and the rows [begin, end) of `projection`.
 void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::int64_t begin,
                           std::int64_t end, bool biased = false) {
   LanguageModelConfig config = letters_config({kind, MixerKind::kMlp, MixerKind::kAttention, kind});
@@ -370,7 +373,7 @@ void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::in
   for (int i = 0; i < 3; ++i) trainer.step();
   for (const auto& [name, tensor] : trainer.model().weights) {
     const std::vector<float> old = before.at(name).floats(), now = tensor.floats();
-    if (name.find("layers.2.mixer") != std::string::npos) {  // attention is trained whole
+    if (name.find("layers.2.mixer") != std::string::npos) {  // all of attention is trained
       EXPECT_NE(old, now) << name;
       continue;
     }
@@ -400,8 +403,8 @@ TEST(BAndCAlone, trains_their_rows_and_no_bit_else) {
   expect_b_and_c_alone(MixerKind::kMamba3, "in_proj", 48, 48 + 24);  // two ranks
 }
 
-// Where nothing is written into the states, or nothing read from them, it does not matter how they
-// decay: so it can be seen that the first half of the rows makes B, and the second half C.
+// If nothing is written to the states or nothing is read from them, their decay has no effect. This
+// shows that the first half of the rows computes B and the second half C.
 TEST(BAndCAlone, picks_the_rows_that_write_and_read_the_states) {
   for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2}) {
     const LanguageModelConfig config = letters_config({kind});
@@ -413,10 +416,10 @@ TEST(BAndCAlone, picks_the_rows_that_write_and_read_the_states) {
         [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
         {.inputs = {{"tokens", {1, 9}, i32}}, .device = {.kind = "cpu"}, .seed = 2});
     auto weights = forward.download_params();
-    HostTensor& bias = weights.at("backbone.layers.0.mixer.conv1d.bias");  // comes behind in_proj
+    HostTensor& bias = weights.at("backbone.layers.0.mixer.conv1d.bias");  // added after in_proj
     std::fill(bias.bytes.begin(), bias.bytes.end(), std::byte{0});
     const Tokens text = letters(9, 3);
-    // What the model gives where these rows are zero, and the decays are others.
+    // Returns the logits if these rows are zero and, with `decays`, the decays are changed.
     const auto run = [&](std::int64_t begin, std::int64_t end, bool decays) {
       auto changed = weights;
       std::vector<float> matrix = weights.at(name).floats();
@@ -456,7 +459,7 @@ TEST(TextScorer, carries_the_state_over_a_long_text) {
                        {.inputs = {{"tokens", {1, kDynamic}, i32}, {"next", {1, kDynamic}, i32}},
                         .device = {.kind = "cpu"},
                         .seed = 6});
-  const auto nats = [&](std::size_t begin, std::size_t end) {  // of the tokens behind `begin`
+  const auto nats = [&](std::size_t begin, std::size_t end) {  // of the tokens after `begin`
     const auto at = [&](std::size_t i) { return text.begin() + static_cast<std::ptrdiff_t>(i); };
     return static_cast<double>(forward({{"tokens", Tokens(at(begin), at(end - 1))},
                                         {"next", Tokens(at(begin + 1), at(end))}})
