@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients held against differences of the loss in double precision, as the reference works it out
-// op by op: what is between them is the rounding of the gradient alone.
+// Comparison of gradients with differences of the loss in double precision. The reference
+// interpreter computes the loss op by op, so the only error is the rounding of the gradient.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline std::vector<double> as_doubles(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-// Of a function that gives its loss alone.
+// Computes the loss of a function, its only output, in double precision.
 class LossInDouble {
  public:
   explicit LossInDouble(const CompiledFunction& forward)
@@ -41,7 +41,7 @@ class LossInDouble {
   Graph graph_;
 };
 
-// That of the leaf, in three directions that change each of its elements.
+// Checks the gradient of a leaf in three directions, each of which changes all its elements.
 inline void expect_gradient_of_differences(const LossInDouble& loss, const DoubleLeaves& at,
                                            const std::string& name,
                                            const std::vector<float>& gradient,
@@ -60,7 +60,7 @@ inline void expect_gradient_of_differences(const LossInDouble& loss, const Doubl
     }
     EXPECT_GT(squares, 0) << name;
     const double difference = (loss(above) - loss(below)) / (2 * kStep);
-    // A direction gives about the root of the squares; differences are rounded by themselves.
+    // The slope is about sqrt(squares). The second term is for the rounding of differences.
     EXPECT_NEAR(slope, difference, 3e-5 * std::sqrt(squares) + 2e-10) << name << ' ' << way;
   }
 }

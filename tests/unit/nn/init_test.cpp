@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Initial values: bounds, moments and structure of what torch.nn.init's formulas say, and the
+// Initial values: bounds, moments and structure as in the formulas of torch.nn.init, and the
 // defaults of the layers.
 #include <gtest/gtest.h>
 
@@ -68,7 +68,8 @@ TEST(Init, variances_are_those_of_their_papers) {
   };
   for (const auto& each : cases) {
     const std::vector<float> x = elements(shape, each.init);
-    // Of the estimate: s / sqrt(5 n) for a uniform distribution, s / sqrt(2 n) for a normal one.
+    // Standard error of the deviation s: s / sqrt(5 n) for a uniform distribution, s / sqrt(2 n)
+    // for a normal one.
     EXPECT_NEAR(deviation(x), each.deviation, 5 * each.deviation / std::sqrt(2 * n)) << each.name;
     const double bound = std::sqrt(3.0) * each.deviation;
     EXPECT_EQ(most(x) <= bound * (1 + 1e-6), each.bounded) << each.name;
@@ -83,7 +84,8 @@ TEST(Init, trunc_normal_is_cut_and_not_squeezed) {
   EXPECT_LE(*greatest, 3.0F);
   EXPECT_LT(*least, -0.99F);
   EXPECT_GT(*greatest, 2.99F);
-  // Of a normal cut at one deviation: variance 1 - 2 phi(1) / (2 Phi(1) - 1) = 0.2911 deviations^2.
+  // Variance of a normal distribution if it is cut at one standard deviation s:
+  //   (1 - 2 phi(1) / (2 Phi(1) - 1)) s^2 = 0.2911 s^2
   double mean = 0, square = 0;
   for (const double v : x) {
     mean += v / 20000;
@@ -149,7 +151,7 @@ TEST(Init, of_layers_is_that_of_pytorch) {
   EXPECT_EQ(initial_of(nn::GRU(5, 7)).at("weight_ih_l0").shape, (Shape{21, 5}));
 }
 
-// Grouped heads are the same as heads whose keys and values are repeated.
+// Grouped heads equal heads with repeated keys and values.
 TEST(MultiheadAttention, with_fewer_key_heads_shares_them) {
   struct Pair {
     nn::MultiheadAttention few{8, 4, {.kv_heads = 2}}, all{8, 4};

@@ -33,7 +33,7 @@ std::map<std::string, HostTensor> initial_params(const nn::LanguageModelConfig& 
       .download_params();
 }
 
-// Six layers: Mamba, attention and an MLP, twice.
+// Returns six layers: Mamba, attention and an MLP, twice.
 nn::LanguageModelConfig twice() {
   return small_mamba(11, nn::mixer_schedule("mamba1 attention mlp", 6), 24);
 }
@@ -52,7 +52,7 @@ TEST(LayerOptions, ApplyToTheFirstLayerAndEachPeriodBehindIt) {
     return params.at("backbone.layers." + std::to_string(layer) + ".mixer." + name).shape;
   };
   EXPECT_EQ(shape(0, "A_log"), (Shape{24, 7}));
-  EXPECT_EQ(shape(3, "A_log"), (Shape{24, 9}));  // the later entry
+  EXPECT_EQ(shape(3, "A_log"), (Shape{24, 9}));  // the later entry applies
   EXPECT_EQ(shape(1, "in_proj.weight"), (Shape{36, 12}));
   EXPECT_EQ(shape(4, "in_proj.weight"), (Shape{24, 12}));
   EXPECT_EQ(shape(2, "fc1.weight"), (Shape{64, 12}));
@@ -62,7 +62,7 @@ TEST(LayerOptions, ApplyToTheFirstLayerAndEachPeriodBehindIt) {
   EXPECT_EQ(nn::layer_config(config, 1).heads, 2);
   EXPECT_EQ(nn::layer_config(config, 4).heads, 6);
   EXPECT_TRUE(nn::layer_config(config, 4).layer_options.empty());
-  EXPECT_EQ(lm::max_context(config), 8);  // that of the shorter cache
+  EXPECT_EQ(lm::max_context(config), 8);  // the size of the shorter cache
 }
 
 TEST(LayerOptions, AreRefusedWhereNoLayerTakesThem) {
@@ -117,7 +117,7 @@ TEST(Mamba, RefusesWeightsOfNormsThatItDoesNotHave) {
   EXPECT_THROW(nn::Mamba(8, {.b_c_dt_norm_weights = true}), UserError);
 }
 
-// The experts one after the other, in double precision.
+// Computes the experts one after the other in double precision.
 TEST(MixtureOfExperts, IsTheWeighedSumOfTheBestExperts) {
   constexpr std::int64_t kTokens = 6, kSize = 5, kWidth = 3, kExperts = 4, kBest = 2;
   const nn::MixtureOfExperts layer(kSize, {.experts = kExperts, .top_k = kBest, .width = kWidth});
@@ -179,7 +179,7 @@ TEST(MixtureOfExperts, IsTheWeighedSumOfTheBestExperts) {
                   1e-6)
           << token << ' ' << i;
   }
-  EXPECT_EQ(p[(kTokens - 1) * kExperts], 0.25F);  // the first among equal ones
+  EXPECT_EQ(p[(kTokens - 1) * kExperts], 0.25F);  // the first of equal experts
   EXPECT_EQ(p[(kTokens - 1) * kExperts + 2], 0.0F);
 }
 
@@ -188,7 +188,7 @@ TEST(MixtureOfExperts, RefusesMoreChosenExpertsThanThereAre) {
   EXPECT_THROW(nn::MixtureOfExperts(4, {.experts = 2, .top_k = 0}), UserError);
 }
 
-// Another attention and another mixture in the second half.
+// Returns four layers. The second half has other options of attention and of the mixture.
 nn::LanguageModelConfig two_kinds_of_each() {
   nn::LanguageModelConfig config = small_mamba(11, nn::mixer_schedule("attention moe", 4), 24);
   config.attention.rope = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layers: how they begin, and what they compute against their formulas.
+// Layers: initial values, and outputs compared with their formulas.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,14 +36,14 @@ Moments moments(const std::vector<float>& values) {
   return m;
 }
 
-// A field of its own, so that its parameters have its names.
+// Wraps a layer in a field, so that the names of its parameters begin with "layer.".
 template <class Layer>
 struct Model {
   Layer layer;
   TG_MODULE(layer)
 };
 
-// Values of the layer for `x`, after its parameters were set to `params`.
+// Sets the parameters to `params` and returns the output of the layer for `x`.
 template <class Layer>
 std::vector<float> values(const Layer& layer, const Shape& shape, const std::vector<float>& x,
                           const std::map<std::string, std::vector<float>>& params = {},
@@ -206,7 +206,7 @@ TEST(BatchNorm, without_affine_and_running_statistics_has_nothing_to_keep) {
   const nn::BatchNorm1d plain(2, {.affine = false, .track_running_stats = false});
   EXPECT_TRUE(initial(plain).empty());
   const std::vector<float> x = {1, 10, 3, 30};
-  for (const bool training : {false, true}) {  // by the statistics of the batch
+  for (const bool training : {false, true}) {  // uses the statistics of the batch
     const std::vector<float> got = values(plain, {2, 2}, x, {}, training);
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], i < 2 ? -1 : 1, 1e-5);
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The norm that Mamba-3 may have behind its scan, worked out in double precision from what the
-// layer without one gives: there each channel of each rank is multiplied by its gate and nothing
-// else.
+// The output norm of Mamba-3, computed in double precision from the output of the layer without it.
+// Without the norm, each channel of each rank is only multiplied by its gate.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +18,7 @@ namespace {
 using nn::OutNorm;
 
 constexpr std::int64_t kNormBatch = 2, kNormLength = 7;
-constexpr std::size_t kWide = 16, kHeads = 2, kEach = 8;  // as many channels inside as outside
+constexpr std::size_t kWide = 16, kHeads = 2, kEach = 8;  // d_inner equals d_model
 constexpr double kNormEpsilon = 0.03;
 using Values = std::vector<double>;
 using Weights = std::map<std::string, HostTensor>;
@@ -46,7 +45,7 @@ std::vector<float> drawn_values(std::size_t count, unsigned seed) {
   return values;
 }
 
-// Off their initial values; out_proj gives what comes to it.
+// Returns weights that differ from the initial ones. out_proj is the identity.
 Weights some_weights(const CompiledFunction& forward) {
   Weights weights = forward.download_params();
   unsigned seed = 9;
@@ -63,7 +62,7 @@ Weights some_weights(const CompiledFunction& forward) {
   return weights;
 }
 
-// What a layer is, channel by channel.
+// Values of a layer by rank, step and channel.
 class NormParts {
  public:
   explicit NormParts(std::size_t ranks, const Weights& weights, std::vector<float> x)
@@ -72,7 +71,7 @@ class NormParts {
     for (std::size_t r = 0; r < ranks; ++r) {
       Weights of_rank = weights;
       of_rank.erase("norm.weight");
-      if (ranks > 1) {  // this one alone comes out, as it is
+      if (ranks > 1) {  // only rank r is added up, with factor 1
         std::vector<float> alone(kHeads * ranks * kEach);
         for (std::size_t i = 0; i < alone.size(); ++i)
           alone[i] = i / kEach % ranks == r ? 1.0F : 0.0F;
@@ -87,7 +86,7 @@ class NormParts {
   [[nodiscard]] double gated(std::size_t r, std::size_t step, std::size_t channel) const {
     return gated_[r][step * kWide + channel];
   }
-  // silu(z) of a rank. The first rows of in_proj make z.
+  // Returns silu(z) of a rank. The first rows of in_proj compute z.
   [[nodiscard]] double gate(std::size_t r, std::size_t step, std::size_t channel) const {
     const std::vector<float>& rows = floats("in_proj.weight");
     double z = 0;
@@ -115,7 +114,7 @@ class NormParts {
   mutable std::map<std::string, std::vector<float>> cache_;
 };
 
-// 1 / the root of the mean square of `count` values.
+// Returns 1 / sqrt(mean square + kNormEpsilon) of `count` values.
 template <class Value>
 double evened(std::size_t count, const Value& value) {
   double squares = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mamba layers and language models of them: how they begin, that pieces and steps give what the
-// whole does, that nothing looks ahead, what flows back into a block. mamba_training_test.cpp has
-// gradients of parameters.
+// Mamba layers and language models: initial values, results of chunks and single steps, causality,
+// and gradients of the inputs of a block. mamba_training_test.cpp tests gradients of parameters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -89,7 +88,7 @@ TEST(Mamba, has_the_parameters_of_its_paper) {
   EXPECT_GT(widest, 0.99 / std::sqrt(256.0 * 2));
 }
 
-// The largest absolute value, which is just below `bound` where it is drawn from [-bound, bound).
+// Expects that the largest absolute value is just below `bound`, as if drawn from [-bound, bound).
 void expect_bound(const std::map<std::string, HostTensor>& params, const std::string& name,
                   double bound) {
   double largest = 0;
@@ -98,9 +97,9 @@ void expect_bound(const std::map<std::string, HostTensor>& params, const std::st
   EXPECT_GT(largest, 0.95 * bound) << name;
 }
 
-// As mamba-ssm and PyTorch draw them: 1 / sqrt(what goes into one output), for a convolution of
-// four taps and of one channel; dt_proj by its rank; what adds to the residual stream, of which
-// there are five additions, by the root of 5 smaller.
+// Bounds as in mamba-ssm and PyTorch: 1 / sqrt(fan_in). The fan-in is the number of taps, 4, for
+// convolutions, and the rank for dt_proj. The bound of layers that add to the residual stream is
+// divided by sqrt(5), because there are five of them.
 TEST(LanguageModel, begins_with_the_values_of_mamba_ssm) {
   LanguageModelConfig config{
       .vocab_size = 99, .d_model = 48, .n_layer = 5, .layers = mixed().layers};
@@ -111,7 +110,7 @@ TEST(LanguageModel, begins_with_the_values_of_mamba_ssm) {
   const auto mixer = [](int layer, const std::string& name) {
     return "backbone.layers." + std::to_string(layer) + ".mixer." + name;
   };
-  for (const int layer : {0, 2, 4}) {  // of Mamba, Mamba-2 and Mamba-3
+  for (const int layer : {0, 2, 4}) {  // Mamba, Mamba-2 and Mamba-3
     EXPECT_EQ(params.at(mixer(layer, "D")).floats(),
               std::vector<float>(params.at(mixer(layer, "D")).floats().size(), 1));
     expect_bound(params, mixer(layer, "in_proj.weight"), 1 / std::sqrt(48.0));
@@ -132,7 +131,7 @@ TEST(LanguageModel, begins_with_the_values_of_mamba_ssm) {
   const std::vector<float> embedding = params.at("backbone.embedding.weight").floats();
   for (const double v : embedding) squares += v * v;
   EXPECT_NEAR(std::sqrt(squares / static_cast<double>(embedding.size())), 0.02, 0.001);
-  // dt of Mamba-2 is from 0.001 to 0.1, the same number in each factor of e.
+  // dt of Mamba-2 is log-uniform from 0.001 to 0.1.
   double sum = 0;
   const std::vector<float> biases = params.at(mixer(2, "dt_bias")).floats();
   ASSERT_EQ(biases.size(), 96U);
@@ -190,7 +189,7 @@ TEST(Mamba3, begins_with_decays_from_1_to_16) {
   expect_even("dt_bias", 1e-3, 0.1);
 }
 
-// A prompt by the scans, then symbol by symbol, then a piece again.
+// Processes a prompt with scans, then single tokens, then another chunk.
 void steps_and_pieces_give_the_whole(const LanguageModelConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 17;
   const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
@@ -198,7 +197,7 @@ void steps_and_pieces_give_the_whole(const LanguageModelConfig& config) {
   CompiledFunction pieces = in_pieces(config, kBatch);
   const std::vector<float> want = whole({{"tokens", tokens}}).floats();
   std::vector<float> keep(kBatch, 0);
-  for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {  // the second begins anew
+  for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {  // the second starts new texts
     std::int64_t begin = 0;
     for (const std::int64_t end : {9L, 10L, 11L, 12L, 16L, 17L}) {
       std::vector<std::int32_t> part;
@@ -231,7 +230,8 @@ TEST(LanguageModel, steps_and_pieces_by_the_zero_order_hold_give_what_the_whole_
   steps_and_pieces_give_the_whole(config);
 }
 
-// The first text of two does, whatever its states are; the second goes on with them.
+// Fills the states with NaN. Then the first of two texts starts anew, and must not be affected. The
+// second one continues from its states.
 void begins_anew_behind_nan(const std::vector<MixerKind>& layers, const std::string& device) {
   const std::vector<std::int32_t> tokens = some_tokens(2 * 4, 3);
   CompiledFunction pieces = in_pieces(small(layers), 2, device);
@@ -267,7 +267,8 @@ TEST(LanguageModel, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
 constexpr std::array kMixers = {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,
                                 MixerKind::kAttention};
 
-// Nor does another text beside it.
+// Expects that the logits of previous tokens and of the other text in the batch do not change by a
+// bit if a token changes.
 void what_comes_later_changes_no_bit(std::int64_t length, const std::string& device,
                                      std::int64_t chunk = 4,
                                      std::span<const MixerKind> kinds = kMixers) {
@@ -305,17 +306,17 @@ TEST(LanguageModel, what_comes_later_changes_no_bit_in_chunks_as_they_are_unaske
 TEST(LanguageModel, what_comes_later_changes_no_bit_on_webgpu) {
   what_comes_later_changes_no_bit(65, "webgpu");
 }
-// So few steps go by blocks of channels.
+// If a text has at most 64 steps, the selective scan uses the kernel for blocks of channels.
 TEST(LanguageModel, what_comes_later_changes_no_bit_of_a_short_text_on_webgpu) {
   what_comes_later_changes_no_bit(64, "webgpu", 4, std::span(kMixers).first(1));
 }
 TEST(LanguageModel, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked_on_webgpu) {
-  // A driver in software takes seconds for each kind; those that have such chunks:
+  // Software drivers take seconds for each kind, so this tests only those with such chunks.
   what_comes_later_changes_no_bit(257, "webgpu", kUsualChunk, std::span(kMixers).subspan(1, 2));
 }
 
-// Of a block's x, and of the states that it goes on from, by way of what it gives and of the states
-// behind it, in three directions each.
+// Checks the gradients of the input and the initial states of a block in three directions each. The
+// loss depends on the output and the final states.
 void has_the_gradient_of_differences(MixerKind kind, const LanguageModelConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 17;  // more than one chunk of a selective scan
   SCOPED_TRACE(static_cast<int>(kind));
@@ -350,7 +351,7 @@ void has_the_gradient_of_differences(MixerKind kind, const LanguageModelConfig& 
     std::vector<float>& values = at[each.name];
     values.resize(static_cast<std::size_t>(numel(each.shape)));
     for (float& v : values) v = static_cast<float>(random() % 2001) / 1000.0F - 1;
-    // How many keys there are, of attention.
+    // The number of keys in the cache of attention.
     if (each.name == "state position") values.assign(kBatch, 7);
     leaves[each.name] = as_doubles(values);
     feed.add(each.name, values);
@@ -403,7 +404,8 @@ TEST(MixerBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
   }
 }
 
-// Greedy generation: the prompt at once, then a symbol a call, from the trainer's own parameters.
+// Greedy generation with the parameters of a trainer: the prompt in one call, then one token per
+// call.
 TEST(LanguageModel, generates_from_what_a_trainer_has) {
   constexpr std::int64_t kPrompt = 6, kMore = 5;
   auto trainer = compile(LanguageModel(mixed()),
@@ -440,7 +442,7 @@ TEST(LanguageModel, decays_embeddings_projections_and_convolutions_alone) {
   EXPECT_EQ(group.weight_decay, 0);
   LanguageModelConfig config = mixed();
   config.tie_embeddings = false;
-  std::set<std::string> decayed, others;  // by the last parts of their names
+  std::set<std::string> decayed, others;  // last parts of the names
   for (const auto& [name, values] : whole_model(config, 1, 1).download_params()) {
     const std::size_t at = name.find(".mixer.");
     const std::string part = at == std::string::npos ? name : name.substr(at + 7);
@@ -459,7 +461,8 @@ TEST(LanguageModel, decays_embeddings_projections_and_convolutions_alone) {
                                            "mimo_out", "backbone.norm_f.weight"}));
 }
 
-// With a large vocabulary they are most of the memory of a step. The loss alone leaves the device.
+// With a large vocabulary, the logits are most of the memory of a step. The loss is the only
+// output.
 TEST(LanguageModel, training_keeps_logits_of_one_piece_at_most_twice) {
   constexpr std::int64_t kBatch = 2, kLength = 64, kVocab = 4096, kRows = 16;
   const LanguageModelConfig config{.vocab_size = kVocab, .d_model = 16, .n_layer = 1};

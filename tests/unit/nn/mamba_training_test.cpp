@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Language models of Mamba in training: each parameter's gradient by differences, what flows back
-// between pieces of a text, steps of an optimizer on WebGPU as on the CPU.
+// Training of language models: gradients of all parameters compared with differences, gradients
+// between chunks of a text, and training on WebGPU compared with the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<std::int32_t> letters(std::int64_t count, unsigned seed) {
   return random_tokens(count, kLetters, seed);
 }
 
-// A loss, and its gradients as "d NAME".
+// Returns a loss, and its gradients by the names "d PARAMETER".
 std::map<std::string, Tensor> with_gradients(const LanguageModel& net, const Tensor& loss) {
   std::vector<std::string> names;
   std::vector<Tensor> params;
@@ -48,7 +48,8 @@ std::map<std::string, Tensor> with_gradients(const LanguageModel& net, const Ten
   return outputs;
 }
 
-// `loss` of a batch of texts in "tokens", with "next" behind each of them, on the CPU.
+// Returns a function on the CPU that computes `loss` and its gradients for a batch of texts. "next"
+// holds the next token of each of the "tokens".
 template <class Loss>
 CompiledFunction gradients_of(const LanguageModelConfig& config, std::int64_t batch,
                               std::int64_t length, const Loss& loss,
@@ -66,7 +67,8 @@ Tensor loss_of_whole(const LanguageModel& net, const Inputs& in) {
   return cross_entropy(net(in["tokens"]), in["next"]);
 }
 
-// Off the initial values, where some are the same for all: and larger, so that the loss bends.
+// Changes the parameters, because some initial values are equal for all elements. Larger values
+// also make the loss less linear.
 void move_off(std::map<std::string, HostTensor>& params, std::mt19937& random) {
   for (auto& [name, tensor] : params) {
     std::vector<float> values = tensor.floats();
@@ -103,7 +105,7 @@ TEST(LanguageModel, every_gradient_is_that_of_differences_and_not_zero) {
   check_gradients(config);
 }
 
-// An embedding that is the head, too, gets what flows back into both.
+// A tied embedding receives the gradients of the input and of the output layer.
 TEST(LanguageModel, gradients_of_a_tied_embedding_are_those_of_differences) {
   check_gradients(of_all_kinds());
 }
@@ -115,7 +117,7 @@ TEST(LanguageModel, gradients_with_all_biases_and_the_zero_order_hold_are_those_
   check_gradients(config);
 }
 
-// With heads in groups, of Mamba-2 and of attention, bounds of dt, and one rank.
+// Grouped heads in Mamba-2 and attention, bounds of dt, and a single rank.
 TEST(LanguageModel, gradients_of_other_options_are_those_of_differences) {
   check_gradients(
       other_mamba(kLetters, {MixerKind::kMamba2, MixerKind::kAttention, MixerKind::kMamba3}, 24));
@@ -129,7 +131,7 @@ TEST(LanguageModel, gradients_with_norms_behind_mamba3_are_those_of_differences)
   }
 }
 
-// Weights of the norms of B, C and dt, attention that rotates a part, biases of the MLP.
+// Weights of the norms of B, C and dt, partial rotary embeddings, and biases of the MLP.
 TEST(LanguageModel, GradientsOfJambaAndBambaAreThoseOfDifferences) {
   LanguageModelConfig config =
       of_kinds({MixerKind::kMamba1, MixerKind::kMoe, MixerKind::kAttention, MixerKind::kMlp});
@@ -144,12 +146,12 @@ TEST(LanguageModel, GradientsOfGpt2AreThoseOfDifferences) {
   check_gradients(nn::gpt2_config(kLetters, 12, 2, 2, 14));
 }
 
-// ---- texts in two pieces ------------------------------------------------------------------------
+// ---- texts in two chunks ------------------------------------------------------------------------
 
 constexpr std::int64_t kTexts = 2, kFirst = 9, kRest = 8;
 
-// The mean loss of both pieces. The second goes on from the states behind the first; `cut`: nothing
-// flows back through them.
+// Returns the mean loss of both chunks. The second one starts with the states after the first. If
+// `cut`, no gradient flows through these states.
 Tensor loss_in_two(const LanguageModel& net, const Inputs& in, bool cut) {
   std::vector<std::vector<Tensor>> states;
   for (const nn::MixerBlock& block : net.backbone.layers) {
@@ -173,7 +175,7 @@ Tensor loss_in_two(const LanguageModel& net, const Inputs& in, bool cut) {
   return (first + piece(kFirst, kRest)) / static_cast<double>(kTexts * (kFirst + kRest));
 }
 
-// The largest distance of two gradients, with the largest of the first.
+// Returns the largest difference of two gradients, and the largest magnitude in the first.
 std::pair<double, double> distance(const NamedTensors& one, const NamedTensors& two,
                                    const std::string& name) {
   const std::vector<float> a = one.at(name).floats(), b = two.at(name).floats();
@@ -200,7 +202,7 @@ TEST(LanguageModel, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_t
     forward.upload_params(params);
     return forward.run(feed);
   };
-  // From call to call, as resume() keeps the states: nothing flows back from one to the other.
+  // resume() keeps the states between calls. No gradient flows from one call to the previous one.
   CompiledFunction pieces =
       gradients_of(config, kTexts, kDynamic,
                    [](const LanguageModel& net, const Inputs& in) {
@@ -248,7 +250,7 @@ void trains_as_on_the_cpu(const std::vector<MixerKind>& layers, bool tied) {
                        trained(config, 4, {.kind = "cpu"}));
 }
 
-// A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
+// Software drivers are slow to compile kernels, so each kind of layer has its own test.
 TEST(LanguageModel, trains_on_webgpu_as_on_the_cpu) {
   trains_as_on_the_cpu({MixerKind::kMamba1}, true);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What differs between training and use: dropout, batch norm and its buffers.
+// Differences between training and eval mode: dropout, batch norm and its buffers.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Small language models that have what small_mamba.h's have not: heads in groups, bounds of dt, one
-// rank, biases, the zero-order hold.
+// Small language models with options that small_mamba.h does not use: grouped heads, bounds of dt,
+// a single rank, biases, zero-order hold, norms of B, C and dt, and heavy-tailed decay.
 #pragma once
 
 #include <utility>
@@ -19,8 +19,8 @@ inline nn::LanguageModelConfig other_mamba(std::int64_t symbols, std::vector<nn:
   config.mamba.discretization = Discretization::kZeroOrderHold;
   config.mamba.b_c_dt_norm = true;
   config.mamba.norm_epsilon = 0.01;
-  // Six heads in two groups. dt begins log-uniform from 0.001 to 0.1: some of it is below, some
-  // between and some above its bounds.
+  // Six heads in two groups. The initial dt is log-uniform from 0.001 to 0.1, so that some values
+  // are below, some within and some above the bounds.
   config.mamba2 = {.d_state = 6,
                    .head_dim = 8,
                    .groups = 2,

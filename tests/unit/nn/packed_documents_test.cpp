@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Packed documents in layers and language models: logits, losses and gradients of all parameters
-// are those of each document in a row of its own.
+// equal those of each document in its own row.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ CompiledFunction packed_function(const LanguageModelConfig& config, const std::s
        .seed = 5});
 }
 
-// Each document in a row, with what counts for nothing behind its end.
+// Returns a function of documents in separate rows, padded with tokens that do not count.
 CompiledFunction separate_function(const LanguageModelConfig& config) {
   const std::vector<std::int64_t> sizes = all_sizes();
   const Shape shape = {static_cast<std::int64_t>(sizes.size()),
@@ -83,7 +83,7 @@ CompiledFunction separate_function(const LanguageModelConfig& config) {
                            .seed = 5});
 }
 
-// The texts of all documents in one row each, or packed.
+// Tokens of all documents, packed or in separate rows.
 struct DocumentTexts {
   std::vector<std::int32_t> tokens, next, documents;
 };
@@ -93,7 +93,7 @@ DocumentTexts packed_texts() {
                          random_tokens(kPackedRows * kPackedLength, kPackedLetters, 4),
                          {}};
   for (const auto& row : kDocumentSizes) {
-    // Every other document has number 0.
+    // The numbers of documents alternate between 0 and 7.
     for (std::size_t i = 0; i < row.size(); ++i)
       texts.documents.insert(texts.documents.end(), static_cast<std::size_t>(row[i]),
                              i % 2 == 0 ? 0 : 7);
@@ -181,7 +181,7 @@ TEST(PackedDocuments, AttentionIsThatOfSeparateRowsOnCpu) {
   check_packed_kind({MixerKind::kAttention, MixerKind::kMlp, MixerKind::kAttention}, "cpu");
 }
 TEST(PackedDocuments, Gpt2IsThatOfSeparateRowsOnCpu) {
-  // As many positions as the longest document has tokens.
+  // The number of positions is the length of the longest document.
   check_packed_model(nn::gpt2_config(kPackedLetters, 12, 2, 2, 13), "cpu");
 }
 TEST(PackedDocuments, HybridsAreThoseOfSeparateRowsOnCpu) {
@@ -194,8 +194,8 @@ TEST(PackedDocuments, Gpt2IsThatOfSeparateRowsOnWebGpu) {
   check_packed_model(nn::gpt2_config(kPackedLetters, 12, 2, 2, 13), "webgpu");
 }
 
-// The embedding of a token is not finite: logits of its document are, up to it, and those of
-// others.
+// If the embedding of one token is `value`, which is not finite, logits are NaN from this token to
+// the end of its document. All others are unchanged.
 void check_spoiled(const LanguageModelConfig& config, const std::string& device, float value) {
   CompiledFunction packed = packed_function(config, device);
   auto params = packed.download_params();
@@ -213,7 +213,7 @@ void check_spoiled(const LanguageModelConfig& config, const std::string& device,
   std::fill(weights.end() - config.d_model, weights.end(), value);
   table = HostTensor::from(table.shape, weights);
   packed.upload_params(params);
-  constexpr std::size_t kSpoiled = 10, kEnd = 17;  // of the document of steps 8 to 16
+  constexpr std::size_t kSpoiled = 10, kEnd = 17;  // in the document of steps 8 to 16
   texts.tokens[kSpoiled] = kPackedLetters - 1;
   const std::vector<float> got = run();
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -238,7 +238,7 @@ TEST(PackedDocuments, NumbersThatAreNotFiniteStayInTheirDocumentOnCpu) {
   check_spoiled_mixers("cpu", std::numeric_limits<float>::infinity());
 }
 
-// Positions that the table does not have.
+// The longest document has one token more than there are positions.
 TEST(PackedDocuments, LogitsBeyondTheLastPositionOfADocumentAreNan) {
   const LanguageModelConfig config = nn::gpt2_config(kPackedLetters, 12, 1, 2, 12);
   CompiledFunction packed = packed_function(config, "cpu");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights in fewer bits: what they are rounded to, products and rows of them on either backend, and
-// that no copy in f32 is made.
+// Quantized weights: rounding, products and rows on both backends, and memory without an f32 copy.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -23,7 +22,7 @@ HostTensor random_matrix(std::int64_t out, std::int64_t in, unsigned seed) {
   std::normal_distribution<float> normal;
   std::vector<float> values(static_cast<std::size_t>(out * in));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    // Rows of unlike sizes.
+    // Rows have different scales.
     values[i] = normal(random) * (1 + static_cast<float>(i / static_cast<std::size_t>(in) % 5));
   }
   return HostTensor::from({out, in}, values);
@@ -59,7 +58,7 @@ TEST(QuantizedWeight, is_as_near_as_its_bits_allow) {
       }
       ASSERT_NEAR(got[i], values[i], bound * (1 + 1e-5)) << nn::to_string(format) << ' ' << i;
     }
-    // What can be kept stays.
+    // Names are parsed, and zeros are exact.
     EXPECT_EQ(nn::to_string(nn::parse_weight_format(nn::to_string(format))), nn::to_string(format));
     EXPECT_THAT(rounded(HostTensor::from({1, 64}, std::vector<float>(64)), format),
                 ::testing::Each(0.0F));
@@ -144,7 +143,7 @@ CompiledFunction packed_forward(const PackedNet& net, std::int64_t rows,
                           {.inputs = {{"x", {rows, in}}, {"at", {rows}, i32}}, .device = device});
 }
 
-// Against an f32 layer that has what is kept.
+// Compares with an f32 layer of the dequantized weights.
 void check_products(std::int64_t rows, std::int64_t out, std::int64_t in,
                     const std::string& device) {
   const HostTensor weight = random_matrix(out, in, 3), x = random_matrix(rows, in, 4);
@@ -153,7 +152,7 @@ void check_products(std::int64_t rows, std::int64_t out, std::int64_t in,
   for (std::size_t i = 0; i < at.size(); ++i)
     at[i] = static_cast<std::int32_t>((i * 7 + 3) % static_cast<std::size_t>(out));
   for (const WeightFormat format : kFormats) {
-    if (format == WeightFormat::kInt4 && in % 32 != 0) continue;  // no whole groups
+    if (format == WeightFormat::kInt4 && in % 32 != 0) continue;  // not a multiple of a group
     const PackedNet net = packed_net(out, in, format);
     ASSERT_TRUE(net.fc.quantized.has_value());
     const PackedNet plain{nn::Linear(in, out), nn::Embedding(out, in)};
@@ -186,15 +185,15 @@ TEST(QuantizedWeight, products_are_those_of_what_is_kept_on_webgpu) {
   check_products(40, 40, 96, "webgpu");
 }
 
-// The plan has room for the bits, and for no f32 of a matrix.
+// The planned memory has room for the packed weights, but not for a matrix in f32.
 void takes_as_much_as_its_bits(const DeviceOptions& device) {
   constexpr std::int64_t kOut = 256, kIn = 512, kBytes = kOut * kIn * 4;
   const auto peak = [&](WeightFormat format, std::int64_t rows) {
     const PackedNet net = packed_net(kOut, kIn, format);
     return packed_forward(net, rows, device).report().peak_bytes;
   };
-  // Of many rows products are cut otherwise, and what that takes differs: by far less than a
-  // matrix.
+  // If there are many rows, products are split differently. This changes the memory by far less
+  // than the size of a matrix.
   for (const auto& [rows, slack] : {std::pair(1, 2048), std::pair(3, 2048), std::pair(64, 65536)}) {
     const std::int64_t others = peak(WeightFormat::kF32, rows) - 2 * kBytes + slack;
     EXPECT_LT(others, rows == 64 ? kBytes : 100'000) << rows;
@@ -209,14 +208,14 @@ void takes_as_much_as_its_bits(const DeviceOptions& device) {
 TEST(QuantizedWeight, takes_as_much_memory_as_its_bits) {
   takes_as_much_as_its_bits(any_of_kind("cpu"));
 }
-// As it is planned: nothing has to be compiled for that.
+// Tests only the plan, so no kernels are compiled.
 TEST(QuantizedWeight, takes_as_much_memory_as_its_bits_within_the_least_limits_of_webgpu) {
   takes_as_much_as_its_bits(any_of_kind("null"));
 }
 TEST(QuantizedWeight, takes_as_much_memory_as_its_bits_of_a_large_webgpu_device) {
   takes_as_much_as_its_bits(large_gpu());
 }
-// What is planned is what a device is given.
+// A device gets the same plan as a null device if their limits are equal.
 TEST(QuantizedWeight, takes_as_much_memory_as_is_planned_on_webgpu) {
   const PackedNet net = packed_net(96, 64, WeightFormat::kInt8);
   const CompiledFunction on_device = packed_forward(net, 1, any_of_kind("webgpu"));

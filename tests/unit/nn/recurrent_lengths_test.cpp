@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A padded batch of sequences with lengths is computed as each sequence by itself.
+// Recurrent layers: if lengths are given, results of a padded batch equal those of each sequence by
+// itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ using Floats = std::vector<float>;
 constexpr std::int64_t kSteps = 5, kBatch = 3, kIn = 2, kHidden = 4;
 const std::vector<std::int32_t> kLengths = {5, 1, 3};
 
-// The elements of sequence b of [T, B, in].
+// Returns the first `length` steps of sequence b of x [T, B, in].
 Floats sequence(const Floats& x, std::int64_t b, std::int64_t length) {
   Floats rows;
   for (std::int64_t t = 0; t < length; ++t) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layers for images: how they begin, and a network of them in training.
+// Layers for images: initial values, and training of a network.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct VisionModel {
   TG_MODULE(layer)
 };
 
-// Shapes of the parameters, after a look at their bounds: uniform in +-1/sqrt(fan_in).
+// Returns the shapes of the parameters. Expects that values are uniform within +-1/sqrt(fan_in).
 template <class Layer>
 std::map<std::string, Shape> begins_within(const Layer& layer, double fan_in) {
   CompiledFunction forward =
@@ -53,7 +53,8 @@ TEST(Conv1dLayer, begins_as_pytorchs) {
             (Shapes{{"weight", {16, 8, 3}}, {"bias", {16}}}));
 }
 
-// Its fan_in counts the outputs of a group: PyTorch counts from the weight's second axis on.
+// The fan-in counts the outputs of a group: PyTorch multiplies the sizes of all axes of the weight
+// but the first.
 TEST(ConvTransposeLayers, begin_as_pytorchs) {
   EXPECT_EQ(begins_within(nn::ConvTranspose2d(8, 12, 3, {.groups = 2}), 54),
             (Shapes{{"weight", {8, 6, 3, 3}}, {"bias", {12}}}));
@@ -85,7 +86,7 @@ TEST(VisionLayers, go_into_sequential) {
             Shape({2, 3 * 8 * 10}));
 }
 
-// Four kinds of 8x8 images, a bar in each quarter.
+// Four classes of 8x8 images, each with a bar in another quarter.
 TEST(VisionLayers, learn) {
   const nn::Sequential net(nn::Conv2d(1, 4, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
                            nn::Conv2d(4, 8, 3), nn::ReLU(), nn::AdaptiveAvgPool2d(2), nn::Flatten(),
