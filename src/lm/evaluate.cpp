@@ -73,7 +73,7 @@ TextScore TextScorer::score(std::span<const std::int32_t> tokens, Loc loc) {
                         std::to_string(tokens.size()),
                     loc);
   }
-  const std::int64_t each = (pairs + batch - 1) / batch;  // per part; the last may be shorter
+  const std::int64_t each = (pairs + batch - 1) / batch;  // per part; the last ones may be shorter
   std::vector<std::int32_t> now(static_cast<std::size_t>(batch * chunk)), next(now.size());
   TextScore score;
   for (std::int64_t at = 0; at < each; at += chunk) {

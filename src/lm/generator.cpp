@@ -47,7 +47,7 @@ class Writing {
     write(text_.take(stream_.step(token)), token);
     const auto count = static_cast<std::int64_t>(result_.tokens.size());
     if (text_.found()) {
-      open_ = false;  // text held back is not output after a stop string
+      open_ = false;  // not end(): text that is held back is dropped
       result_.finish_reason = FinishReason::kStopString;
     } else if (count == options_.max_tokens) {
       end(FinishReason::kMaxTokens);

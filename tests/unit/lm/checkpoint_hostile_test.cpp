@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Damaged and inconsistent model files. They are rejected with a message, or read as a model that
-// matches its configuration. Memory is not allocated for sizes that a file only claims.
+// matches its configuration. No memory is allocated for sizes that a file claims without data.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ TEST(LmCheckpointHostile, damaged_bytes_are_refused_or_are_values) {
   const std::string path = folder / "m.safetensors";
   lm::save_model(path, model_of_all_kinds());
   const std::string good = test::without_checksum(test::get_file(path));
-  // Most of the file is values, so every second round damages only the header.
+  // Most of the file is values, so every second round damages the header.
   const std::size_t values = 8 + header_size(good);
   TestRandom random(6);
   Hostile hostile;

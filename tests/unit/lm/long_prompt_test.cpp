@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Decodes a long prompt with the default options of the decoder, then single tokens. Compares the
 // logits with one pass over the whole text and with double precision. Errors are at most
-// 1e-5 * max(1, |logit|), due to rounding only: if each op of the graph were exact and its result
-// rounded to f32, they would be up to 4e-6.
+// 1e-5 * max(1, |logit|). They are due to rounding: if each op of the graph were exact and its
+// result rounded to f32, they would be up to 4e-6.
 #include <gmock/gmock.h>
 
 #include <algorithm>

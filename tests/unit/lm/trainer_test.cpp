@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training of language models: windows of a text, runs that resume bit for bit, training of only
-// some rows, and scores of long texts.
+// Training of language models: windows of a text, runs that resume bit for bit, training of
+// selected rows, and scores of long texts.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -71,7 +71,7 @@ class NormParts {
     for (std::size_t r = 0; r < ranks; ++r) {
       Weights of_rank = weights;
       of_rank.erase("norm.weight");
-      if (ranks > 1) {  // only rank r is added up, with factor 1
+      if (ranks > 1) {  // mimo_out is 1 for rank r, else 0
         std::vector<float> alone(kHeads * ranks * kEach);
         for (std::size_t i = 0; i < alone.size(); ++i)
           alone[i] = i / kEach % ranks == r ? 1.0F : 0.0F;

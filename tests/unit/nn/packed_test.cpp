@@ -208,7 +208,7 @@ void takes_as_much_as_its_bits(const DeviceOptions& device) {
 TEST(QuantizedWeight, takes_as_much_memory_as_its_bits) {
   takes_as_much_as_its_bits(any_of_kind("cpu"));
 }
-// Tests only the plan, so no kernels are compiled.
+// Tests the plan without compiling kernels.
 TEST(QuantizedWeight, takes_as_much_memory_as_its_bits_within_the_least_limits_of_webgpu) {
   takes_as_much_as_its_bits(any_of_kind("null"));
 }
