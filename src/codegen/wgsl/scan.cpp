@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Scan: out[p,i,q] = finish(h of line (p, q) after its elements up to i). A line is shared by some
-// lanes, each with a stretch of it: a lane first finds what its own stretch makes of nothing, then,
-// by doubling steps over the lanes in workgroup memory (Kogge and Stone 1973), what it carries on
-// from, then goes over its stretch again. With one lane there is only the last part. A long stretch
-// is added up in blocks, and in blocks of blocks: then rounding grows with the length of each.
+// Scan: out[p,i,q] = finish(h of line (p, q) after its elements up to i). Several lanes may share a
+// line:
+// - Each lane scans its own stretch from the identity.
+// - A parallel prefix over the lanes, by doubling strides in workgroup memory (Kogge and Stone
+//   1973), computes the value before each stretch.
+// - Each lane scans its stretch again from that value. A single lane needs only this scan.
+//
+// Long stretches of f32 are summed in blocks and in blocks of blocks, so that rounding errors grow
+// with the size of one level only.
 #include <algorithm>
 
 #include "codegen/wgsl/parts.h"
@@ -12,7 +16,8 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kShortStretch = 8;
-// A longer stretch is added up in blocks of as many elements as it has of blocks of blocks.
+// Longer stretches are summed in blocks. Block size, blocks per block of blocks, and number of
+// these are all about the cube root of the length.
 constexpr std::int64_t kUnblocked = 64;
 
 bool is_arg(const Launch& launch) {
@@ -22,7 +27,8 @@ bool is_arg(const Launch& launch) {
 Tile scan_tile(const Launch& launch, std::int64_t lines, const WgslOptions& options) {
   const int most = std::min(256, floor_pow2(options.max_threads));
   Tile tile;
-  // Where lines lie one behind the other, neighbouring threads share one; else they have one each.
+  // If lines are contiguous or nearly so, neighboring threads share a line; otherwise each has its
+  // own.
   tile.lanes_first = launch.post < 8;
   tile.lanes = floor_pow2(std::max<std::int64_t>(1, kFullGpu / lines));
   if (tile.lanes_first) tile.lanes = std::max(tile.lanes, 16);
@@ -80,7 +86,7 @@ class ScanWriter {
     return module_.constant(dtype, max ? 0xff800000u : 0x7f800000u);
   }
 
-  // What `finish` is given.
+  // Returns the argument of `finish`.
   [[nodiscard]] std::string result() const {
     if (is_arg(launch_)) return "i32(at)";
     return launch_.scan == ScanOp::kSum && tile_.lanes > 1 ? "base + " + total() : total();
@@ -92,10 +98,10 @@ class ScanWriter {
     scope_.line("var blocks = 0.0f;");
   }
 
-  // What a lane has made of its own elements so far.
+  // Returns the lane's result over its own elements so far.
   [[nodiscard]] std::string total() const { return block_ > 0 ? "(blocks + (block + h))" : "h"; }
 
-  // step(), and where a block ends, or a block of blocks, its sum goes to the next.
+  // Writes step(). At the end of a block, or block of blocks, adds its sum to the next level.
   void add_step(Scope& scope) {
     step(scope);
     if (block_ == 0) return;
@@ -109,7 +115,8 @@ class ScanWriter {
     scope.block("if (" + done + u32_literal(block_) + " == 0u)", one);
   }
 
-  // Does `later` take the place of `best`? The last of equals, and of NaNs, does.
+  // Returns the condition that `later` replaces `best`. Of equal values, and of NaNs, the last
+  // wins.
   std::string reaches(const std::string& later, const std::string& best) {
     const std::string compare = launch_.scan == ScanOp::kArgMax ? " >= " : " <= ";
     const bool real = type_ == "f32";
@@ -118,7 +125,7 @@ class ScanWriter {
     return real ? "tg_isnan(" + later + ") || (!tg_isnan(" + best + ") && " + test + ")" : test;
   }
 
-  // One element, number `i` of the scan, at place `t`.
+  // Writes scan step `i`, which processes element `t`.
   void step(Scope& scope) {
     scope.line(launch_.reverse ? "let t = " + u32_literal(launch_.count - 1) + " - i;"
                                : "let t = i;");
@@ -138,7 +145,7 @@ class ScanWriter {
     scope.block("for (var i = " + begin_ + "; i < " + end_ + "; i++)", body);
   }
 
-  // Leaves in h (and at) what the lanes before this one have made.
+  // Divides the line among lanes. Sets h (and `at`) to the result of all previous lanes.
   void share() {
     const std::int64_t stretch = ceil_div(launch_.count, tile_.lanes);
     scope_.line("let begin = min(lane * " + u32_literal(stretch) + ", " + end_ + ");");
@@ -157,7 +164,7 @@ class ScanWriter {
     if (is_arg(launch_)) module_.shared("places", "u32", tile_.threads(), 4);
     const std::string pitch = tile_.lanes_first ? "1u" : u32_literal(tile_.rows);
     write_doubling(pitch);
-    // A sum goes on from 0, and what came before is added last, which rounds less.
+    // Sums restart from 0, and `base` is added last, which rounds less.
     const bool sum = launch_.scan == ScanOp::kSum;
     const std::string from = sum ? "base" : "h";
     scope_.line((sum ? "var base = " : "h = ") + nothing() + ";");
@@ -179,7 +186,7 @@ class ScanWriter {
     scope.line("workgroupBarrier();");
   }
 
-  // After it each entry holds what its lane and all before it make together.
+  // Afterwards each entry combines its lane and all previous ones.
   void write_doubling(const std::string& pitch) {
     publish(scope_);
     Scope round(&scope_), join(&round);
@@ -188,7 +195,7 @@ class ScanWriter {
       case ScanOp::kSum: join.line("h = hs[other] + h;"); break;
       case ScanOp::kProduct: join.line("h = hs[other] * h;"); break;
       case ScanOp::kLinear:
-        // Nothing stays nothing, also where the product has overflown.
+        // Zero stays zero even if the product has overflowed.
         join.line("if (hs[other] != 0.0f) { h = product * hs[other] + h; }");
         join.line("product = products[other] * product;");
         break;
@@ -211,7 +218,7 @@ class ScanWriter {
   Module module_;
   Scope scope_;
   std::string begin_, end_;  // of the lane's stretch, in the order of the scan
-  std::int64_t block_ = 0;   // elements of a block, a power of two; 0: there are none
+  std::int64_t block_ = 0;   // elements of a block, a power of two; 0: no blocks
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Selective scans by blocks of channels. A workgroup goes over the steps a chunk at a time: what a
-// chunk reads lies in workgroup memory, and while it is worked on, the next one is on its way.
-// Backward, the states of the chunk are computed anew from the one before it and stay in registers.
-// Names of the shader: `channel` is the thread's in the block, `q` in the tensor; `row` numbers its
-// four states, and the step of a chunk that it brings.
+// Selective scans by blocks of channels. A workgroup processes the steps in chunks. Inputs of the
+// current chunk are staged in workgroup memory while the next chunk is prefetched. The backward
+// pass recomputes the states of a chunk from the state saved before it, and keeps them in
+// registers.
+//
+// Names in the shader: `channel` is the thread's channel in the block, and `q` its channel in the
+// tensor. `row` numbers the groups of four states of a channel.
 #include <algorithm>
 #include <vector>
 
@@ -42,7 +44,7 @@ Shader SelectiveBlock::write() {
   open_unit(threads_, segments);
   open_channel();
   read_quad(scope_, "rate", "rate_at(0u, ");
-  scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
+  scope_.line("let rate2 = rate * 1.44269504f;");  // for exp2
   if (!euler()) scope_.line("let inverse = 1.0f / rate;");
   if (s_.skip) scope_.line("let skip = rate_at(0u, " + u32_literal(s_.states) + ", q);");
   if (gated()) write_sigmoid(forward() ? "f32" : "vec4<f32>");
@@ -63,7 +65,7 @@ Shader SelectiveBlock::write() {
                      window_.count * segments * s_.blocks());
 }
 
-// `channel` and `row` of the thread; the row and the first channel of what it brings.
+// Declares the thread's `channel` and `row`, and the row and first channel that it prefetches.
 void SelectiveBlock::open_channel() {
   scope_.line("let channel = local % " + u32_literal(block_) + ";");
   scope_.line("let row = local / " + u32_literal(block_) + ";");
@@ -91,7 +93,7 @@ void SelectiveBlock::open_channel() {
   open_bc(scope_);
 }
 
-// ---- what a chunk reads ------------------------------------------------------------------------
+// ---- inputs of a chunk -------------------------------------------------------------------------
 
 std::int64_t SelectiveBlock::shared_bytes() const {
   const auto arrays = static_cast<std::int64_t>(of_steps().size());
@@ -133,7 +135,7 @@ void SelectiveBlock::list_brought() {
   if (!forward()) add(SelectiveInput::kDy, "dy");
   bring_bc(threads_);
   if (!gated()) return;
-  if (forward()) {  // for the outputs that a thread finishes
+  if (forward()) {  // for the outputs that the thread finishes
     std::vector<std::int64_t> rows;
     for (std::int64_t i = 0; i < kChunk; i += rows_between()) rows.push_back(i);
     brought_.push_back({SelectiveInput::kZ, "z", 1, s_.length, s_.channels, kChunk, rows, "out_row",
@@ -144,8 +146,8 @@ void SelectiveBlock::list_brought() {
   }
 }
 
-// Puts what has come to where all threads see it behind a barrier. Nobody reads the chunk before
-// any more: after its last step there is one, too.
+// Writes the prefetched values to workgroup memory. A barrier must follow. The previous chunk is no
+// longer in use: the last read of it is before a barrier.
 void SelectiveBlock::unload(Scope& scope) const {
   const auto put = [&](Scope& to, const std::string& name, std::int64_t e) {
     to.line(name + "_of[local + " + u32_literal(e * threads_) + "] = next_" + name +
@@ -181,9 +183,10 @@ void SelectiveBlock::store_dz(Scope& scope, std::int64_t e) const {
   }
 }
 
-// ---- a thread's quad ---------------------------------------------------------------------------
+// ---- four states of a thread -------------------------------------------------------------------
 
-// The state of number i of a quad, and the condition under which there is one (empty: always).
+// state_of() returns the number of the thread's state i, and there() the condition under which it
+// exists (empty: always).
 std::string SelectiveBlock::state_of(const std::string& vector, std::int64_t i) const {
   return vector + " * 4u + " + u32_literal(i);
 }
@@ -193,8 +196,8 @@ std::string SelectiveBlock::there(std::int64_t i) const {
   return both(even() ? "" : "real", state);
 }
 
-// What a call with state n gives; zero where there is no such state. Without branches: drivers take
-// long to compile many.
+// Returns the call's value for state n, or 0 if there is no such state. Avoids branches because
+// drivers compile many of them slowly.
 std::string SelectiveBlock::read_state(const std::string& call, const std::string& n,
                                        const std::string& rest) const {
   if (s_.states == padded()) return call + n + rest;
@@ -203,8 +206,8 @@ std::string SelectiveBlock::read_state(const std::string& call, const std::strin
          ")";
 }
 
-// `name`: numbers that are read by a call with its state and its channel behind `call`; zero where
-// there are none.
+// Declares `name`, the values for the thread's four states. `call` is the beginning of a call that
+// takes the state and the channel last. Values of missing states or channels are 0.
 void SelectiveBlock::read_quad(Scope& scope, const std::string& name,
                                const std::string& call) const {
   scope.line("var " + name + " = vec4<f32>();");
@@ -225,8 +228,8 @@ void SelectiveBlock::store_quad(Scope& scope, const std::string& name, const std
   }
 }
 
-// What step i of the chunk reads: delta, u or wu, B, and, if asked for, C and dy; the names end
-// with the step's number.
+// Reads the inputs of step i of the chunk: delta, u or wu, and B; with `all`, also C and dy. The
+// step number is appended to their names.
 void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
   const std::string n = std::to_string(i);
   for (const std::string& name : of_steps()) {
@@ -242,19 +245,20 @@ void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
   if (all) of_bc("c", 1);
 }
 
-// The same by plain names; a, and wu, by which B is multiplied.
+// Renames the inputs of step i to names without the number. Declares the decay a, and wu, the
+// factor of B.
 void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
   const std::string n = std::to_string(i);
   for (const std::string name : {"delta", "u", "dy", "b", "c"}) {
     if ((name == "u" && forward() && euler()) || (name == "dy" && (forward() || !all)) ||
         (name == "c" && !all))
       continue;
-    const bool of_bc = name == "b" || name == "c";  // bindings are b0, b1 and so on
+    const bool of_bc = name == "b" || name == "c";  // bindings are named b0, b1 etc.
     const std::string given = std::string(name) + (of_bc ? "_" : "") + n;
     scope.line("let " + name + " = " + (name == "delta" ? step_of(given) : given) + ";");
   }
   scope.line("var a = exp2(delta * rate2);");
-  if (!whole()) {  // behind the last step; an infinite rate has made NaN of zero
+  if (!whole()) {  // past the last step; 0 times an infinite rate is NaN
     scope.line("if (start + " + u32_literal(i) + " >= " + u32_literal(s_.length) +
                ") { a = vec4<f32>(1.0f); }");
   }
@@ -263,7 +267,8 @@ void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
                          : "let wu = vec4<f32>(delta * u);");
 }
 
-// The state before step i, or what flows back into it.
+// Returns the state before step i, or the gradient that flows back into it; 0 if the step has a
+// reset.
 std::string SelectiveBlock::unless_reset(const std::string& state, std::int64_t i) const {
   if (!l_.resets) return state;
   return "select(" + state + ", vec4<f32>(), delta" + std::to_string(i) + " < 0.0f)";
@@ -287,7 +292,7 @@ void SelectiveBlock::write_forward() {
   unload(chunk);
   for (std::int64_t k = 0; gated() && k < kChunk / rows_between(); ++k)
     chunk.line("let z" + std::to_string(k) + " = next_z" + std::to_string(k) + ";");
-  // The next chunk is sent for before anything is stored: its reads would wait behind that.
+  // Prefetch the next chunk before the stores. Its reads would otherwise wait for them.
   Scope next(&chunk);
   bring_next(next, "chunk + 1u");
   chunk.block("if (chunk + 1u < chunks)", next);
@@ -297,7 +302,8 @@ void SelectiveBlock::write_forward() {
                "store" + std::to_string(s_.states_result()) + "(p, chunk * " +
                    u32_literal(s_.states) + " + ",
                "");
-  // A step's reads stand before what the one before it writes: compilers keep that order.
+  // The reads of each step precede the writes of the previous step, because compilers do not move
+  // reads above writes.
   load_step(chunk, 0, true);
   for (std::int64_t i = 0; i < kChunk; ++i) {
     if (i + 1 < kChunk) load_step(chunk, i + 1, true);
@@ -315,13 +321,13 @@ void SelectiveBlock::write_forward() {
   store_quad(scope_, "h", "store1(p, ", "");
 }
 
-// The outputs of steps `from` and the next of the chunk: of every `fours`-th, a thread has its
-// channel's. All is read before anything is stored: who does not store would be sent past what is
-// read for that, too.
+// Sums and stores the outputs of `sums_.steps` steps of the chunk, from step `from`. A thread
+// finishes every `fours_`-th of them for its channel. All values are read before the first store:
+// otherwise threads that do not store would branch around the reads too.
 void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
   const std::int64_t rounds = ceil_div(sums_.steps, fours_);
   const auto y = [&](std::int64_t r) { return "y" + std::to_string(from + r * fours_); };
-  // Behind the barrier the next chunk may take u's place.
+  // Read u before the barrier. After it, threads may overwrite u with the next chunk.
   for (std::int64_t r = 0; r < rounds && s_.skip; ++r) {
     scope.line("let skip_" + y(r) + " = skip * u_of[out_row * " + u32_literal(quads()) + " + " +
                u32_literal((from + r * fours_) * quads()) + " + channel / 4u][channel % 4u];");
@@ -420,7 +426,7 @@ void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
     scope.line("let of_delta = rate * through + gbu * a;");
   } else {
     scope.line("drate += delta * through;");
-    // The sums are still to be multiplied by delta, and by u.
+    // The sums are later multiplied by delta and by u.
     scope.line("let of_u = g * b;");
     scope.line("let of_delta = rate * through;");
   }
@@ -432,7 +438,8 @@ bool selective_by_block(const Launch& launch, const WgslOptions& options) {
     return launch.selective == SelectivePart::kBackward;
   }
   if (options.lanes > 0) return false;
-  // Steps go one after another: either there are few, or others keep the GPU busy meanwhile.
+  // The steps run sequentially. This is fast if there are few, or if other blocks keep the GPU
+  // busy.
   const SelectiveSizes s = selective_sizes(launch);
   return s.chunks() > 1 && (s.chunks() <= 4 || s.fills_gpu());
 }
@@ -445,9 +452,9 @@ Shader write_selective_block(const Launch& launch, const WgslOptions& options) {
 
 // ---- sums -----------------------------------------------------------------------------------
 
-// The sums of the backward pass of a selective scan by blocks: over states, what u and delta get of
-// a step; over the channels of a block, what its B and C get. All goes by way of workgroup memory,
-// a few steps at a time, in a fixed order. What D gets is summed up over the steps beside it.
+// Sums of the backward pass: over states for the gradients of u and delta, and over the channels of
+// the block for those of B and C. They pass through workgroup memory, a few steps at a time, in a
+// fixed order. The gradient of D is accumulated over the steps by the same function.
 
 namespace {
 
@@ -488,7 +495,7 @@ void SelectiveBlock::give_to_sums(Scope& scope, std::int64_t i) const {
              "of_delta.z + of_delta.w);");
 }
 
-// The sums of steps `from` and the next of the chunk.
+// Writes the sums for `sums_.steps` steps of the chunk, from step `from`.
 void SelectiveBlock::sum_steps(Scope& scope, std::int64_t from) const {
   scope.line("workgroupBarrier();");
   const std::string which = "start, " + u32_literal(from) + ", local";
@@ -504,7 +511,8 @@ void SelectiveBlock::share_out(Scope& scope, const Scope& body, std::int64_t cou
       body);
 }
 
-// fn sum: the sums of the chunk's steps `origin` and the next, over states and over channels.
+// Writes fn sum, which computes and stores the sums over states and channels for `sums_.steps`
+// steps of the chunk, from step `origin`. It returns the thread's part of the gradient of D.
 void SelectiveBlock::write_sums() {
   scope_.line("let own_part = row * " + u32_literal(sums_.pitch) + " + channel;");
   Scope all;
@@ -548,7 +556,7 @@ void SelectiveBlock::write_sums() {
   module_.function("sum", "fn sum(" + parameters + ", q: u32, real: bool" +
                               (s_.skip ? ", skip: f32) -> f32 {\n" : ") {\n") + all.text() + "}\n");
   if (!shared) return;
-  // What the threads that shared a sum have.
+  // Adds the partial sums of the threads that share a sum.
   Scope rest, one(&rest);
   one.line("let vector = f / 4u * " + u32_literal(sums_.shares) + ";");
   one.line("var total = shared_sums[vector][f % 4u];");
@@ -559,7 +567,7 @@ void SelectiveBlock::write_sums() {
   module_.function("add_shares", "fn add_shares(" + parameters + ") {\n" + rest.text() + "}\n");
 }
 
-// D's gradient, of which each thread has its share of a channel's steps.
+// Stores the gradient of D. Each thread has accumulated part of the steps of a channel.
 void SelectiveBlock::store_skip() {
   scope_.line("parts_s[local] = vec2<f32>(dskip, 0.0f);");
   scope_.line("workgroupBarrier();");
@@ -572,7 +580,7 @@ void SelectiveBlock::store_skip() {
               u32_literal(s_.states) + ", q, " + total + "); }");
 }
 
-// The sum over channels of one component of vector number `vector` of `parts`.
+// Stores the sum over channels of one component of vector number `vector` of `parts`.
 void SelectiveBlock::store_bc(Scope& scope, const std::string& vector, const std::string& i,
                               const std::string& value) const {
   Scope inner(&scope), store(&inner);

@@ -10,19 +10,19 @@
 
 namespace tensorgrad::wgsl {
 
-// A workgroup has the channels of a block of one batch, four at least, a thread four states of one
-// of them.
+// A workgroup processes a block of at least four channels of one batch. A thread has four states of
+// one channel.
 class SelectiveBlock : SelectiveChunks {
  public:
   SelectiveBlock(const Launch& launch, const WgslOptions& options);
   Shader write();
 
  private:
-  // block.cpp
   void open_channel();
   void share();
   [[nodiscard]] std::int64_t shared_bytes() const;
-  // What of steps lies in workgroup memory, four channels at a time, and how it gets there.
+  // Per-step values staged in workgroup memory, in vectors of four channels, and how they are
+  // staged.
   [[nodiscard]] std::vector<std::string> of_steps() const;
   [[nodiscard]] std::int64_t quads() const { return block_ / 4; }
   [[nodiscard]] std::int64_t rows_at_once() const { return threads_ / quads(); }
@@ -42,13 +42,13 @@ class SelectiveBlock : SelectiveChunks {
   [[nodiscard]] std::string unless_reset(const std::string& state, std::int64_t i) const;
   void write_forward();
   void sum_outputs(Scope& scope, std::int64_t from) const;
-  // Between those steps of a chunk whose outputs a thread finishes.
+  // Distance in steps between the outputs of a chunk that one thread finishes.
   [[nodiscard]] std::int64_t rows_between() const { return std::min(fours_, sums_.steps); }
   void write_backward();
   void write_step_back(Scope& scope, std::int64_t i) const;
 
-  // block_sums.cpp: the backward pass' sums. Of a step, over states: what u and delta get,
-  // the sums of `of_u` and `of_delta`; over channels: what B and C get, those of `of_b` and `of_c`.
+  // Sums of the backward pass. For each step, the gradients of u and delta are the sums of `of_u`
+  // and `of_delta` over states. Those of B and C are the sums of `of_b` and `of_c` over channels.
   void choose_sums();
   void share_sums();
   [[nodiscard]] std::int64_t sums_bytes() const;
@@ -60,8 +60,10 @@ class SelectiveBlock : SelectiveChunks {
   void store_bc(Scope& scope, const std::string& vector, const std::string& i,
                 const std::string& value) const;
 
-  // How many steps' sums are made at a time; backward: by how many threads each sum over channels,
-  // and how far apart its vectors begin, so that neighbours read from different banks.
+  // - steps: number of steps summed at a time
+  // - shares: threads per sum over channels (backward only)
+  // - pitch: distance of the vectors that are summed, padded to avoid bank conflicts (backward
+  //   only)
   struct Sums {
     std::int64_t steps = 1, shares = 1, pitch = 1;
   };

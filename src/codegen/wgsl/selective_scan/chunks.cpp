@@ -48,14 +48,14 @@ std::int64_t SelectiveChunks::own_bc(std::int64_t threads) const {
 }
 
 void SelectiveChunks::write_brought() {
-  std::vector<Vectorized> rest;  // what is read number by number, and what is written
+  std::vector<Vectorized> rest;  // scalar inputs, and the results
   for (const ScalarProgram* program : programs_of(l_))
     rest.push_back({program, {}, 0, false, false, l_.stores});
   std::vector<Vectorized*> all;
   for (Brought& each : brought_) {
     const ScalarProgram& program = l_.input(each.which);
     std::erase_if(rest, [&](const Vectorized& other) { return other.program == &program; });
-    // B and C lie side by side: both begin at a multiple of four, or neither is read so.
+    // C follows B in a row. Vectors need both to begin at a multiple of four.
     const std::int64_t multiple = each.which == SelectiveInput::kBC ? 8 : each.width;
     const Domain domain = {{"p", s_.batch}, {"i", each.rows}, {"q", each.columns}};
     each.fours = {&program, domain, 2, true, each.width > 1 && each.columns % multiple == 0};
@@ -67,7 +67,7 @@ void SelectiveChunks::write_brought() {
   for (Brought& each : brought_) write_vector(each, vectors);
 }
 
-// Columns beyond the last are as the last: nobody uses them.
+// Columns past the last repeat the last one. Their values are not used.
 void SelectiveChunks::write_vector(Brought& brought, const std::set<int>& vectors) {
   const ScalarProgram& program = *brought.fours.program;
   const auto function = [&](const std::string& name, const std::string& type, const Scope& body) {
@@ -108,7 +108,7 @@ void SelectiveChunks::write_vector(Brought& brought, const std::set<int>& vector
   brought.place = at.text();
 }
 
-// Forward the last chunk is the last to come, backward the first.
+// The forward pass reads the last chunk last, the backward pass first.
 bool SelectiveChunks::ragged(const Brought& brought, bool first) const {
   if (whole() || brought.which == SelectiveInput::kStates) return false;
   return first ? !forward() || s_.chunks() == 1 : forward();

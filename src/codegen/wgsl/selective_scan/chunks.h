@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What selective scans that go over the steps a chunk at a time have in common: how a chunk comes
-// to workgroup memory. Private to codegen/wgsl/selective_scan.
+// Staging for selective scans that process the steps in chunks: copies the inputs of a chunk to
+// workgroup memory. Private to codegen/wgsl/selective_scan.
 #pragma once
 
 #include <optional>
@@ -17,20 +17,21 @@ class SelectiveChunks : protected SelectiveWriter {
  protected:
   using SelectiveWriter::SelectiveWriter;
 
-  // Numbers that are read `width` at a time along the last axis, by `fn NAME_vector(p, i, q)`. For
-  // each chunk a thread brings those at `row`, and at so many rows behind it, as `next_NAMEn`: of
-  // each row so many `pieces` side by side.
+  // An input that is prefetched in vectors of `width` along the last axis, by `fn NAME_vector(p, i,
+  // q)`. For each chunk, a thread reads row `row` and the rows `behind` it, `pieces` adjacent
+  // vectors of each. The values are variables `next_NAMEn`.
   struct Brought {
     SelectiveInput which;
     std::string name;
     int width;
-    std::int64_t rows, columns, chunk_rows;  // of all chunks; of one
+    std::int64_t rows, columns, chunk_rows;  // of all chunks; of one chunk
     std::vector<std::int64_t> behind;
-    std::string row, column, real;  // real: empty, always; of two pieces, vec4<bool>
+    std::string row, column, real;  // real: empty if always valid; vec4<bool> for 2 pieces
     int pieces = 1;
     Vectorized fours = {};
-    // Where nothing but a vector is read, and rows lie evenly apart: how far, and the variable that
-    // has the place of `row`, in vectors.
+    // Set if the program only loads one vector and the rows have a constant stride: the stride in
+    // vectors. `place` is the code that computes the position of `row`, and `at` the variable that
+    // holds it.
     std::optional<std::int64_t> step = {};
     std::string place = {}, at = {};
 
@@ -46,7 +47,7 @@ class SelectiveChunks : protected SelectiveWriter {
     [[nodiscard]] std::int64_t piece_of(std::size_t n) const {
       return static_cast<std::int64_t>(n % static_cast<std::size_t>(pieces));
     }
-    // `value`, where it is real.
+    // Returns `value`, or 0 if the element does not exist.
     [[nodiscard]] std::string only_real(const std::string& value, std::size_t n) const;
     [[nodiscard]] std::string next(std::size_t n) const {
       return "next_" + name + std::to_string(n);
@@ -55,42 +56,46 @@ class SelectiveChunks : protected SelectiveWriter {
 
   [[nodiscard]] bool whole() const { return s_.length % kChunk == 0; }
   [[nodiscard]] bool euler() const { return !l_.zero_order_hold; }
-  // States, with those that fill up the last four.
+  // Number of states, rounded up to the threads that share a channel.
   [[nodiscard]] std::int64_t padded() const { return 4 * s_.fours(); }
 
-  // Of `width` numbers from `first` on, which are below the limit: one truth if it is the same for
-  // all.
+  // Returns the condition that the `width` numbers from `first` are below the limit: one bool if it
+  // is the same for all, else a vector of bools.
   [[nodiscard]] static std::string run_below(const std::string& first, int width,
                                              std::int64_t limit);
 
-  // B and C, four states of one of them at a time, side by side as they lie in a chunk. `threads`
-  // bring them; what of them is theirs.
+  // Adds B and C to the prefetched inputs, in vectors of four states of one of them, in the order
+  // of the staged chunk. The work is divided among `threads`; own_bc() is the number of vectors per
+  // thread.
   void bring_bc(std::int64_t threads);
   void open_bc(Scope& scope) const;
   [[nodiscard]] std::int64_t own_bc(std::int64_t threads) const;
 
-  // The functions of all that is brought. What is not brought is read and written number by number.
+  // Writes the functions that read the prefetched inputs. All other inputs and the results are
+  // scalar.
   void write_brought();
-  // Reads the chunk with which a thread begins; zeros behind the last step, where then nothing
-  // changes. And where what the others read lies.
+  // Reads the first chunk of a thread. Steps past the end read as zeros, which change nothing. Also
+  // declares the positions from which bring_next() reads.
   void bring_first(const std::string& chunk);
-  // Reads the next chunk, `coming`. Without branches, and all by all threads: who copies a value
-  // that has not come yet waits for it.
+  // Reads the next chunk, number `coming`. All threads read all their values without branches,
+  // because copying a value waits until it is loaded.
   void bring_next(Scope& scope, const std::string& chunk) const;
-  // There is no next one: zeros, as what has been taken would else hold its registers until here.
+  // Sets the values to zero if there is no next chunk. Otherwise the consumed values would occupy
+  // registers until here.
   void bring_none(Scope& scope) const;
 
-  // Where there is a gate, of dy's vector number n that has come: makes `dzN`, what flows back into
-  // z; from here on the vector is what flows back into o.
+  // Applies the gate to the prefetched vector n of dy. Declares `dzN`, the gradient of z, and turns
+  // the vector into the gradient of o.
   static void pass_gate(Scope& scope, const std::string& n);
 
   std::vector<Brought> brought_;
 
  private:
   void write_vector(Brought& brought, const std::set<int>& vectors);
-  // Whether there may be steps behind the last, in the chunk that comes first or in others.
+  // Returns true if a chunk may extend past the last step: the chunk that is read first, or any
+  // other.
   [[nodiscard]] bool ragged(const Brought& brought, bool first) const;
-  // Vector number n of the rows from `row` on.
+  // Returns the expression that reads vector n of the rows that begin at `row`.
   [[nodiscard]] std::string read(const Brought& brought, const std::string& row, std::size_t n,
                                  bool first) const;
 };

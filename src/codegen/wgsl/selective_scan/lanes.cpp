@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT
-// A selective scan's backward pass by lanes. A workgroup goes over the steps a chunk at a time:
-// what a chunk reads lies in workgroup memory, and the next one is on its way; the states of the
-// chunk are computed anew from the one before it and stay in registers.
+// The backward pass of a selective scan by lanes. A workgroup processes the steps in chunks. Inputs
+// of the current chunk are staged in workgroup memory while the next chunk is prefetched. The
+// states of a chunk are recomputed from the state saved before it, and stay in registers.
 //
-// Sums over states (what u and delta get) and over channels (what B and C get) are added up by
-// halves: in each round a lane keeps half of its sums, gives its partner the other half, and adds
-// what it is given. In the first round all give the second: which of a lane's two channels comes
-// first differs between partners of different states, and which of its two states between partners
-// of different channels. The latter read B and C from a copy that has neighbours swapped; of a
-// channel, two steps lie side by side. Then of u and delta four steps are added up together; only
-// then are their sums multiplied by what all states have in common.
+// Sums over states (gradients of u and delta) and over channels (gradients of B and C) are reduced
+// by recursive halving:
+// - In each round a lane keeps half of its sums, sends the other half to its partner, and adds what
+//   it receives.
+// - In the first round all lanes send their second half. Partners with different states have their
+//   two channels in opposite order, and partners with different channels their two states.
+// - Lanes with swapped states read B and C from a copy with swapped neighbors. Two steps of a
+//   channel are adjacent.
+// - The sums for u and delta of four steps are then reduced together. Factors that all states share
+//   are applied last.
 //
-// Measured on an NVIDIA GPU: two numbers of four bytes are read at the price of one where lanes
-// that differ in the lowest bit of their number, or in the next, read the same: so the first stands
-// for a channel and the second for a state. Branches between steps keep compilers from filling the
-// time that exchanges take, and three workgroups fit a multiprocessor where each has up to 16 KiB.
+// Measured on an NVIDIA GPU:
+// - Reading two 4-byte values costs as much as one if lanes that differ only in the lowest or
+//   second lowest bit of their number read the same values. Therefore the lowest bit stands for a
+//   channel and the second for a state.
+// - Branches between steps prevent compilers from hiding the latency of exchanges.
+// - Three workgroups fit a multiprocessor if each uses at most 16 KiB.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -26,7 +31,8 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kPairBytes = 8, kNumberBytes = 4;
-// As many steps' sums are made at a time as, of up to 16 states, leave room for three workgroups.
+// The most steps to be summed at a time that, with up to 16 states, leaves room for three
+// workgroups per multiprocessor.
 constexpr std::int64_t kMaxSumSteps = 8;
 
 std::int64_t bytes_of(const LaneSizes& z, bool zero_order_hold, bool in_memory) {
@@ -88,7 +94,7 @@ Shader SelectiveLanes::write() {
   open_unit(z_.threads(), s_.segments());
   open_lanes();
   read_own(scope_, "rate", "rate_at(0u, ");
-  scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
+  scope_.line("let rate2 = rate * 1.44269504f;");  // for exp2
   if (!euler()) scope_.line("let inverse = 1.0f / rate;");
   write_chunks();
   store_own(scope_, "drate", "store3(p, segment * " + u32_literal(s_.rates()) + " + ", "");
@@ -118,7 +124,7 @@ void SelectiveLanes::list_brought() {
   }
   bring_bc(z_.threads());
   if (!by_pairs()) return;
-  // Where o lies in the same buffer, by vectors of the same width.
+  // With a gate, o is in the same buffer, and all vectors of a buffer have the same width.
   brought_.push_back({SelectiveInput::kStates,
                       "kept",
                       gated() ? 2 : 4,
@@ -132,7 +138,7 @@ void SelectiveLanes::list_brought() {
                       gated() ? 2 : 1});
 }
 
-// fn exchangeN: what the lane whose number differs by `mask` gives.
+// Writes fn exchangeN, which returns the value of the lane whose number differs by `mask`.
 void SelectiveLanes::write_exchanges() {
   const bool memory = options_.subgroups.in_memory;
   const char* const types[] = {"f32", "vec2<f32>"};
@@ -161,7 +167,7 @@ void SelectiveLanes::share() {
   if (options_.subgroups.in_memory) module_.shared("traded", "vec2<f32>", z_.threads(), kPairBytes);
 }
 
-// ---- who does what -----------------------------------------------------------------------------
+// ---- work of a thread --------------------------------------------------------------------------
 
 std::string SelectiveLanes::number_of(const std::vector<int>& bits) const {
   std::string sum;
@@ -172,8 +178,9 @@ std::string SelectiveLanes::number_of(const std::vector<int>& bits) const {
   return sum.empty() ? "0u" : sum;
 }
 
-// Which channels and states a thread works on: s0 and s1, q0 and q1, of which it keeps the first
-// and gives the second away; c0 and c1 number the channels within the block. And what it brings.
+// Declares the thread's states s0 and s1 and channels q0 and q1; c0 and c1 are their numbers in the
+// block. The thread keeps the sums of the first and sends those of the second. Also declares the
+// rows and columns that it prefetches.
 void SelectiveLanes::open_lanes() {
   const auto let = [&](const std::string& name, const std::string& value) {
     scope_.line("let " + name + " = " + value + ";");
@@ -202,7 +209,7 @@ void SelectiveLanes::open_lanes() {
     let("real_q" + c, even() ? "true" : q + " <= " + most);
     let("q" + c, even() ? q : "min(" + q + ", " + most + ")");
   }
-  // What a thread brings: of steps, two channels of two rows.
+  // Prefetched per-step inputs: two channels of two rows.
   const std::string last_pair = u32_literal((s_.channels - 1) / 2 * 2);
   const std::string first_in = origin + "local % " + u32_literal(z_.pairs()) + " * 2u";
   let("row", "local / " + u32_literal(z_.pairs()) + " * 2u" +
@@ -233,25 +240,25 @@ void SelectiveLanes::open_lanes() {
     }
     if (!real.empty()) let("real_kept", gated() ? "vec4<bool>(" + real + ")" : real);
   }
-  // Where sums go: of B and C, and of u and delta.
+  // Positions of sums: of B and C, and of u and delta.
   let("own_part",
       "sub * " + u32_literal(z_.sum_steps * z_.bc()) + " + s0" +
           (channel_bits_.size() > 1 ? " + select(0u, " + u32_literal(z_.padded()) + ", channel_up0)"
                                     : ""));
-  const std::size_t halved = state_bits_.size() - 1;  // steps are, in so many rounds, two at most
+  const std::size_t halved = state_bits_.size() - 1;  // rounds that halve steps, at most two
   let("out_step", std::string(halved > 0 ? "select(0u, 1u, state_up0)" : "0u") +
                       (halved > 1 ? " + select(0u, 2u, state_up1)" : ""));
   let("own_out", "out_step / 2u * " + u32_literal(z_.block) + " + c0");
 }
 
-// ---- what a chunk reads ------------------------------------------------------------------------
+// ---- inputs of a chunk -------------------------------------------------------------------------
 
 std::int64_t SelectiveLanes::own_row_pairs() const {
   return std::max<std::int64_t>(1, kChunk / rows_at_once());
 }
 
-// Puts what has come to where all threads see it. Nobody reads the chunk before any more: after its
-// last step there is a barrier.
+// Writes the prefetched values to workgroup memory. The previous chunk is no longer in use: its
+// last step is followed by a barrier.
 void SelectiveLanes::unload(Scope& scope) const {
   Scope steps(&scope);
   for (std::int64_t e = 0; e < own_row_pairs(); ++e) {
@@ -286,7 +293,7 @@ void SelectiveLanes::unload(Scope& scope) const {
     scope.line("bc_of[" + at + "] = " + next + ".xy;");
     scope.line("bc_of[" + at + " + 1u] = " + next + ".zw;");
     if (!states_by_lanes()) continue;
-    // The copy has C before B, so that both are in different banks.
+    // The copy has C before B, so that the two are in different banks.
     const std::string copy = u32_literal(kChunk * z_.padded()) + " + ((" + at + ") ^ " +
                              u32_literal(z_.padded() / 2) + ")";
     scope.line("bc_of[" + copy + "] = " + next + ".yx;");
@@ -295,7 +302,7 @@ void SelectiveLanes::unload(Scope& scope) const {
   scope.line("workgroupBarrier();");
 }
 
-// The row that lies so far behind `row`, whose numbers end with n.
+// Stores prefetched vector n of dz, which belongs to the row that is `behind` rows after `row`.
 void SelectiveLanes::store_dz(Scope& scope, std::int64_t behind, const std::string& n) const {
   const std::string late =
       whole() ? "" : "start + row + " + u32_literal(behind) + " < " + u32_literal(s_.length);
@@ -312,7 +319,7 @@ void SelectiveLanes::store_dz(Scope& scope, std::int64_t behind, const std::stri
   }
 }
 
-// D's gradient, of which each thread has what it brought.
+// Stores the gradient of D. Each thread has the part of the values that it prefetched.
 void SelectiveLanes::store_skip() {
   const std::int64_t rows = std::min(z_.threads(), kChunk / 2 * z_.pairs()) / z_.pairs();
   const std::string give = "u_of[local] = dskip;";
@@ -338,7 +345,7 @@ void SelectiveLanes::read_states(Scope& scope, const std::string& chunk,
   scope.line(declared + "next_h = before;");
 }
 
-// h0, the states before the chunk.
+// Declares h0, the states before the chunk.
 void SelectiveLanes::take_states(Scope& scope) const {
   if (!by_pairs()) return scope.line("let h0 = next_h;");
   if (gated()) scope.line("let next_kept = vec4<f32>(next_kept0, next_kept1);");
@@ -347,8 +354,8 @@ void SelectiveLanes::take_states(Scope& scope) const {
   scope.line("let h0 = select(by_state, by_state.zwxy, turned == 1u);");
 }
 
-// `name`: numbers that are read by a call with its state and its channel behind `call`; zero where
-// there are none.
+// Declares `name`, the values for the thread's states and channels. `call` is the beginning of a
+// call that takes the state and the channel last. Values of missing states or channels are 0.
 void SelectiveLanes::read_own(Scope& scope, const std::string& name,
                               const std::string& call) const {
   const std::string last = u32_literal(s_.states - 1);
@@ -380,20 +387,20 @@ void SelectiveLanes::store_own(Scope& scope, const std::string& name, const std:
 
 // ---- steps ----------------------------------------------------------------------------------
 
-// The steps of a selective scan's backward pass by lanes (lanes.cpp), and how lanes
-// add up what they give.
+// Steps of the backward pass by lanes, and how lanes add up their sums.
 
 namespace {
 
-// When so many steps of a chunk are still to be gone back over, the next chunk is sent for: those
-// behind have given up their registers.
+// The next chunk is prefetched when this many steps of the backward loop remain. The steps before
+// have freed their registers by then.
 constexpr std::int64_t kFetchAt = 10;
 
-// From this step of a chunk on, powers are kept for the way back; with those of more steps three
-// workgroups would not lie on a multiprocessor, and by the zero-order hold they do not anyway.
+// From this step of a chunk on, decays are kept for the backward loop. Keeping more takes too many
+// registers for three workgroups per multiprocessor. With the zero-order hold these do not fit
+// anyway.
 constexpr std::int64_t kKeptFrom = 8;
 
-// Of two vectors that component.
+// Returns the vector of the same component of two vectors.
 std::string both_of(const std::string& first, const std::string& second, const char* component) {
   return "vec2<f32>(" + first + "." + component + ", " + second + "." + component + ")";
 }
@@ -402,9 +409,9 @@ std::string both_of(const std::string& first, const std::string& second, const c
 
 // ---- the steps of a chunk ----------------------------------------------------------------------
 
-// What step i reads, as vectors over a thread's channels and states; of a channel, with the first
-// of two steps that lie side by side. `again`: to make a chunk's states anew, for which names have
-// an f before the step's number.
+// Reads the inputs of step i as vectors over the thread's channels and states. Two steps of a
+// channel are adjacent, and are read together with the first of them. `again`: to recompute the
+// states of a chunk; the names then have an f before the step number.
 void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
   const std::string f = again ? "f" : "", n = f + std::to_string(i);
   const std::string place = u32_literal(i / 2 * z_.block);
@@ -431,19 +438,19 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
   channels("dy");
 }
 
-// The state before a step, or what flows back into it; `n` is behind the names of what it reads.
+// Returns the state before a step, or the gradient that flows back into it; 0 if the step has a
+// reset. `n` is the suffix of the step's names.
 std::string SelectiveLanes::unless_reset(const std::string& state, const std::string& n) const {
   if (!l_.resets) return state;
   return "select(" + state + ", vec4<f32>(), given" + n + " < vec4<f32>())";
 }
 
-// Of step i, named as what it reads: how much is left of the states, and, by the zero-order hold,
-// what B is multiplied by.
+// Declares the decay of step i and, with the zero-order hold, the factor of B.
 void SelectiveLanes::decay(Scope& scope, std::int64_t i, bool again) const {
   const std::string n = (again ? "f" : "") + std::to_string(i);
   const bool kept = euler() && !again && i >= kKeptFrom;
   std::string a = kept ? "af" + n : "exp2(delta" + n + " * rate2)";
-  if (!kept && !whole()) {  // behind the last step; an infinite rate has made NaN of zero
+  if (!kept && !whole()) {  // past the last step; 0 times an infinite rate is NaN
     a = "select(" + a + ", vec4<f32>(1.0f), start + " + u32_literal(i) +
         " >= " + u32_literal(s_.length) + ")";
   }
@@ -462,7 +469,7 @@ void SelectiveLanes::step_forward(Scope& scope, std::int64_t i) const {
              n + ";");
 }
 
-// Step i of what flows back; e is what flows out of it, into the step before.
+// Writes step i of the backward loop. e is the gradient that flows into the previous step.
 void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
   const std::string n = std::to_string(i), above = std::to_string(i + 1);
   const auto let = [&](const std::string& name, const std::string& value) {
@@ -476,9 +483,9 @@ void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
   let("of_c", "dy" + n + " * h" + above);
   if (euler()) {
     scope.line("drate += delta" + n + " * through" + n + ";");
-    // The sums are still to be multiplied by delta, and by u.
+    // The sums are later multiplied by delta and by u.
     let("of_u", "g" + n + " * b_" + n);
-    let("of_delta", "rate2 * through" + n);  // and by the logarithm of 2
+    let("of_delta", "rate2 * through" + n);  // and later by log(2)
   } else {
     let("gb", "g" + n + " * b_" + n);
     let("gbu", "gb" + n + " * u" + n);
@@ -496,9 +503,10 @@ void SelectiveLanes::run_later(Scope& scope) {
   for (const Later& each : std::exchange(later_, {})) each(scope);
 }
 
-// Of B and C: over lanes of different channels. A thread has two of each; first all give the second
-// of both, then either B's or C's, and from then on all have the same. What is kept is added to
-// what comes, product by product: compilers make each a multiplication and an addition in one.
+// Reduces the gradients of B and C over lanes with different channels. A thread has two of each. In
+// the first round all lanes send the second of both, then those of either B or C; after that all
+// lanes add the same sum. The received sum is added to the kept products one at a time, so that
+// compilers emit fused multiply-adds.
 void SelectiveLanes::exchange_bc(Scope& scope, std::int64_t i) {
   const std::string n = std::to_string(i);
   const auto mask = [&](std::size_t k) { return u32_literal(1 << channel_bits_[k]) + ")"; };
@@ -531,7 +539,8 @@ void SelectiveLanes::exchange_bc(Scope& scope, std::int64_t i) {
   });
 }
 
-// One value, of which `own_part` knows the place; or those of B's states and C's, where there are.
+// Stores one value at `own_part`, or several: two states of B, then two of C. Empty values are
+// skipped.
 void SelectiveLanes::store_bc(Scope& scope, std::int64_t i,
                               const std::vector<std::string>& values) {
   const std::int64_t step = i % z_.sum_steps * z_.bc();
@@ -553,10 +562,11 @@ void SelectiveLanes::store_bc(Scope& scope, std::int64_t i,
   }
 }
 
-// Of u and delta: over lanes of different states. First all give those of the second channel; then
-// lanes take either of two steps, then of two pairs of steps; from then on all have the same.
+// Reduces the gradients of u and delta over lanes with different states. In the first round all
+// lanes send those of the second channel. Then lanes take one of two steps, then one of two pairs
+// of steps; after that all lanes add the same sum.
 void SelectiveLanes::exchange_sums(Scope& scope, std::int64_t i) {
-  const std::size_t rounds = state_bits_.size() - 1;  // after the first
+  const std::size_t rounds = state_bits_.size() - 1;  // after the first round
   const std::string n = std::to_string(i), sum = "sum" + n;
   const auto exchange = [this](const std::string& value, std::size_t k) {
     return "exchange2(local, " + value + ", " + u32_literal(1 << state_bits_[k]) + ")";
@@ -596,7 +606,7 @@ void SelectiveLanes::exchange_sums(Scope& scope, std::int64_t i) {
   });
 }
 
-// What u and delta get of step i + out_step and of the first channel: `sums` has both.
+// Stores the gradients of u and delta for step i + out_step and the first channel. `sums` has both.
 void SelectiveLanes::finish_sums(Scope& scope, std::int64_t i, const std::string& sums) const {
   std::string real;
   const auto also = [&](const std::string& more) { real += (real.empty() ? "" : " && ") + more; };
@@ -616,8 +626,9 @@ void SelectiveLanes::finish_sums(Scope& scope, std::int64_t i, const std::string
   scope.block(real.empty() ? "" : "if (" + real + ")", store);
 }
 
-// What subgroups have of the B and C of steps `from` and the next. All is read before anything is
-// stored: who does not store would be sent past what is read for that, too.
+// Adds the subgroups' sums for B and C of `sum_steps` steps, from step `from`, and stores them. All
+// values are read before the first store: otherwise threads that do not store would branch around
+// the reads too.
 void SelectiveLanes::sum_subgroups(Scope& scope, std::int64_t from) const {
   const std::int64_t sums = z_.sum_steps * z_.bc(), columns = 2 * s_.states;
   const bool all = s_.states == z_.padded(), full = sums % z_.threads() == 0;

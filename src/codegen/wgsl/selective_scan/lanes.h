@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The shader of a selective scan's backward pass where threads of a subgroup can give each other
-// values. Private to codegen/wgsl/selective_scan.
+// The shader of a selective scan's backward pass for devices whose subgroups exchange values.
+// Private to codegen/wgsl/selective_scan.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,25 @@
 
 namespace tensorgrad::wgsl {
 
-// A workgroup has the channels of a block of one batch, a thread two states of each of two
-// neighbouring channels. Of a subgroup's threads `state_lanes` share a pair of channels, and
-// `channel_lanes` a pair of states. All of these are powers of two.
+// A workgroup processes a block of channels of one batch. A thread has two states of each of two
+// neighboring channels. In a subgroup, `state_lanes` threads share a pair of channels, and
+// `channel_lanes` threads share a pair of states. All sizes are powers of two.
 struct LaneSizes {
   std::int64_t block = 1, fours = 1, subgroup = 1;
-  std::int64_t sum_steps = 1;  // whose sums over subgroups are made at a time
+  std::int64_t sum_steps = 1;  // steps summed over subgroups at a time
 
   [[nodiscard]] std::int64_t threads() const { return block * fours; }
   [[nodiscard]] std::int64_t subgroups() const { return threads() / subgroup; }
   [[nodiscard]] std::int64_t pairs() const { return block / 2; }
   [[nodiscard]] std::int64_t state_lanes() const { return 2 * fours; }
   [[nodiscard]] std::int64_t channel_lanes() const { return subgroup / state_lanes(); }
-  // States, with those that fill up the last thread's; those of B and of C.
+  // Number of states, rounded up to the threads that share a channel; elements of B and C together.
   [[nodiscard]] std::int64_t padded() const { return 4 * fours; }
   [[nodiscard]] std::int64_t bc() const { return 2 * padded(); }
 };
 
-// None: subgroups have too few threads, or workgroups too little memory.
+// Returns nothing if the launch is no backward pass, subgroups are too small, or workgroup memory
+// is too small.
 std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& options);
 
 class SelectiveLanes : SelectiveChunks {
@@ -38,8 +39,8 @@ class SelectiveLanes : SelectiveChunks {
   Shader write();
 
  private:
-  // What is still to be done with values that other lanes give, a step later: they are on their way
-  // meanwhile.
+  // Code that uses values exchanged with other lanes. It is written one step later, to hide the
+  // latency of the exchange.
   using Later = std::function<void(Scope&)>;
 
   void list_brought();
@@ -48,11 +49,11 @@ class SelectiveLanes : SelectiveChunks {
   void open_lanes();
   [[nodiscard]] std::string number_of(const std::vector<int>& bits) const;
 
-  // What a chunk reads.
+  // Inputs of a chunk.
   [[nodiscard]] std::int64_t rows_at_once() const { return 2 * z_.threads() / z_.pairs(); }
   [[nodiscard]] std::int64_t own_row_pairs() const;
   [[nodiscard]] bool states_by_lanes() const { return z_.channel_lanes() > 1; }
-  // Odd in number, states are read one by one.
+  // Reads the saved states one by one, if they are not paired.
   void read_states(Scope& scope, const std::string& chunk, const std::string& declared) const;
   void unload(Scope& scope) const;
   void store_dz(Scope& scope, std::int64_t behind, const std::string& n) const;
@@ -62,7 +63,7 @@ class SelectiveLanes : SelectiveChunks {
   void store_own(Scope& scope, const std::string& name, const std::string& call,
                  const std::string& condition) const;
 
-  // The steps of a chunk; names end with the step's number.
+  // Steps of a chunk. The step number is appended to names.
   void load_step(Scope& scope, std::int64_t i, bool again) const;
   [[nodiscard]] std::string unless_reset(const std::string& state, const std::string& n) const;
   void decay(Scope& scope, std::int64_t i, bool again) const;
@@ -79,7 +80,7 @@ class SelectiveLanes : SelectiveChunks {
   [[nodiscard]] bool even() const { return s_.channels % z_.block == 0; }
 
   LaneSizes z_;
-  std::vector<int> channel_bits_, state_bits_;  // of a lane's number, least significant first
+  std::vector<int> channel_bits_, state_bits_;  // bits of a lane's number, least significant first
   std::vector<Later> later_;
 };
 

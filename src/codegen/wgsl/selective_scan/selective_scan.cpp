@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Selective scans by lines, for few channels with many steps, and for what flows back: a thread has
-// all states of a channel, neighbours have neighbouring channels. The steps of a line may be shared
-// by several lanes: each first finds what its own stretch makes of nothing, then, by doubling steps
-// over the lanes, what it goes on from (an earlier pair (a1, b1) and a later one (a2, b2) make
-// (a1 a2, a2 b1 + b2); the product of all a of a stretch is the exponential of A times the sum of
-// delta), then goes over its stretch again. block.cpp has the others.
+// Selective scans by lines, used by the adjoint and by forward passes with few channels and many
+// steps. A thread has all states of a channel; neighboring threads have neighboring channels.
+// block.cpp has the other variants.
+//
+// Several lanes may share the steps of a line:
+// - Each lane scans its own steps from a zero state.
+// - A parallel prefix over the lanes, by doubling strides, computes the state before each lane's
+//   steps. An earlier pair (a1, b1) and a later pair (a2, b2) combine to (a1 a2, a2 b1 + b2). The
+//   product of all a of a lane is the exponential of A times the sum of delta.
+// - Each lane scans its steps again from that state.
 #include "codegen/wgsl/selective_scan/selective_scan.h"
 
 #include <algorithm>
@@ -15,9 +19,12 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// By the zero-order hold, of four numbers: w = (e^(delta rate) - 1) / rate, which u B is multiplied
-// by, and dw/drate = (delta a - w) / rate, where a = e^(delta rate) and inverse = 1 / rate are
-// known; as series where delta rate is small.
+// Zero-order hold, for four values. held() returns the factor of u B, and held_slope() its
+// derivative with respect to the rate:
+//   w = (e^(delta rate) - 1) / rate
+//   dw/drate = (delta a - w) / rate
+// The caller passes a = e^(delta rate) and inverse = 1 / rate. If |delta rate| is small, both
+// functions use series.
 constexpr const char* kHeld =
     R"(fn held(delta: vec4<f32>, rate: vec4<f32>, inverse: vec4<f32>, a: vec4<f32>) -> vec4<f32> {
   let z = delta * rate;
@@ -33,7 +40,7 @@ constexpr const char* kHeldSlope =
 }
 )";
 
-// The sum of deltas of a stretch that has a reset: above all others.
+// Marks the sum of delta over steps with a reset. Larger than any real sum.
 constexpr const char* kForgets = "1e30f";
 
 class LineWriter : SelectiveWriter {
@@ -108,7 +115,8 @@ class LineWriter : SelectiveWriter {
     return tile;
   }
 
-  // Who begins, and who ends, in the order of the scan; with the condition that the line is real.
+  // Conditions for the first and the last lane in the order of the scan. joined() adds the
+  // condition that the line exists.
   [[nodiscard]] std::string joined(const std::string& condition) const {
     if (condition.empty() || live_.empty()) return condition + live_;
     return condition + " && " + live_;
@@ -120,7 +128,7 @@ class LineWriter : SelectiveWriter {
     return joined(tile_.lanes > 1 ? "lane == " + u32_literal(tile_.lanes - 1) : "");
   }
 
-  // All states to number `i` of what result `which` keeps of a line.
+  // Stores all states of a line as entry `i` of result `which`.
   void store_state(Scope& scope, const std::string& which, const std::string& i,
                    const std::string& condition) const {
     Scope inner(&scope);
@@ -131,11 +139,12 @@ class LineWriter : SelectiveWriter {
     scope.block(condition.empty() ? "" : "if (" + condition + ")", inner);
   }
 
-  // The state before a step, or what flows back into it.
+  // Returns the state before a step, or the gradient that flows back into it; 0 if the step has a
+  // reset.
   [[nodiscard]] std::string unless_reset(const std::string& state) const {
     return l_.resets ? "select(" + state + ", 0.0f, given < 0.0f)" : state;
   }
-  // Whether a stretch with that sum of deltas has a reset.
+  // Returns the condition that steps with this sum of delta contain a reset.
   [[nodiscard]] static std::string forgets(const std::string& sum) {
     return sum + " >= " + kForgets;
   }
@@ -144,7 +153,7 @@ class LineWriter : SelectiveWriter {
     scope_.block("for (var i = " + begin_ + "; i < " + end_ + "; i++)", body);
   }
 
-  // Step number i of the scan; `finish`: with what comes out of it.
+  // Writes step i of the scan. With `finish`, also computes and stores its results.
   void write_step(Scope& scope, bool finish) {
     scope.line(forward() ? "let t = i;" : "let t = " + u32_literal(s_.length - 1) + " - i;");
     scope.line(l_.resets ? "let given = delta_at(p, t, q);" : "let delta = delta_at(p, t, q);");
@@ -202,7 +211,7 @@ class LineWriter : SelectiveWriter {
                 joined("t > 0u && t % " + u32_literal(s_.segment()) + " == 0u"));
   }
 
-  // Leaves in h what the lanes before this one have made of the initial state.
+  // Divides the steps among lanes. Sets h to the state before the lane's own steps.
   void share() {
     const std::int64_t stretch = ceil_div(s_.chunks(), tile_.lanes) * kChunk;
     scope_.line("let begin = min(lane * " + u32_literal(stretch) + ", " + end_ + ");");
@@ -216,7 +225,8 @@ class LineWriter : SelectiveWriter {
     module_.shared("hs", "f32", tile_.threads(), 4);
     module_.shared("totals", "f32", tile_.threads(), 4);
     const std::string pitch = u32_literal(tile_.rows);
-    // A name of its own, because all threads run this loop and its barriers.
+    // All threads run this loop and its barriers. It has its own name because the uniformity check
+    // of the tests identifies variables by name.
     each_state(scope_, "joined", [&](Scope& s, const std::string& n) {
       s.line("var made = h[" + n + "];");
       s.line("var sum = total;");
@@ -228,7 +238,7 @@ class LineWriter : SelectiveWriter {
       publish(s);
       Scope round(&s), join(&round);
       join.line("let other = local - s * " + pitch + ";");
-      // Nothing stays nothing, also where the product has overflown.
+      // A zero state stays zero even if the product of decays has overflowed.
       join.line("if (hs[other] != 0.0f" + (l_.resets ? " && !(" + forgets("sum") + ")" : "") +
                 ") { made = exp2(sum * rate[" + n + "]) * hs[other] + made; }");
       join.line("sum = totals[other] + sum;");
@@ -288,7 +298,7 @@ void SelectiveWriter::write_input(SelectiveInput which, const std::string& name,
   write_source(module_, name, l_.input(which), {{"p", batch}, {"i", rows}, {"q", columns}});
 }
 
-// fn state_at(p, i, q), as they are numbered, however they lie.
+// Writes fn state_at(p, i, q) of saved states in logical order, whether or not they are paired.
 void SelectiveWriter::write_states() {
   if (!has(SelectiveInput::kStates)) return;
   write_input(SelectiveInput::kStates, by_pairs() ? "kept_at" : "state_at", s_.batch, kept_rows(),
@@ -368,7 +378,7 @@ std::int64_t SelectiveWriter::behind_first(std::size_t which) const {
   return to.offset - from.offset;
 }
 
-// WGSL lets an exponential that overflows be anything: none does here.
+// The argument of exp2 is never positive: WGSL leaves an overflowing exponential undefined.
 void SelectiveWriter::write_sigmoid(const std::string& type) {
   module_.function("sigmoid_of", "fn sigmoid_of(z: " + type + ") -> " + type +
                                      " {\n  let e = exp2(abs(z) * -1.44269504f);\n"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the shaders of selective scans have in common. Names as in ops/selective_scan.cpp, with
-// `ungated` for o, and `bc` for B and C as they lie side by side. Private to
-// codegen/wgsl/selective_scan.
+// Common parts of the selective scan shaders. Names are those of ops/selective_scan.cpp; `ungated`
+// is o, and `bc` is B and C in one tensor. Private to codegen/wgsl/selective_scan.
 #pragma once
 
 #include <string>
@@ -17,40 +16,44 @@ class SelectiveWriter {
   static constexpr std::int64_t kChunk = SelectiveSizes::kChunk;
 
   [[nodiscard]] bool has(SelectiveInput which) const { return !l_.input(which).instrs.empty(); }
-  // Is y not o, but o silu(z)? And does the forward pass then keep o for the backward one?
+  // gated(): y is o silu(z) rather than o. keeps_ungated(): the forward pass also stores o for the
+  // backward pass.
   [[nodiscard]] bool gated() const { return has(SelectiveInput::kZ); }
   [[nodiscard]] bool keeps_ungated() const { return gated() && keeps_states(l_); }
-  // fn sigmoid_of(z) of numbers of this type, also of vectors; by a bare exp2, as all that decays
-  // here, where maps' tg_sigmoid is of one number and calls tg_exp.
+  // Writes fn sigmoid_of(z) for a scalar or vector type. It uses exp2, as all decays here do;
+  // tg_sigmoid of maps takes scalars only and calls tg_exp.
   void write_sigmoid(const std::string& type);
-  // The step of which `delta` is given, as is or in vectors.
+  // Returns the step size for the given `delta`, a scalar or vector expression.
   [[nodiscard]] std::string step_of(const std::string& delta) const {
     return l_.resets ? "abs(" + delta + ")" : delta;
   }
   [[nodiscard]] bool forward() const { return l_.selective == SelectivePart::kForward; }
 
-  // fn u_at(p, i, q), and so on: of all inputs, or of one.
+  // Write the functions that read all inputs, or one: fn u_at(p, i, q) and so on.
   void write_inputs();
   void write_input(SelectiveInput which, const std::string& name, std::int64_t batch,
                    std::int64_t rows, std::int64_t columns);
   void write_states();
-  // Opens main() of a workgroup that has the channels of a block of one batch, and of its steps a
-  // segment: `p`, `block`, `segment`, its `first` chunk and how many `chunks` it has.
+  // Opens main(). A workgroup processes one segment of the steps of a block of channels of one
+  // batch. Declares `p`, `block`, `segment`, its `first` chunk, and the number of its `chunks`.
   void open_unit(std::int64_t threads, std::int64_t segments);
-  // fn storeN(p, i, q, x), over [batch, rows, columns].
+  // Writes fn storeN(p, i, q, x), which stores an element of result N, [batch, rows, columns].
   void write_result(std::size_t which, std::int64_t rows, std::int64_t columns);
-  // The same, over a domain whose coordinates the lines of `scope` make of these.
+  // Like write_result(), but over another domain. The lines of `scope` compute its coordinates from
+  // p, i and q.
   void write_store(std::size_t which, const Domain& domain, Scope& scope);
-  // Kept states may lie by pairs (kernel/selective_kept.h), so that who works on two states of two
-  // channels reads one vector.
+  // True if saved states are stored in pairs (kernel/selective_kept.h). A thread with two states of
+  // two channels then reads one vector.
   [[nodiscard]] bool by_pairs() const;
   [[nodiscard]] std::int64_t kept_rows() const;
   [[nodiscard]] std::int64_t kept_columns() const;
-  // The states of the forward pass: those after the last step, and those that are kept.
+  // Writes the store functions of the forward pass for the last state and the saved states.
   void write_state_results();
-  // fn placeN(p, i, q): where a result lies. Rows are as long as there are columns.
+  // Writes fn placeN(p, i, q), which returns the index of an element of result N. Its rows must be
+  // `columns` elements apart.
   void write_place(std::size_t which, std::int64_t rows, std::int64_t columns);
-  // How far behind the first result another one of steps lies: all lie in one tensor.
+  // Returns the distance in elements from result 0 to a result of the same shape. All results are
+  // parts of one tensor.
   [[nodiscard]] std::int64_t behind_first(std::size_t which) const;
 
   const Launch& l_;
@@ -61,7 +64,8 @@ class SelectiveWriter {
   Scope scope_;
 };
 
-// Whether a launch goes by blocks of channels; and its shader.
+// selective_by_block() returns true if the launch uses the variant by blocks of channels.
+// write_selective_block() writes that variant.
 bool selective_by_block(const Launch& launch, const WgslOptions& options);
 Shader write_selective_block(const Launch& launch, const WgslOptions& options);
 
