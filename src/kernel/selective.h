@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Sizes of a selective scan, h[t] = exp(delta[t] A) h[t-1] + w[t] B[t] u[t], o[t] = C[t] h[t] +
-// D u[t] for each batch and each channel, with N states; y is o, or with a gate o silu(z). They
-// depend on the shape alone, so that every backend adds up in the same pieces.
+// Sizes of a selective scan. For each batch and channel, with N states:
+//   h[t] = exp(delta[t] A) h[t-1] + w[t] B[t] u[t]
+//   o[t] = C[t] h[t] + D u[t]
+//   y[t] = o[t], or o[t] silu(z[t]) with a gate
+// The sizes depend only on the shape, so all backends add up in the same pieces.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +16,20 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// What a launch of a selective scan computes. Words of its inputs and results:
-//   u, delta, z, o, y, dy and their gradients [batch, length, channels]; A [rates, channels], with
-//   D as one more row where there is a skip; bc [batch, length, 2 states], B before C; `initial`
-//   and `last` [batch, states, channels]; states [batch, chunks, states, channels], that before
-//   each chunk; ends [batch, segments, states, channels].
+// The pass that a launch computes. Shapes of inputs and results:
+// - u, delta, z, o, y, dy and their gradients: [batch, length, channels]
+// - A: [rates, channels]; with a skip, D is its last row
+// - bc: [batch, length, 2 states], B before C
+// - `initial`, `last`: [batch, states, channels]
+// - states: [batch, chunks, states, channels], the state before each chunk
+// - ends: [batch, segments, states, channels]
 enum class SelectivePart : std::uint8_t {
-  kForward,   // y, last; and for the backward pass, with a gate, o; and states
-  kAdjoint,   // ends: what flows back into the last step of each segment from behind it; `initial`
-              // is what flows into the last step of all, dy that of o
-  kBackward,  // du; ddelta; of B and C [batch, blocks, length, 2 states], a sum over each block of
-              // channels; of A [batch, segments, rates, channels]; of initial; with a gate dz
+  kForward,   // y and last; for the backward pass also o (with a gate) and states
+  kAdjoint,   // ends: the gradient that flows into the last step of each segment from later
+              // segments. `initial` is the gradient of the last state, and dy that of o.
+  kBackward,  // gradients of u, delta, B and C, A, `initial` and, with a gate, z. Those of B and C
+              // are sums over each block of channels, [batch, blocks, length, 2 states]; that of A
+              // is [batch, segments, rates, channels].
 };
 enum class SelectiveInput : std::uint8_t {
   kU,
@@ -35,24 +40,25 @@ enum class SelectiveInput : std::uint8_t {
   kStates,
   kDy,
   kEnds,
-  kZ,       // where there is a gate
-  kUngated  // o, backward where there is a gate
+  kZ,       // with a gate
+  kUngated  // o, for the backward pass with a gate
 };
 inline constexpr std::size_t kSelectiveInputs = 10;
 
 struct SelectiveSizes {
-  // Steps whose states are computed anew from the one that is kept before them; steps that are gone
-  // over backwards one after another, a multiple of these, where there are too few lines of steps
-  // to keep a GPU busy.
+  // kChunk: steps between saved states; the states in between are recomputed. kSegment, a multiple
+  // of it: steps per segment if the batch and channels are too few to fill a GPU. Segments run
+  // backwards concurrently.
   static constexpr std::int64_t kChunk = 16, kSegment = 256;
-  // Threads, each with four states of a channel, that do.
+  // Threads that fill a GPU, each with four states of a channel.
   static constexpr std::int64_t kManyThreads = 1 << 14;
-  // More states are several scans whose results are added up.
+  // Scans with more states are split into several, whose results are added.
   static constexpr std::int64_t kMaxStates = 64;
-  // A block of channels times its states, which go in fours, is the work of this many threads.
+  // Threads for a block of channels, each with four states of a channel, and the maximum block
+  // size.
   static constexpr std::int64_t kBlockThreads = 128, kMaxBlock = 32;
 
-  // Below this |z| what divides by z is a series.
+  // For |z| below this, expressions that divide by z use a series.
   static constexpr double kSeriesBelow = 0.25;
 
   std::int64_t batch = 1, length = 1, channels = 1, states = 1;
@@ -63,18 +69,18 @@ struct SelectiveSizes {
   [[nodiscard]] bool fills_gpu() const { return batch * channels * fours() >= kManyThreads; }
   [[nodiscard]] std::int64_t segment() const { return fills_gpu() ? chunks() * kChunk : kSegment; }
   [[nodiscard]] std::int64_t segments() const { return (length + segment() - 1) / segment(); }
-  // Threads that have four states each of a channel, a power of two.
+  // Threads per channel, each with four states; a power of two.
   [[nodiscard]] std::int64_t fours() const { return power_of_two((states + 3) / 4); }
-  // Channels of a block, a power of two.
+  // Channels per block; a power of two.
   [[nodiscard]] std::int64_t block() const {
     return std::min({kMaxBlock, kBlockThreads / fours(), power_of_two(channels)});
   }
   [[nodiscard]] std::int64_t blocks() const { return (channels + block() - 1) / block(); }
-  // Elements of a tensor with these axes.
+  // Number of elements of tensors with these axes.
   [[nodiscard]] std::int64_t steps() const { return batch * length * channels; }
   [[nodiscard]] std::int64_t state() const { return batch * states * channels; }
 
-  // `keeps_states`: of the forward pass.
+  // Returns the sizes of the results. `keeps_states` applies to the forward pass.
   [[nodiscard]] std::vector<std::int64_t> results(SelectivePart part, bool keeps_states) const {
     switch (part) {
       case SelectivePart::kForward:
@@ -89,13 +95,13 @@ struct SelectiveSizes {
     if (gate) sizes.push_back(steps());
     return sizes;
   }
-  // Where result number `which` begins: they lie one behind the other.
+  // Returns the offset of a result. All results are parts of one flat tensor.
   [[nodiscard]] std::int64_t start(SelectivePart part, bool keeps_states, std::size_t which) const {
     const std::vector<std::int64_t> sizes = results(part, keeps_states);
     return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(which),
                            std::int64_t{0});
   }
-  // Which results of a forward pass that keeps them are o, with a gate, and the states.
+  // Numbers of results of a forward pass with saved states: o (with a gate), and the states.
   static constexpr std::size_t kUngatedResult = 2;
   [[nodiscard]] std::size_t states_result() const { return gate ? 3 : 2; }
   [[nodiscard]] std::int64_t input(SelectiveInput which) const {

@@ -17,7 +17,7 @@ bool keeps(const Launch& launch) {
          keeps_states(launch);
 }
 
-// The last element of a binding that the map may lead to.
+// Returns the last element of a binding that the map may reach.
 std::int64_t last_reached(const IndexMap& map) {
   const View& view = map.views.back();
   std::int64_t last = view.offset;
@@ -26,7 +26,7 @@ std::int64_t last_reached(const IndexMap& map) {
   return last;
 }
 
-// All kept states as they lie, for a backward pass, and nothing else.
+// Returns true if the program of a backward pass loads exactly the saved states, contiguously.
 bool is_kept(const Launch& launch, const ScalarProgram& program) {
   if (launch.kind != LaunchKind::kSelectiveScan || launch.selective != SelectivePart::kBackward ||
       &program != &launch.input(SelectiveInput::kStates) || program.instrs.size() != 1 ||
@@ -38,14 +38,14 @@ bool is_kept(const Launch& launch, const ScalarProgram& program) {
          (view.shape.empty() || (view.shape.size() == 1 && view.strides[0] == 1));
 }
 
-// What a launch does with a binding from element `begin` on.
+// How a launch uses a binding from element `begin` on.
 struct Uses {
   bool backward = false, otherwise = false, writes = false;
 };
 
 Uses uses_of(const Launch& launch, int binding, std::int64_t begin) {
   Uses uses;
-  bool reads = false, stores = false;  // any of it
+  bool reads = false, stores = false;  // in any part of the binding
   for (const ScalarProgram* program : programs_of(launch)) {
     for (std::size_t i = 0; i < program->accesses.size(); ++i) {
       const Access& access = program->accesses[i];
@@ -64,15 +64,15 @@ Uses uses_of(const Launch& launch, int binding, std::int64_t begin) {
     stores = true;
     uses.writes |= last_reached(store.map) >= begin;
   }
-  // What goes by no map may go anywhere.
+  // Uses without an index map may reach any element.
   const BindMode mode = launch.bindings[static_cast<std::size_t>(binding)].mode;
   uses.otherwise |= !reads && mode != BindMode::kWrite;
   uses.writes |= !stores && mode != BindMode::kRead;
   return uses;
 }
 
-// The states that a buffer holds: the first element, and the scan that keeps them, whose launches
-// share a number where it is cut by batches.
+// The saved states in a buffer: the first element, and the scan that saves them. Launches of a scan
+// that is split by batches share its number.
 struct Kept {
   std::int64_t begin;
   int scan;
@@ -82,7 +82,7 @@ struct Kept {
 
 std::set<int> paired_states(const Program& program) {
   std::set<int> paired, others;
-  std::map<int, Kept> held;  // by buffer, until something else is written there
+  std::map<int, Kept> held;  // by buffer, until the states are overwritten
   for (const Launch& launch : program.launches) {
     for (std::size_t b = 0; b < launch.bindings.size(); ++b) {
       const Binding& binding = launch.bindings[b];
@@ -91,7 +91,7 @@ std::set<int> paired_states(const Program& program) {
       const std::int64_t first = binding.offset / kStateBytes;
       const Uses uses = uses_of(launch, static_cast<int>(b),
                                 found == held.end() ? 0 : found->second.begin - first);
-      // A backward pass that reads what no scan put there has them as they are numbered.
+      // A backward pass that reads states not saved by a scan reads them in logical order.
       if (found == held.end() ? uses.backward : uses.otherwise) others.insert(binding.buffer);
       if (found != held.end() && uses.writes) held.erase(found);
     }

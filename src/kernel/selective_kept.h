@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a selective scan on a GPU lays out the states that it keeps for the backward pass.
+// Layout of the states that selective scans on a GPU save for the backward pass.
 #pragma once
 
 #include <set>
@@ -8,9 +8,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Buffers in which selective scans that have an even number of states keep them by pairs, both of a
-// channel side by side: those of which nobody but backward passes reads any. Where a gradient is
-// differentiated again, maps read them, as they are numbered.
+// Returns the buffers that store saved states in pairs: two states of a channel are adjacent. These
+// are buffers of scans with an even number of states, if only backward passes read the states.
+// Maps, as in gradients of gradients, read them in logical order.
 std::set<int> paired_states(const Program& program);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the records of the selective scan mean, in double. Names as in selective_scan.cpp.
+// Evaluates the selective scan ops in double. Names are those of selective_scan.cpp.
 #include <cmath>
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// (e^z - 1) / z, and its slope.
+// phi(z) = (e^z - 1) / z, and its derivative.
 double phi(double z) { return z == 0 ? 1 : std::expm1(z) / z; }
 double phi_slope(double z) {
   if (std::abs(z) >= SelectiveSizes::kSeriesBelow)
@@ -27,7 +27,8 @@ double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 double silu(double z) { return z * sigmoid(z); }
 double silu_slope(double z) { return sigmoid(z) * (1 + z * (1 - sigmoid(z))); }
 
-// One state of one channel of one batch, all steps of it.
+// The operands of a node, with helpers for each line: all steps of one state of one channel of one
+// batch.
 class SelectiveLines {
  public:
   explicit SelectiveLines(const EvalContext& ctx)
@@ -36,7 +37,7 @@ class SelectiveLines {
         s(shape.sizes),
         in_(ctx.inputs) {}
 
-  // Calls visit(b, n, d) for each.
+  // Calls visit(b, n, d) for each line.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (std::int64_t b = 0; b < s.batch; ++b) {
@@ -53,7 +54,7 @@ class SelectiveLines {
                                   std::int64_t n, std::int64_t d) const {
     return static_cast<std::size_t>(((b * count + i) * s.states + n) * s.channels + d);
   }
-  // The sum that A's gradient has over a segment; of row `s.states` of A, that is D.
+  // Returns the index of A's gradient for a segment. Row `s.states` of A is D.
   [[nodiscard]] std::size_t rate(std::int64_t b, std::int64_t segment, std::int64_t n,
                                  std::int64_t d) const {
     return static_cast<std::size_t>(((b * s.segments() + segment) * s.rates() + n) * s.channels +
@@ -70,7 +71,7 @@ class SelectiveLines {
     const double given = at(SelectiveInput::kDelta, step(b, t, d));
     return shape.resets ? std::abs(given) : given;
   }
-  // Whether the state before the step counts as zero.
+  // Returns true if the state before the step is treated as zero.
   [[nodiscard]] bool starts(std::int64_t b, std::int64_t t, std::int64_t d) const {
     return shape.resets && at(SelectiveInput::kDelta, step(b, t, d)) < 0;
   }
@@ -81,12 +82,12 @@ class SelectiveLines {
     const double dt = delta(b, t, d);
     return shape.zero_order_hold ? dt * phi(dt * decay_rate(n, d)) : dt;
   }
-  // B, or C.
+  // Returns C or B.
   [[nodiscard]] double bc(bool of_c, std::int64_t b, std::int64_t t, std::int64_t n) const {
     return at(SelectiveInput::kBC, static_cast<std::size_t>((b * s.length + t) * 2 * s.states + n +
                                                             (of_c ? s.states : 0)));
   }
-  // The states after each step.
+  // Returns the states after each step.
   [[nodiscard]] std::vector<double> run(std::int64_t b, std::int64_t n, std::int64_t d,
                                         double h) const {
     std::vector<double> states;
@@ -98,7 +99,7 @@ class SelectiveLines {
     }
     return states;
   }
-  // What flows back into o, which the gate is multiplied with.
+  // Returns the gradient of o, i.e. before the gate.
   [[nodiscard]] double dungated(std::size_t i) const {
     const double dy = at(SelectiveInput::kDy, i);
     return s.gate ? dy * silu(at(SelectiveInput::kZ, i)) : dy;
@@ -193,7 +194,7 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
       const double dy = x.dungated(at), g = x.bc(true, b, t, n) * dy + e;
       e = a * g;
       if (x.starts(b, t, d)) e = 0;
-      // Where the state is reset, it may be no number.
+      // Before a reset, the state may be infinite or NaN.
       const double before =
           x.starts(b, t, d) ? 0 : e * (t == 0 ? first : h[static_cast<std::size_t>(t) - 1]);
       parts[0][at] += g * w * in;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The selective scan of Mamba (Gu and Dao 2023, section 3), whose batch x length x states x
-// channels numbers are stored nowhere: what is kept is the state before each chunk of steps, from
-// which the backward pass computes the others anew. With a = exp(r), r = delta A, and w = delta
-// (Euler), or w = delta phi(r), phi(r) = (e^r - 1) / r (zero-order hold), for each batch, channel
-// and state; without a gate z, y = o (which is called `ungated`):
+// The selective scan of Mamba (Gu and Dao 2023, section 3). Its batch x length x states x channels
+// states are not stored. The forward pass saves the state before each chunk of steps, and the
+// backward pass recomputes the others from it.
+//
+// For each batch, channel and state, with r = delta A and a = exp(r). w is delta (Euler), or delta
+// phi(r) with phi(r) = (e^r - 1) / r (zero-order hold). o is called `ungated`; without a gate z, it
+// is y.
 //   h[t] = a[t] h[t-1] + w[t] B[t] u[t]        o[t] = sum over states of C[t] h[t] + D u[t]
 //   g[t] = C[t] do[t] + e[t+1]                 e[t] = a[t] g[t], the gradient of h[t-1]
 //   y[t] = o[t] silu(z[t])      do[t] = dy[t] silu(z[t])      dz[t] = dy[t] o[t] silu'(z[t])
@@ -11,8 +13,8 @@
 //   dD = sum over t of do[t] u[t]
 //   ddelta[t] = A e[t] h[t-1] + g[t] B[t] u[t] (times a[t] for the zero-order hold)
 //   dA = sum over t of delta[t] e[t] h[t-1] (+ g[t] B[t] u[t] delta[t]^2 phi'(r))
-// With resets, delta stands for |delta| in all of these, ddelta is the gradient of |delta|, and
-// where delta is negative, h[t-1] is 0 and nothing flows back into it.
+// With resets, delta stands for |delta| in all formulas, and ddelta is the gradient of |delta|. If
+// delta is negative, h[t-1] is 0 and no gradient flows back into it.
 #include "ops/selective_scan.h"
 
 #include <cmath>
@@ -27,8 +29,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// attrs: zoh, initial or ends (0 or 1 each); states (0, or not there); skip, gate, resets (1, or
-// not there)
+// attrs: zoh, and initial or ends: 0 or 1 each. states: 0 or absent. skip, gate, resets: 1 or
+// absent.
 SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
                                const Attrs& attrs)
     : part(&op == &ops::selective_scan           ? SelectivePart::kForward
@@ -74,7 +76,6 @@ Shape selective_input_shape(const SelectiveSizes& s, SelectiveInput which) {
   return {s.batch, s.segments(), s.states, s.channels};
 }
 
-// Checks all operands.
 SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, const Attrs& attrs) {
   const std::size_t first = &op == &ops::selective_scan_adjoint ? 0 : 1;
   if (in.size() < first + 3) shape_error("expected delta, A and bc");
@@ -106,7 +107,7 @@ SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, cons
   return s;
 }
 
-// Several results lie one behind the other in one flat tensor.
+// All results are parts of one flat tensor.
 Type flat_type(const SelectiveShape& s) {
   std::int64_t total = 0;
   for (const std::int64_t size : s.results()) total += size;
@@ -123,16 +124,16 @@ Type infer_adjoint(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, selective_input_shape(s.sizes, SelectiveInput::kEnds)};
 }
 
-// ---- as formulas --------------------------------------------------------------------------------
+// ---- decompositions -----------------------------------------------------------------------------
 
-// sum of c[k] z^k
+// Returns the sum of c[k] z^k.
 Expr series(Expr z, const std::vector<double>& c) {
   Expr sum = op::full_like(z, c.back());
   for (std::size_t k = c.size() - 1; k-- > 0;) sum = sum * z + c[k];
   return sum;
 }
 
-// `near(z)` where |z| is small, else `far(z)`; neither is asked for more than it can do.
+// Returns `near(z)` if |z| is small, else `far(z)`. Both only see arguments in their own range.
 template <class Near, class Far>
 Expr by_size(Expr z, const Near& near, const Far& far) {
   const Expr small = op::apply_pointwise(
@@ -166,8 +167,8 @@ Expr phi_slope(Expr z) {
       [](Expr x) { return (x * op::exp(x) - op::apply_pointwise(ops::expm1, {x})) / (x * x); });
 }
 
-// A node's operands, and what is made of them where all states [batch, length, states, channels]
-// may be stored: for gradients of gradients, and for bounds on rounding.
+// Operands of a node, and expressions of them that store all states [batch, length, states,
+// channels]. Used for gradients of gradients and for rounding bounds.
 struct SelectiveFormula {
   SelectiveFormula(Builder& b, const Node& given)
       : builder(b),
@@ -199,16 +200,16 @@ struct SelectiveFormula {
     const Expr all = get(SelectiveInput::kA);
     return op::broadcast(s.skip ? op::slice(all, {0, 0}, {s.states, s.channels}) : all, whole());
   }
-  [[nodiscard]] Expr skip() const {  // D, at all steps
+  [[nodiscard]] Expr skip() const {  // D, broadcast to all steps
     const Expr row = op::slice(get(SelectiveInput::kA), {s.states, 0}, {s.states + 1, s.channels});
     return op::broadcast(row, {s.batch, s.length, s.channels});
   }
-  // o, of the states after each step.
+  // Returns o for the states after each step.
   [[nodiscard]] Expr ungated(Expr h) const {
     const Expr sum = op::reshape(op::sum(h * bc(true), {2}), {s.batch, s.length, s.channels});
     return s.skip ? sum + skip() * get(SelectiveInput::kU) : sum;
   }
-  [[nodiscard]] Expr bc(bool of_c) const {  // B, or C
+  [[nodiscard]] Expr bc(bool of_c) const {  // C, or B
     const std::int64_t from = of_c ? s.states : 0;
     const Expr half =
         op::slice(get(SelectiveInput::kBC), {0, 0, from}, {s.batch, s.length, from + s.states});
@@ -219,7 +220,7 @@ struct SelectiveFormula {
     return of_steps(shape.resets ? op::apply_pointwise(ops::abs, {given}) : given);
   }
   [[nodiscard]] Expr exponent() const { return delta() * rates(); }
-  // What is left of the state before each step.
+  // Returns the factor of the state before each step.
   [[nodiscard]] Expr decay() const {
     const Expr a = op::exp(exponent());
     return shape.resets ? op::where(of_steps(starts()), 0, a) : a;
@@ -233,7 +234,7 @@ struct SelectiveFormula {
   [[nodiscard]] Expr one_step(Expr x, std::int64_t t) const {  // [batch, 1, states, channels]
     return op::slice(x, {0, t, 0, 0}, {s.batch, t + 1, s.states, s.channels});
   }
-  // Added to step t alone.
+  // Adds `step` to step t of x.
   [[nodiscard]] Expr plus_at(Expr x, Expr step, std::int64_t t) const {
     if (s.length == 1) return x + step;
     return x + op::pad(step, {0, t, 0, 0}, {0, s.length - 1 - t, 0, 0});
@@ -246,15 +247,16 @@ struct SelectiveFormula {
     return op::reshape(state, {s.batch, 1, s.states, s.channels});
   }
 
-  // The states after each step, from `before` (a step, or nothing).
+  // Returns the states after each step. `before` is the state before the first one, as a step.
   [[nodiscard]] Expr states_from(std::optional<Expr> before) const {
     const Expr a = decay();
     Expr in = w() * bc(false) * of_steps(SelectiveInput::kU);
     if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
     return recurrence(a, in, false);
   }
-  // g of each step, where `dungated` flows into o, `end` into the last (a step, or nothing), and
-  // `ends` into the last of each segment before its own, into which nothing else flows then.
+  // Returns g of each step. `dungated` is the gradient of o, and `end` the gradient that flows into
+  // the last step. If `ends` is set, segments are independent: it has the gradients that flow into
+  // the last step of each other segment.
   [[nodiscard]] Expr flowing_back(Expr dungated, std::optional<Expr> end,
                                   std::optional<Expr> ends = {}) const {
     const Expr a = decay();
@@ -263,7 +265,7 @@ struct SelectiveFormula {
     if (s.length == 1) return in;
     Expr next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
     if (ends) {
-      constexpr std::int64_t kEvery = SelectiveSizes::kSegment;  // where there are several
+      constexpr std::int64_t kEvery = SelectiveSizes::kSegment;  // if there are several segments
       const std::int64_t count = s.segments() - 1;
       const Expr apart = op::pad(op::reshape(*ends, {s.batch, count, 1, s.states, s.channels}),
                                  {0, 0, kEvery - 1, 0, 0}, {0, 0, 0, 0, 0});
@@ -274,8 +276,8 @@ struct SelectiveFormula {
     }
     return recurrence(next, in, true);
   }
-  // What stands at steps `every`, 2 `every` ..., one before each of them: [batch, count, states,
-  // channels] with `count` of these.
+  // Returns element `place` of each of the first `count` runs of `every` steps: [batch, count,
+  // states, channels].
   [[nodiscard]] Expr picked(Expr x, std::int64_t every, std::int64_t count,
                             std::int64_t place) const {
     const Expr front = op::slice(x, {0, 0, 0, 0}, {s.batch, count * every, s.states, s.channels});
@@ -324,7 +326,7 @@ ValueId expand_adjoint(ExpandContext& ctx) {
   const Expr last =
       end ? *end : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
   if (s.segments() == 1) return last.id;
-  // e at the first step of each segment but the first one.
+  // e at the first step of each segment but the first.
   const std::int64_t every = s.segment(), count = s.segments() - 1;
   const Expr e = f.decay() * f.flowing_back(f.get(SelectiveInput::kDy), end);
   const Expr behind = op::slice(e, {0, every, 0, 0}, f.whole());
@@ -336,7 +338,7 @@ ValueId expand_adjoint(ExpandContext& ctx) {
 ValueId expand_selective_grad(ExpandContext& ctx) {
   const SelectiveFormula f(ctx.builder, ctx.node);
   const SelectiveSizes& s = f.s;
-  // The states in between are made of the first by the same formula.
+  // All states are recomputed from the first saved one by the same formula.
   const Expr before = f.one_step(f.get(SelectiveInput::kStates), 0);
   std::optional<Expr> end = f.maybe(SelectiveInput::kEnds);
   if (end) end = f.one_step(*end, s.segments() - 1);
@@ -365,7 +367,7 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
     x = op::reshape(x, {s.batch, s.length, s.states, s.blocks(), s.block()});
     return op::permute(op::sum(x, {4}), {0, 3, 1, 2});
   };
-  // Sums over the steps of each segment; x [batch, length, rows, channels].
+  // Sums over the steps of each segment; x is [batch, length, rows, channels].
   const auto by_segment = [&](Expr x) {
     const std::int64_t rest = s.segments() * s.segment() - s.length;
     if (s.segments() > 1 && rest > 0) x = op::pad(x, {0, 0, 0, 0}, {0, rest, 0, 0});
@@ -385,20 +387,20 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
       flat_of(du), flat_of(op::sum(ddelta, {2})),
       flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dungated) * h)}, 3)),
       flat_of(drates), flat_of(f.one_step(e, 0))};
-  // o is made anew, so that nothing flows back into the one that is given.
+  // o is recomputed, so that no gradient flows back into the saved one.
   if (s.gate) all.push_back(flat_of(dy * f.ungated(h) * silu_slope(f.get(SelectiveInput::kZ))));
   return op::concat(all, 0).id;
 }
 
 // ---- the gradient -------------------------------------------------------------------------------
 
-// Part of a flat result, in a shape of its own.
+// Returns a part of a flat result in its own shape.
 Expr part_from(Expr x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
 }
 
-// May elements [begin, end) of a flat value be other than zero? Gradients of its parts come as
-// padded ones, added up.
+// Returns true if elements [begin, end) of a flat value may be nonzero. Gradients of parts arrive
+// as sums of padded values.
 bool reaches(const Graph& graph, ValueId id, std::int64_t begin, std::int64_t end) {
   std::set<ValueId> seen;
   std::vector<ValueId> open{id};
@@ -419,7 +421,7 @@ bool reaches(const Graph& graph, ValueId id, std::int64_t begin, std::int64_t en
   return false;
 }
 
-// Where nothing flows back, nobody reads the states.
+// Drops the saved states if nothing reads them, i.e. if no gradient is taken.
 std::optional<Attrs> without_states(std::span<const Type> in, const Attrs& attrs,
                                     std::int64_t needed) {
   const SelectiveSizes s = checked_selective(ops::selective_scan, in, attrs).sizes;
@@ -429,7 +431,7 @@ std::optional<Attrs> without_states(std::span<const Type> in, const Attrs& attrs
   return fewer;
 }
 
-// What flows back into the results of a scan; nothing, where it is zero.
+// Gradients of the results of a scan; nullopt if zero.
 struct SelectiveFlow {
   Expr dy;
   std::optional<Expr> last, ungated, states;
@@ -448,7 +450,8 @@ SelectiveFlow flow_into(const GradContext& ctx, const SelectiveSizes& s) {
           part(s.states_result(), SelectiveInput::kStates)};
 }
 
-// What flows back into the last step of each segment from behind it; nothing, where it is zero.
+// Returns the gradients that flow into the last step of each segment from later ones, or nullopt if
+// zero.
 std::optional<Expr> ends_of(const SelectiveFormula& f, Expr dungated, std::optional<Expr> last,
                             Attrs how) {
   if (f.s.segments() == 1) {
@@ -470,7 +473,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
     return part_from(ctx.y(), s.start(SelectivePart::kForward, true, which), shaped(as));
   };
   const SelectiveFlow flow = flow_into(ctx, s);
-  // The kernel has the gate where it binds no more than eight buffers with it.
+  // The kernel applies the gate only if it then binds at most eight buffers.
   const bool gate_in_kernel = s.gate && s.segments() == 1 && !flow.last && !flow.ungated;
   std::vector<Expr> of_gate;
   Expr dungated = flow.dy;
@@ -510,7 +513,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   if (f.shape.resets) ddelta = op::where(f.starts(), -ddelta, ddelta);
   const Expr dbc = op::sum(next({s.batch, s.blocks(), s.length, 2 * s.states}), {1});
   const Expr drates = op::sum(next({s.batch, s.segments(), s.rates(), s.channels}), {0, 1});
-  // The first of the states that are kept is the initial one.
+  // The first saved state is the initial one.
   Expr initial = next(shaped(SelectiveInput::kInitial));
   if (gate_in_kernel) dz = next(shaped(SelectiveInput::kZ));
   std::vector<ValueId> gradients = {du.id, ddelta.id, drates.id, dbc.id};
@@ -536,7 +539,7 @@ namespace ops {
 constinit const OpDef selective_scan =
     selective("selective_scan", infer_flat<selective_scan>, grad_selective, eval_selective,
               expand_selective, without_states);
-// Their gradients are those of what they expand to.
+// Their gradients are those of their decompositions.
 constinit const OpDef selective_scan_adjoint =
     selective("selective_scan_adjoint", infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
 constinit const OpDef selective_scan_grad =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the records of the selective scan, and whoever lowers them, know of a node.
+// Sizes and operands of the selective scan ops, for their records and lowering.
 #pragma once
 
 #include "ir/op_def.h"
@@ -7,20 +7,23 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Sizes and operands of a node of selective_scan (u, delta, A, bc, and where attrs say so `initial`
-// and, for `gate`, z; nothing kept in its result where attrs have `states` 0),
-// selective_scan_adjoint (delta, A, bc, dy, where attrs say so `initial`) or selective_scan_grad
-// (u, delta, A, bc, states, dy, where attrs say so `ends`, and for `gate` z and o), with the shapes
-// that kernel/selective.h gives. With `skip` the last row of A is D. With `resets`, |delta| is the
-// step, and the state before a step whose delta is negative counts as zero.
+// Sizes and operands of a node. Shapes are those of kernel/selective.h. Operands:
+// - selective_scan: u, delta, A, bc; if attrs say so, `initial` and, with `gate`, z. If attrs have
+//   `states` 0, the result has no saved states.
+// - selective_scan_adjoint: delta, A, bc, dy; if attrs say so, `initial`
+// - selective_scan_grad: u, delta, A, bc, states, dy; if attrs say so, `ends` and, with `gate`, z
+//   and o
+//
+// With `skip`, the last row of A is D. With `resets`, the step size is |delta|, and the state
+// before a step with negative delta is treated as 0.
 struct SelectiveShape {
   SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a, const Attrs& attrs);
 
   SelectivePart part;
   SelectiveSizes sizes;
   bool zero_order_hold, resets;
-  bool keeps_states;              // the forward pass
-  int numbers[kSelectiveInputs];  // of the operands; -1: there is none
+  bool keeps_states;              // forward pass
+  int numbers[kSelectiveInputs];  // operand numbers; -1 if absent
 
   [[nodiscard]] int number(SelectiveInput which) const {
     return numbers[static_cast<std::size_t>(which)];
@@ -35,7 +38,7 @@ struct SelectiveShape {
   }
 };
 
-// Their results in double.
+// Evaluate the ops in double.
 void eval_selective(const EvalContext& ctx, RefTensor& out);
 void eval_adjoint(const EvalContext& ctx, RefTensor& out);
 void eval_selective_grad(const EvalContext& ctx, RefTensor& out);
