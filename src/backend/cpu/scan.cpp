@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Scan launches: out[p, t, q] = body(h of line (p, q) after its elements up to t). Blocks of
-// elements are computed, scanned and finished while they are in cache, and carry on to the next
-// block of their lines. Where a few long lines are all there is, they are cut into chunks, by the
-// shape alone: first each chunk's own result, then, in order, what each chunk carries on from (the
-// two passes of Blelloch 1990).
+// elements are computed, scanned and finished while they are in cache. The carry of a line passes
+// to its next block.
+//
+// If there are only a few long lines, they are cut into chunks, depending only on the shape. The
+// first pass computes each chunk's own result. The carries of the chunks are then combined in
+// order, and the second pass scans again (the two passes of Blelloch 1990).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kAlign = 64;
 
-// What lines carry, of one scan: how it begins, and how that of a later chunk goes on from it.
+// The carry of lines for one kind of scan: its initial value, and how a chunk updates it.
 class Carry {
  public:
   Carry(ScanOp op, DType dtype) : op_(op), dtype_(dtype), kernel_(scan_kernel(op, dtype)) {}
@@ -35,7 +37,8 @@ class Carry {
     if (op_ == ScanOp::kArgMax || op_ == ScanOp::kArgMin) std::fill_n(words(carry), width, worst());
   }
 
-  // `carry` goes over `chunk`, whose own result began anew; `product`: of the chunk's a (kLinear).
+  // Updates `carry` by a whole chunk, whose own result started from the initial value. `product` is
+  // the product of the chunk's a (kLinear).
   void go_over(std::byte* carry, const std::byte* chunk, const std::byte* product,
                std::int64_t width) const {
     for (std::int64_t q = 0; q < width; ++q) {
@@ -56,7 +59,7 @@ class Carry {
           break;
         case ScanOp::kLinear: {
           const float h = std::bit_cast<float>(words(carry)[q]);
-          // Nothing stays nothing, also where the product has overflown.
+          // Zero stays zero even if the product has overflowed.
           const double moved = h == 0 ? 0 : doubles(product)[q] * static_cast<double>(h);
           const float own = std::bit_cast<float>(words(chunk)[q]);
           words(carry)[q] = std::bit_cast<Word>(static_cast<float>(moved) + own);
@@ -78,7 +81,7 @@ class Carry {
   static Word* words(std::byte* at) { return reinterpret_cast<Word*>(at); }
   static const Word* words(const std::byte* at) { return reinterpret_cast<const Word*>(at); }
 
-  // What every element reaches.
+  // Returns a value that every element replaces.
   [[nodiscard]] Word worst() const {
     const bool max = op_ == ScanOp::kArgMax;
     if (dtype_ == DType::kU32) return max ? 0 : ~Word{0};
@@ -132,8 +135,8 @@ class ScanStep final : public Step {
   }
 
  private:
-  // Lines that go together: `width` neighbours (p, q) to (p, q + width - 1), or whole lines from p
-  // on, one behind the other in memory.
+  // Lines that are processed together: `width` neighbors (p, q) to (p, q + width - 1), or `lines`
+  // whole contiguous lines from p on.
   struct Lines {
     std::int64_t p = 0, q = 0, width = 1, lines = 1;
   };
@@ -214,7 +217,8 @@ class ScanStep final : public Step {
     return vector_program->result(frame);
   }
 
-  // Steps [t, t + steps) of lines that have begun: `finish`, or only what they carry.
+  // Scans steps [t, t + steps) of lines whose carry is initialized. Without `finish`, only updates
+  // the carry.
   void run_block(Worker& w, const Lines& of, std::int64_t t, std::int64_t steps,
                  bool finish) const {
     const std::int64_t first = (of.p * l_.count + t) * l_.post + of.q, count = steps * of.width;
@@ -233,7 +237,7 @@ class ScanStep final : public Step {
     epilogue_.run(epilogue_.ops, w.epilogue);
   }
 
-  // Steps [begin, end), block by block.
+  // Scans steps [begin, end) in blocks.
   void run_steps(Worker& w, const Lines& of, std::int64_t begin, std::int64_t end,
                  bool finish) const {
     const std::int64_t blocks = ceil_div(end - begin, steps_);
@@ -299,9 +303,9 @@ class ScanStep final : public Step {
   std::int64_t elements_;
   std::optional<VectorProgram> a_, b_;
   VectorProgram epilogue_;
-  // A block has `steps_` steps of `width_` neighbouring lines, or `lines_` whole lines.
+  // A block has `steps_` steps of `width_` neighboring lines, or `lines_` whole lines.
   std::int64_t width_ = 1, steps_ = 1, lines_ = 1, across_ = 1, groups_ = 1;
-  std::int64_t tasks_ = 1, chunk_ = 0, chunks_ = 1;  // steps of a chunk; chunks of a group
+  std::int64_t tasks_ = 1, chunk_ = 0, chunks_ = 1;  // steps per chunk; chunks per group
   std::int64_t carry_bytes_ = 0;
   std::size_t a_at_ = 0, b_at_ = 0, epilogue_at_ = 0, acc_at_ = 0, carry_at_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scans with a vector of neighbouring lines, or, for the sum along one line, with a vector of its
-// elements. Sums and products of f32 are kept in double, as PyTorch's are.
+// Scans that vectorize over neighboring lines or, for sums, along a single line. Running sums and
+// products of f32 are f64, as in PyTorch; prefix sums inside a vector are f32.
 #include "backend/cpu/scan_kernels.h"
 
 #include <type_traits>
@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Word = std::uint32_t;
 
-// step(offset, t) for each step of a column of lines, in the order of the scan.
+// Calls step(offset, t) for each step of a column of lines, in the order of the scan.
 template <class Step>
 HWY_INLINE void each_step(std::int64_t steps, std::int64_t width, bool reverse, const Step& step) {
   for (std::int64_t i = 0; i < steps; ++i) {
@@ -27,7 +27,7 @@ HWY_INLINE void each_step(std::int64_t steps, std::int64_t width, bool reverse, 
   }
 }
 
-// One line: prefix sums within a vector, after what the vectors before add up to.
+// Sums a single line: prefix sums within each vector, plus the total of the previous vectors.
 void sum_along(const float* x, std::int64_t n, bool reverse, double* carry, float* out) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToSigned<decltype(d)> di;
@@ -61,7 +61,7 @@ void sum_along(const float* x, std::int64_t n, bool reverse, double* carry, floa
   *carry = total;
 }
 
-// One line, each step waiting for the one before: next(h, element) is what is kept.
+// Scans a single line sequentially. next(h, offset) returns the new state.
 template <class State, class Result, class Next>
 HWY_INLINE void one_line(std::int64_t n, bool reverse, State* carry, Result* out,
                          const Next& next) {
@@ -73,7 +73,7 @@ HWY_INLINE void one_line(std::int64_t n, bool reverse, State* carry, Result* out
   *carry = h;
 }
 
-// h = h + x or h * x, in double.
+// h = h + x or h * x, in f64.
 template <bool kProduct>
 void fold_floats(const Word* a, const Word* b, std::int64_t, std::int64_t steps, std::int64_t width,
                  bool reverse, std::byte* carry, Word* out) {
@@ -155,7 +155,7 @@ void linear(const Word* a, const Word* b, std::int64_t, std::int64_t steps, std:
   }
 }
 
-// The place of the extreme so far; the last of equals, and of NaNs.
+// Index of the extreme value so far. Of equal values, and of NaNs, the last wins.
 template <class T, bool kMax>
 void arg_extreme(const Word*, const Word* b, std::int64_t first, std::int64_t steps,
                  std::int64_t width, bool reverse, std::byte* carry, Word* out) {
@@ -169,7 +169,7 @@ void arg_extreme(const Word*, const Word* b, std::int64_t first, std::int64_t st
     T best = *values;
     return one_line(steps, reverse, places, out, [&](Word where, std::int64_t at) HWY_ATTR {
       const T v = x[at];
-      // False where a NaN is best so far; a NaN is not equal to itself.
+      // A comparison with a NaN in `best` is false, so only another NaN replaces it.
       const bool take = (kMax ? v >= best : v <= best) || v != v;
       if (!take) return where;
       best = *values = v;
@@ -184,7 +184,7 @@ void arg_extreme(const Word*, const Word* b, std::int64_t first, std::int64_t st
       const auto v = hn::LoadU(d, x + at + q);
       auto take = kMax ? hn::Lt(v, best) : hn::Lt(best, v);
       if constexpr (std::is_same_v<T, float>) {
-        // Not so where a NaN is best so far, but for a NaN, which is not equal to itself.
+        // A comparison with a NaN in `best` is false, so only another NaN replaces it.
         take = hn::Or(kMax ? hn::Ge(v, best) : hn::Le(v, best), hn::Not(hn::Eq(v, v)));
       } else {
         take = hn::Not(take);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The names are those of ops/selective_scan.cpp. States are the outer loop: of one, the steps of a
-// tile lie in first-level cache, and only the recurrence itself is a chain.
+// Names are those of ops/selective_scan.cpp. States are the outer loop: the steps of a tile for one
+// state fit in first-level cache, and only the recurrence itself is a dependency chain.
 #include "backend/cpu/selective_kernels.h"
 
 #include "kernel/selective.h"
@@ -25,8 +25,8 @@ HWY_INLINE F take(const float* x) { return {hn::LoadU(Channels(), x)}; }
 HWY_INLINE void give(F v, float* x) { hn::StoreU(v.v, Channels(), x); }
 HWY_INLINE std::int64_t width() { return static_cast<std::int64_t>(hn::Lanes(Channels())); }
 
-// Within [-127, 128]; a NaN stays one. Of two that cannot be compared x86 takes the second, ARM the
-// number.
+// Clamps x to [-127, 128] and preserves NaN. If operands are unordered, x86 returns the second and
+// ARM the number.
 HWY_INLINE F within_exponents(F x) {
   const F least = set(-127.0F), most = set(128.0F);
 #if HWY_ARCH_X86
@@ -36,7 +36,7 @@ HWY_INLINE F within_exponents(F x) {
 #endif
 }
 
-// 2^x, 0 below 2^-126 and infinity from 2^128 on.
+// 2^x: 0 below 2^-126, and infinity from 2^128 on.
 HWY_INLINE F decay(F x) {
   const F inside = within_exponents(x);
   const NearestInteger n = nearest_integer(inside);
@@ -46,7 +46,7 @@ HWY_INLINE F decay(F x) {
   return p * power_of_two(n.integer);
 }
 
-// (e^z - 1) / z and its slope.
+// (e^z - 1) / z, and its derivative.
 HWY_INLINE F hold_factor(F z) {
   const Mask small = abs(z) < set(static_cast<float>(SelectiveSizes::kSeriesBelow));
   const F near = polynomial(z, 1.0F, 0.5F, 1.0F / 6, 1.0F / 24, 1.0F / 120, 1.0F / 720);
@@ -65,14 +65,15 @@ HWY_INLINE F weight(F delta, F rate) {
   return delta;
 }
 
-// The state before the step at `at`, or what flows back into it: zero where the tile has a reset.
+// Returns the state before the step at `at`, or the gradient that flows back into it; 0 if the step
+// has a reset.
 template <bool kResets>
 HWY_INLINE F unless_reset(const SelectiveTile& t, std::int64_t at, F state) {
   if constexpr (kResets) return where(take(t.signs + at) < set(0.0F), set(0.0F), state);
   return state;
 }
 
-// Of each of a tile's numbers: what `make(i)` stores.
+// Calls make(at, v) for each vector of a tile: its offset in the tile and in a row.
 template <class Make>
 HWY_INLINE void each_number(const SelectiveTile& t, const Make& make) {
   for (std::int64_t i = 0; i < t.steps; ++i) {
@@ -80,7 +81,7 @@ HWY_INLINE void each_number(const SelectiveTile& t, const Make& make) {
   }
 }
 
-// What is done with the sums over states: D u is added, then they are multiplied by silu(z).
+// Finishes the sums over states: adds D u, then multiplies by silu(z).
 void finish_forward(const SelectiveTile& t) {
   if (t.skip == nullptr && t.z == nullptr) return;
   each_number(t, [&](std::int64_t at, std::int64_t v) {
@@ -95,7 +96,7 @@ void finish_forward(const SelectiveTile& t) {
   });
 }
 
-// What flows back into o and z.
+// Computes the gradients of o and z.
 void pass_gate(const SelectiveTile& t) {
   if (t.z == nullptr) return;
   each_number(t, [&](std::int64_t at, std::int64_t) {
@@ -154,13 +155,14 @@ void adjoint_tile(const SelectiveTile& t) {
   }
 }
 
-// Of one state and a vector of channels: what is gone over forwards is kept for the way back.
+// The backward pass of one state and one vector of channels. Recomputes the states forwards and
+// keeps them for the backward loop.
 template <bool kHold, bool kResets>
 struct Backwards {
   const SelectiveTile& t;
   const float* dungated;
-  float* du;      // sums over states: of g B (Euler), of g w B (hold); [steps] vectors
-  float* ddelta;  // of A e h[t-1], and for the hold of g B u a besides
+  float* du;      // sums over states of g B (Euler) or g w B (hold); [steps] vectors
+  float* ddelta;  // of A e h[t-1], with the hold plus g B u a
   float* db;      // sums over vectors of channels; [steps] vectors
   float* dc;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Selective scans. A task has a block of channels of one batch (backward: of one segment of its
-// steps), and goes over the steps a chunk at a time: what the chunk reads is copied together, zeros
-// behind the last channel, and the inner loops work on that in first-level cache. Everything is cut
-// by the shape alone, and added up in the same order always.
+// Selective scans. A task processes a block of channels of one batch (in the backward pass: of one
+// segment) in chunks of steps. The inputs of a chunk are copied into contiguous rows, padded with
+// zeros, so that the inner loops stay in first-level cache. The division of work and the order of
+// additions depend only on the shape.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::int64_t kVector = 16;
 constexpr std::int64_t kChunk = SelectiveSizes::kChunk;
-// Of a state at a step.
+// Per state and step.
 constexpr double kForwardNs = 0.3, kBackwardNs = 0.8;
 
-// What a task computes: steps [first, first + steps) of channels [channel, channel + width).
+// The work of a task: steps [first, first + steps) of channels [channel, channel + width).
 struct SelectivePiece {
   std::int64_t batch = 0, segment = 0, channel = 0, width = 0, first = 0, steps = 0;
 };
@@ -77,7 +77,7 @@ class SelectiveScanStep final : public Step {
   }
 
  private:
-  // Parts of a worker's scratch; from kOperands on, what operands are computed into.
+  // Parts of a worker's scratch memory. Parts from kOperands on are used to compute operands.
   enum Place {
     kRates,
     kU,
@@ -135,8 +135,9 @@ class SelectiveScanStep final : public Step {
     return reinterpret_cast<float*>(scratch + at_[place]);
   }
 
-  // Rows [row, row + rows), columns [column, column + columns) of an operand's batch to `out`,
-  // whose rows are `pitch` apart and end in zeros; all zeros where there is no such operand.
+  // Copies rows [row, row + rows), columns [column, column + columns) of a batch of an operand to
+  // `out`, whose rows have stride `pitch` and are padded with zeros. Writes zeros if the operand is
+  // absent.
   void copy_in(SelectiveInput which, std::byte* scratch, std::int64_t batch, std::int64_t row,
                std::int64_t rows, std::int64_t column, std::int64_t columns, std::int64_t pitch,
                float* out) const {
@@ -162,24 +163,24 @@ class SelectiveScanStep final : public Step {
     const std::int64_t rows = which == SelectiveInput::kA ? sizes_.rates() : sizes_.states;
     copy_in(which, scratch, batch, 0, rows, p.channel, p.width, pitch_, out);
   }
-  // Rows of so many channels to a result whose rows have all channels.
+  // Copies rows of the task's channels to a result that has rows of all channels.
   void copy_out(const float* from, std::int64_t rows, const SelectivePiece& p, float* to) const {
     for (std::int64_t r = 0; r < rows; ++r) {
       std::memcpy(to + r * sizes_.channels + p.channel, from + r * pitch_,
                   static_cast<std::size_t>(p.width) * sizeof(float));
     }
   }
-  // Where the state of a batch (of several: number i of `count`) begins in result `which`.
+  // Returns the start of a batch's state in result `which`, or of state i of `count` per batch.
   [[nodiscard]] float* state(std::size_t which, const SelectivePiece& p, std::int64_t count,
                              std::int64_t i) const {
     return results_[which] + (p.batch * count + i) * sizes_.states * sizes_.channels;
   }
-  // Where a batch's step t begins in result `which`.
+  // Returns the start of step t of a batch in result `which`.
   [[nodiscard]] float* step(std::size_t which, const SelectivePiece& p, std::int64_t t) const {
     return results_[which] + (p.batch * sizes_.length + t) * sizes_.channels;
   }
 
-  // What every part reads of steps [t, t + steps).
+  // Returns the tile of steps [t, t + steps). Copies its inputs.
   SelectiveTile tile_at(const SelectivePiece& p, std::byte* scratch, std::int64_t t,
                         std::int64_t steps) const {
     SelectiveTile tile;
@@ -297,7 +298,7 @@ class SelectiveScanStep final : public Step {
   const SelectiveKernels& kernels_;
   std::optional<Operand> inputs_[kSelectiveInputs];
   std::vector<float*> results_;
-  std::int64_t block_ = 1, pitch_ = 1;  // channels of a task, and with what is behind them
+  std::int64_t block_ = 1, pitch_ = 1;  // channels per task, and rounded up to whole vectors
   std::size_t at_[kEnd] = {};
 };
 
