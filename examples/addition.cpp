@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A small decoder learns to add two-digit numbers from examples: "27+58=" is followed by the digits
-// of 85, lowest first. A fifth of all pairs is held out, and asked for at the end. With --original
-// the steps, rate and decay are those of the original, with which what is learnt depends on the
-// seed: so eight networks are trained. Draws where each head looks while it adds.
+// of 85, lowest first. A fifth of all pairs is held out for the final test. With --original, the
+// steps, learning rate and weight decay are those of the original sample. The result then depends
+// on the seed, so eight networks are trained. Draws the attention of each head during an addition.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLength = 8, kSymbols = 12, kWidth = 64, kLayers = 3, kHeads = 4, kBatch = 128;
 constexpr int kPlus = 10, kEquals = 11;
-constexpr int kFirstDigit = 5;  // the symbol from which the first digit of the sum is foretold
+constexpr int kFirstDigit = 5;  // the symbol from which the first digit of the sum is predicted
 
 tg::nn::Linear layer(std::int64_t in, std::int64_t out, bool bias) {
   tg::nn::Linear made(in, out, bias);
@@ -37,7 +37,7 @@ struct Block {
     return transpose(reshape(x, {-1, kLength, kHeads, kWidth / kHeads}), 1, 2);
   }
 
-  // No place looks at a later one. Captured as attention.LAYER, [B, H, T, T].
+  // Causal attention. The weights are captured as attention.LAYER, [B, H, T, T].
   [[nodiscard]] tg::Tensor attention(tg::Tensor x, int layer) const {
     const tg::Tensor scores =
         matmul(heads(query(x)), transpose(heads(key(x)))) / std::sqrt(1.0 * kWidth / kHeads);
@@ -61,7 +61,7 @@ struct Adder {
   tg::nn::LayerNorm last{kWidth};
   TG_MODULE(symbols, places, blocks, last)
 
-  // Symbols i32 [B, T] -> logits [B, T, symbols]; the output layer is the table of symbols itself.
+  // Symbols i32 [B, T] -> logits [B, T, symbols]. The output layer is tied to the embedding.
   tg::Tensor operator()(tg::Tensor text) const {
     tg::Tensor x = embedding(text, symbols) + places;
     for (int i = 0; i < kLayers; ++i) x = blocks[static_cast<std::size_t>(i)](x, i);
@@ -71,7 +71,7 @@ struct Adder {
 
 bool held_out(int a, int b) { return ((100 * a + b) * 31 + 7) % 5 == 0; }
 
-// "ab+cd=" and three digits of the sum, lowest first.
+// Returns "ab+cd=" and three digits of the sum, lowest first.
 std::array<std::int32_t, kLength + 1> text_of(int a, int b) {
   const int sum = a + b;
   return {a / 10, a % 10, kPlus, b / 10, b % 10, kEquals, sum % 10, sum / 10 % 10, sum / 100};
@@ -82,7 +82,7 @@ tg::Tensor loss_of(const Adder& net, const tg::Inputs& in) {
   return cross_entropy(logits, in["digits"]);
 }
 
-// The share of held-out sums that are right, digit after digit as the network says them.
+// Returns the share of held-out sums that are right. The network generates them digit by digit.
 double accuracy(tg::CompiledFunction& next) {
   std::vector<std::array<std::int32_t, kLength + 1>> tests;
   for (int a = 0; a < 100; ++a) {
@@ -112,8 +112,8 @@ double accuracy(tg::CompiledFunction& next) {
   return static_cast<double>(right) / static_cast<double>(tests.size());
 }
 
-// The attention of each head, a row for each layer, while the network adds 27 and 58: rows are
-// places that look, columns those that they look at.
+// Draws the attention of each head, a row for each layer, while the network adds 27 and 58. Rows
+// are queries, columns are keys.
 void draw(const sample::Options& options, tg::CompiledFunction& next) {
   constexpr double kCell = 22, kSide = kCell * kLength, kLeft = 50, kTop = 105, kApart = 60;
   const auto whole = text_of(27, 58);
@@ -124,7 +124,7 @@ void draw(const sample::Options& options, tg::CompiledFunction& next) {
     names.push_back("attention." + std::to_string(layer));
   const auto result = next.run({{"text", text}}, {.captures = names});
   const auto symbol = [](std::int32_t s) { return std::string(1, "0123456789+="[s]); };
-  std::string said;  // the digits of the result, lowest first
+  std::string said;  // digits of the result, lowest first
   const std::vector<std::int32_t> digits = result.at("output").ints();
   for (std::size_t t = kFirstDigit; t < kLength; ++t) said += symbol(digits[t]);
   sample::Drawing drawing(kLeft + kHeads * (kSide + kApart),
@@ -157,7 +157,7 @@ void draw(const sample::Options& options, tg::CompiledFunction& next) {
 }
 
 struct Learnt {
-  double loss = 0, share = 0;  // of the last steps; of held-out sums that are right
+  double loss = 0, share = 0;  // of the last steps; share of held-out sums that are right
 };
 
 Learnt learnt(const sample::Options& options, int steps, std::uint32_t seed) {
@@ -198,7 +198,7 @@ Learnt learnt(const sample::Options& options, int steps, std::uint32_t seed) {
   return {recent, options.full() ? accuracy(next) : 0};
 }
 
-// PyTorch's networks of the same kind vary alike: bench/peers/torch_addition.py.
+// PyTorch networks of the same kind vary as much: bench/peers/torch_addition.py.
 bool learn_as_the_original(const sample::Options& options) {
   std::array<Learnt, 8> all;
   double loss = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Balances a pole on a cart by policy gradients (REINFORCE, Williams 1992): 16 carts play 200 steps
-// each, then one training step raises the probability of what went better than the average. Draws
-// the returns, and the angle of a pole before and after training.
+// Balances a pole on a cart by policy gradients (REINFORCE, Williams 1992). 16 carts play 200 steps
+// each; then one training step raises the probability of actions that did better than average.
+// Draws the returns, and the angle of a pole before and after training.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,11 +14,11 @@ namespace tg = tensorgrad;
 namespace {
 
 constexpr int kCarts = 16, kSteps = 200, kRows = kCarts * kSteps;
-constexpr float kDt = 0.02F;  // seconds in a step
+constexpr float kDt = 0.02F;  // seconds per step
 
-// Barto, Sutton and Anderson 1983, by Euler steps of 0.02 s.
+// Physics of Barto, Sutton and Anderson 1983, with Euler steps of 0.02 s.
 struct Cart {
-  std::array<float, 4> state{};  // place, speed, angle, angular speed
+  std::array<float, 4> state{};  // position, speed, angle, angular speed
   bool fallen = false;
 
   void reset(sample::Random& random) {
@@ -46,7 +46,7 @@ struct Cart {
 struct Policy {
   tg::nn::Linear first{4, 16}, second{16, 2};
   TG_MODULE(first, second)
-  // Log-probabilities of the two pushes.
+  // Returns log-probabilities of the two pushes.
   tg::Tensor operator()(tg::Tensor state) const { return log_softmax(second(tanh(first(state)))); }
 };
 
@@ -57,8 +57,8 @@ struct Episodes {
   sample::Points angles;  // of the first cart's pole, in degrees, by seconds, until it falls
 };
 
-// Row t * kCarts + c is step t of cart c. The weight is how much better than the average the rest
-// of the episode went, and 0 after a fall.
+// Plays an episode with each cart. Row t * kCarts + c is step t of cart c. Its weight is how much
+// better than average the rest of the episode was, and 0 after a fall.
 Episodes play(tg::CompiledFunction& policy, sample::Random& random) {
   Episodes episodes;
   std::array<Cart, kCarts> carts;

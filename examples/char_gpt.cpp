@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A decoder of characters (Radford et al. 2019, small) reads Shakespeare's works; the last tenth of
-// each is held out. Draws the losses, and prints what it writes itself.
+// A small decoder of characters (Radford et al. 2019) learns from Shakespeare's works. The last
+// tenth of each is held out. Draws the losses and prints a text that it generates.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -42,7 +42,7 @@ struct Gpt {
   tg::nn::Linear head;
   TG_MODULE(tokens, places, blocks, norm, head)
 
-  // Tokens i32 [B, T] -> logits [B, T, symbols] of the tokens that follow
+  // Tokens i32 [B, T] -> logits [B, T, symbols] of the next tokens
   tg::Tensor operator()(tg::Tensor text) const {
     tg::Tensor x = tokens(text) + places(tg::arange(text.shape()[1]));
     for (const auto& block : blocks) x = block(x, {.causal = true});
@@ -50,14 +50,14 @@ struct Gpt {
   }
 };
 
-// Windows i32 [B, T + 1]: each token from those before it.
+// Windows i32 [B, T + 1] -> mean loss of predicting each token from the previous ones.
 tg::Tensor loss_of(const Gpt& net, const tg::Inputs& in) {
   const tg::Tensor text = in["text"];
   const std::int64_t length = text.shape()[1] - 1;
   return cross_entropy(net(narrow(text, 1, 0, length)), narrow(text, 1, 1, length));
 }
 
-// At most so many works one after another, their last tenths apart.
+// Reads at most `most` works. The last tenth of each goes to the validation data.
 tg::TextData read_works(const std::string& folder, int most) {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -92,7 +92,7 @@ tg::DataLoader loader_of(const tg::TokenWindows& windows, bool shuffle, std::int
           {.batch = batch, .shuffle = shuffle}};
 }
 
-// Nats a character, over `batches` batches from the beginning on.
+// Returns nats per character over the first `batches` batches.
 double loss_on(tg::CompiledFunction& forward, tg::DataLoader& loader, std::int64_t batches) {
   loader.load_state({});
   double sum = 0;
@@ -107,7 +107,7 @@ std::string write(tg::CompiledFunction& next, const tg::Vocabulary& vocabulary,
   while (static_cast<int>(text.size()) < kCharacters) {
     const std::size_t seen = std::min(text.size(), static_cast<std::size_t>(length));
     std::vector<std::int32_t> window(text.end() - static_cast<std::ptrdiff_t>(seen), text.end());
-    window.resize(static_cast<std::size_t>(length));  // what comes later is not looked at
+    window.resize(static_cast<std::size_t>(length));  // padding is not attended to
     const std::vector<float> chances = next({{"text", window}}).floats();
     const auto symbols = static_cast<std::size_t>(vocabulary.size());
     text.push_back(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A convolutional network learns digits, and recognizes one in an image file: --image FILE. It
-// learns from strokes that are drawn here, bent and turned at random, or from MNIST in IDX files:
-// --data FOLDER.
+// A convolutional network learns digits and recognizes one in an image file: --image FILE. It
+// learns from randomly distorted strokes that are drawn here, or from MNIST in IDX files: --data
+// FOLDER.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -38,7 +38,7 @@ struct Point {
 };
 using Stroke = std::vector<Point>;
 
-// Part of an ellipse; angles in degrees, from the right clockwise.
+// Appends part of an ellipse. Angles are in degrees, clockwise from the right.
 void add_arc(Stroke& stroke, Point center, Point radius, float from, float to) {
   for (int i = 0; i <= 14; ++i) {
     const float angle =
@@ -48,7 +48,8 @@ void add_arc(Stroke& stroke, Point center, Point radius, float from, float to) {
   }
 }
 
-// A digit as strokes; x and y from 0 to 1, y points down. Some have a second form.
+// Returns a digit as strokes; x and y are from 0 to 1, y points down. Some digits have a second
+// form.
 std::vector<Stroke> strokes_of(int digit, bool second_form) {
   Stroke a, b;
   switch (digit) {
@@ -99,8 +100,8 @@ float distance(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
 }
 
-// Turns, slants and bends the strokes, fits them into a box of 20 pixels in the middle, as MNIST
-// does, and draws them with a pen of random width.
+// Rotates, slants and bends the strokes, fits them into a centered box of 20 pixels, as MNIST does,
+// and draws them with a pen of random width.
 void draw_digit(int digit, sample::Random& random, std::uint8_t* pixels) {
   const auto some = [&](float size) { return sample::uniform(random, -size, size); };
   std::vector<Stroke> strokes = strokes_of(digit, random() % 2 == 0);
@@ -149,14 +150,15 @@ tg::ImageSet draw_digits(std::int64_t count, sample::Random& random) {
 
 // ---- an image file -----------------------------------------------------------------------------
 
-// A drawing as MNIST has it: white on black, its box fitted into 20 pixels in the middle.
+// Reads a drawing and converts it to the form of MNIST: white on black, its box fitted into 20
+// pixels in the middle.
 std::vector<std::uint8_t> read_drawing(const std::string& path) {
   const tg::Image image = tg::read_image(path, {.channels = 1});
   const auto gray = [&](std::int64_t x, std::int64_t y) {
     return image.pixels[static_cast<std::size_t>(y * image.width + x)];
   };
   const int background = gray(0, 0);
-  int most = 0;  // difference from the background
+  int most = 0;  // largest difference from the background
   for (const int each : image.pixels) most = std::max(most, std::abs(each - background));
   if (most < 32) throw tg::IoError(path + ": expected a drawing, got an empty image");
   const auto ink = [&](std::int64_t x, std::int64_t y) {
@@ -172,9 +174,9 @@ std::vector<std::uint8_t> read_drawing(const std::string& path) {
   }
   const double width = static_cast<double>(right - left + 1),
                height = static_cast<double>(bottom - top + 1);
-  const double scale = std::max(width, height) / kBox;  // pixels of the file in one
+  const double scale = std::max(width, height) / kBox;  // pixels of the file per pixel
   std::vector<std::uint8_t> pixels(kPixels);
-  for (int i = 0; i < kPixels; ++i) {  // the mean of what a pixel covers
+  for (int i = 0; i < kPixels; ++i) {  // mean of the covered pixels
     const int row = i / kSide - kSide / 2, column = i % kSide - kSide / 2;
     const double x = static_cast<double>(left) + width / 2 + column * scale;
     const double y = static_cast<double>(top) + height / 2 + row * scale;
@@ -193,7 +195,7 @@ std::vector<std::uint8_t> read_drawing(const std::string& path) {
   return pixels;
 }
 
-// The drawing, and a bar for the probability of each digit.
+// Draws the digit, and a bar for the probability of each class.
 void draw(const sample::Options& options, const std::vector<std::uint8_t>& pixels,
           const std::vector<float>& chances) {
   constexpr double kCell = 10, kTop = 50;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A convolutional network tells pictures apart: Fashion-MNIST, any folder of IDX files with
-// pictures of 28x28, or any folder of pictures by class. Draws a sheet whose rows are what test
-// images show and whose columns are what the network takes them for.
+// A convolutional network classifies pictures: Fashion-MNIST, any folder of IDX files with pictures
+// of 28x28, or any folder of pictures by class. Draws a confusion matrix of test images: rows are
+// true classes, columns are predictions.
 #include <algorithm>
 #include <array>
 
@@ -42,7 +42,7 @@ std::vector<std::int32_t> classify(tg::CompiledFunction& forward, const tg::Imag
   return all;
 }
 
-// For each pair of classes the first test image of the one that is taken for the other.
+// For each pair of classes, shows the first test image of one class that is predicted as the other.
 sample::Picture confusion(const tg::LabeledImages& data, const std::vector<std::int32_t>& said) {
   std::vector<float> cells(static_cast<std::size_t>(data.classes) * data.classes * kPixels);
   std::vector<bool> filled(static_cast<std::size_t>(data.classes) * data.classes);
@@ -98,7 +98,7 @@ bool learn(const sample::Options& options) {
                      true);
   }
   sample::save_png(options, "fashion_cnn.png", confusion(data, said));
-  // MNIST, which begins like this, is easier.
+  // First labels of MNIST, which is easier.
   constexpr std::array<std::int32_t, 8> kFirstDigits = {5, 0, 4, 1, 9, 2, 1, 3};
   const bool digits =
       std::equal(kFirstDigits.begin(), kFirstDigits.end(), data.train.labels.begin());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Flow matching (Lipman et al. 2023) of Fashion-MNIST: images are made by going from noise, at time
-// 0, along a velocity to time 1. The network learns the velocity of the straight line between noise
-// and an image of a class by foretelling the image, which is simpler than the noise in it (Li and
-// He 2025). A classifier judges what is made. Draws images of each class.
+// Flow matching (Lipman et al. 2023) on Fashion-MNIST: generates images by integrating a velocity
+// from noise, at time 0, to an image, at time 1. The network learns the velocity of the straight
+// line between noise and an image of a class. It predicts the image, which is simpler than the
+// noise in it (Li and He 2025). A classifier judges the results. Draws images of each class.
 #include <map>
 
 #include "common/sample.h"
@@ -29,7 +29,8 @@ struct Flow {
   tg::nn::Linear out{kWidth, kPixels};
   TG_MODULE(in, time, kinds, blocks, norm, out)
 
-  // Of x [B, 784] at times t [B, 1] below 1, on the way to images of classes i32 [B]: [B, 784]
+  // Returns the velocity [B, 784] at x [B, 784] and times t [B, 1] below 1, toward images of
+  // classes i32 [B].
   [[nodiscard]] tg::Tensor velocity(tg::Tensor x, tg::Tensor t, tg::Tensor kind) const {
     const tg::Tensor phase = t * exp(0.3 * tg::arange(kWaves, tg::f32));
     tg::Tensor h = in(x) + time(tg::concat({sin(phase), cos(phase)}, 1)) + kinds(kind);
@@ -50,18 +51,18 @@ struct Nets {
   TG_MODULE(flow, judge)
 };
 
-// Bytes u32 [B, 196] -> [B, 784] from -1 to 1
+// Bytes u32 [B, 196] -> [B, 784] from -1 to 1.
 tg::Tensor pixels(const tg::Inputs& in) {
   return reshape(unpack_bytes(in["x"]), {-1, kPixels}) / 127.5 - 1.0;
 }
 
-// Squared error of the velocity at times t [B, 1] between random noise and the images
+// Returns the squared error of the velocity at times t [B, 1] between random noise and the images.
 tg::Tensor error_at(const Nets& nets, const tg::Inputs& in, tg::Tensor t) {
   const tg::Tensor image = pixels(in), noise = tg::randn_like(image);
   return mse(nets.flow.velocity(noise + t * (image - noise), t, in["y"]), image - noise);
 }
 
-// Early times, when it is settled what becomes of the noise, come more often.
+// Samples early times, which decide what the noise becomes, more often.
 tg::Tensor flow_loss(const Nets& nets, const tg::Inputs& in) {
   return error_at(nets, in, sigmoid(tg::normal({kBatch, 1}, -0.8, 0.8)));
 }
@@ -70,7 +71,7 @@ tg::Tensor judge_loss(const Nets& nets, const tg::Inputs& in) {
   return cross_entropy(nets.judge(pixels(in)), in["y"]);
 }
 
-// What is made in so many steps, and what the classifier takes it for. Image i is of class i % 10.
+// Generates images in `steps` steps, and the classifier's predictions. Image i is of class i % 10.
 std::map<std::string, tg::Tensor> make(const Nets& nets, int steps) {
   const tg::Tensor kind = fmod(tg::arange(kMade), kClasses);
   tg::Tensor x = tg::randn({kMade, kPixels});

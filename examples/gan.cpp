@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Two networks against each other (Goodfellow et al. 2014): a generator makes points out of noise,
-// a discriminator tells them from points around eight places on a circle. Each has its own loss and
-// optimizer in one trainer, and takes its steps in turn. The discriminator's gradient at real
-// points is kept small (R1: Mescheder, Geiger and Nowozin 2018), which makes the game end; what is
-// shown is made by the average of the generator's parameters.
+// A generative adversarial network (Goodfellow et al. 2014). A generator makes points from noise,
+// and a discriminator tells them from points around eight places on a circle. Each has its own loss
+// and optimizer in one trainer, and they take steps in turn. A penalty keeps the discriminator's
+// gradient at real points small (R1: Mescheder, Geiger and Nowozin 2018), so that training
+// converges. The points shown come from the averaged parameters of the generator.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,7 +21,7 @@ constexpr float kSpread = 0.05F;  // standard deviation around a place; the circ
 struct Judge {
   tg::nn::Linear first{2, 64}, second{64, 64}, third{64, 1};
   TG_MODULE(first, second, third)
-  // Points [B, 2] -> [B, 1], above 0 for real ones.
+  // Points [B, 2] -> [B, 1], positive for real ones.
   tg::Tensor operator()(tg::Tensor x) const {
     return third(leaky_relu(second(leaky_relu(first(x), 0.2)), 0.2));
   }
@@ -70,7 +70,7 @@ std::vector<float> real_points(sample::Random& random) {
 
 struct Judgement {
   double good = 0;    // share of points within four standard deviations of a place
-  double rarest = 1;  // share of the good ones at the place that has fewest, times kPlaces
+  double rarest = 1;  // share of these at the place with the fewest, times kPlaces
 };
 
 Judgement judge_points(const std::vector<float>& points) {
@@ -88,7 +88,7 @@ Judgement judge_points(const std::vector<float>& points) {
           *std::min_element(at.begin(), at.end()) * kPlaces / std::max(good, 1.0)};
 }
 
-// Darker where there are more points.
+// Draws a density plot: darker means more points.
 void draw(sample::Picture& picture, int left, int size, const std::vector<float>& points) {
   std::vector<std::vector<float>> ink(static_cast<std::size_t>(size));
   for (std::vector<float>& line : ink) line.resize(ink.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Grokking (Power et al. 2022): a transformer of one layer (that of Nanda et al. 2023) learns
-// division modulo a prime from 35 % of all pairs. It knows these by heart long before it gets the
-// others right too, which it does in the end. Draws both accuracies over the steps.
+// division modulo a prime from 35 % of all pairs. It memorizes these long before it generalizes to
+// the others. Draws both accuracies over the steps.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +26,7 @@ struct Net {
   tg::nn::Linear up{kWidth, 4 * kWidth}, down{4 * kWidth, kWidth}, out{kWidth, kPrime};
   TG_MODULE(tokens, places, attention, up, down, out)
 
-  // Tokens i32 [B, 3] -> logits [B, 97], which are read at the last
+  // Tokens i32 [B, 3] -> logits [B, 97] of the last token
   tg::Tensor operator()(tg::Tensor text) const {
     const tg::Tensor x = tokens(text) + places;
     tg::Tensor last = narrow(x, 1, kTokens - 1, 1);
@@ -36,7 +36,7 @@ struct Net {
   }
 };
 
-// All pairs in a random order: tokens [N, 3], and what a / b is [N].
+// All pairs in random order: tokens [N, 3] and the quotients a / b, [N].
 struct Table {
   std::vector<std::int32_t> texts, quotients;
 };
@@ -58,7 +58,7 @@ Table divide_all() {
   return table;
 }
 
-// The share of `count` rows from `first` on that are right.
+// Returns the share of `count` rows from `first` on that are right.
 double accuracy(tg::CompiledFunction& answer, const Table& table, std::size_t first,
                 std::size_t count) {
   const std::span rows = std::span(table.texts).subspan(first * kTokens, count * kTokens);
@@ -68,7 +68,7 @@ double accuracy(tg::CompiledFunction& answer, const Table& table, std::size_t fi
   return right / static_cast<double>(count);
 }
 
-// The first step at which it is at least 0.99, or the one after all.
+// Returns the first step with an accuracy of at least 0.99, or the step after the last.
 double when_known(const sample::Curve& curve) {
   for (const auto& [step, share] : curve.points) {
     if (share >= 0.99) return step;

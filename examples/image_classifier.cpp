@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A vision transformer (Dosovitskiy et al. 2021, ViT-tiny with patches of 16 pixels) gets a new
-// head for other classes: first the head is trained on features of the images, then the whole
-// network with a small rate. --weights FILE imports a trained vit_tiny_patch16_224 of timm
-// (safetensors); without it, the features are those of random weights. --data FOLDER has images by
-// class.
+// Fine-tunes a vision transformer (Dosovitskiy et al. 2021, ViT-tiny with patches of 16 pixels)
+// with a new head for other classes. First trains the head on features of the images, then the
+// whole network with a small learning rate. --weights FILE imports a trained vit_tiny_patch16_224
+// of timm (safetensors); without it, the features are those of random weights. --data FOLDER has
+// images by class.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -47,7 +47,7 @@ struct Vit {
   }
 };
 
-// The names of timm by ours.
+// Maps timm's parameter names to ours.
 const std::vector<tg::NameRule> kNames = {{"patch_embed.proj.*", "patch.*"},
                                           {"cls_token", "cls"},
                                           {"pos_embed", "positions"},
@@ -56,7 +56,7 @@ const std::vector<tg::NameRule> kNames = {{"patch_embed.proj.*", "patch.*"},
                                           {"blocks.*.mlp.fc1.*", "blocks.*.linear1.*"},
                                           {"blocks.*.mlp.fc2.*", "blocks.*.linear2.*"}};
 
-// All of the file but its head; throws if it lacks a parameter of the body.
+// Imports the whole file except its head. Throws if a parameter of the body is missing.
 void import_body(tg::TrainerBase& trainer, const std::string& path) {
   std::map<std::string, tg::HostTensor> weights =
       tg::read_weights(path, {.names = kNames, .ignore = {"head.*"}});
@@ -68,7 +68,7 @@ void import_body(tg::TrainerBase& trainer, const std::string& path) {
   std::printf("%zu tensors imported from %s\n", count, path.c_str());
 }
 
-// Bytes u32 [B, H W C / 4] of images of one size -> [B, 3, 224, 224], from -1 to 1, as timm does.
+// Bytes u32 [B, H W C / 4] of images of one size -> [B, 3, 224, 224], from -1 to 1, as in timm.
 tg::Tensor pixels_of(tg::Tensor bytes, const tg::Shape& shape) {
   const std::int64_t batch = bytes.size(0), channels = shape.size() == 3 ? shape[2] : 1;
   const tg::Tensor images = reshape(unpack_bytes(bytes), {batch, shape[0], shape[1], channels});
@@ -88,7 +88,7 @@ struct Data {
 
 Data read_data(const sample::Options& options) {
   const std::string folder = sample::data_folder(options, "/usr/share/datasets/fashion-mnist");
-  const bool idx = options.data.empty();  // images of 28 pixels, which are enlarged on the device
+  const bool idx = options.data.empty();  // images of 28 pixels, enlarged on the device
   tg::LabeledImages read = tg::read_image_folder(
       folder, idx ? tg::ImageFolderOptions{}
                   : tg::ImageFolderOptions{.height = kSide, .width = kSide, .channels = 3});
@@ -108,7 +108,7 @@ std::vector<std::uint32_t> batch_of(const Data& data, const tg::ImageSet& set, s
   return sample::pack_bytes({begin, begin + kBatch * data.bytes()}, kBatch * data.bytes());
 }
 
-// The results of a function of the images "x", one row after another.
+// Returns the results of a function of the images "x", concatenated.
 std::vector<float> run_on(tg::CompiledFunction& function, const Data& data,
                           const tg::ImageSet& set) {
   std::vector<float> all;
@@ -126,7 +126,7 @@ struct Head {
   double loss = 0;
 };
 
-// Trains a head on features [N, 192]: 200 steps of Adam, all images at each.
+// Trains a head on features [N, 192] by 200 full-batch steps of Adam.
 Head train_head(const sample::Options& options, const Data& data,
                 const std::vector<float>& features) {
   auto trainer = tg::compile(
@@ -149,7 +149,7 @@ Head train_head(const sample::Options& options, const Data& data,
   return head;
 }
 
-// The share of test images that are told right; `said` gets what each is taken for.
+// Returns the share of test images that are classified correctly. Sets `said` to the predictions.
 double accuracy(tg::CompiledFunction& logits, const Data& data, std::vector<std::size_t>& said) {
   const std::vector<float> all = run_on(logits, data, data.test);
   said.clear();
@@ -162,7 +162,7 @@ double accuracy(tg::CompiledFunction& logits, const Data& data, std::vector<std:
   return right / static_cast<double>(said.size());
 }
 
-// A row for each class, with the first test images that are taken for it.
+// Draws a row for each class, with the first test images that are predicted as it.
 void draw(const sample::Options& options, const Data& data, const std::vector<std::size_t>& said) {
   constexpr std::size_t kShown = 10, kSmall = 56;
   const auto height = static_cast<std::size_t>(data.shape[0]),
@@ -234,7 +234,8 @@ bool learn(const sample::Options& options) {
   const double share = accuracy(logits, data, said);
   draw(options, data, said);
   std::printf("%.1f %% after %d more steps of the whole network\n", 100 * share, steps);
-  // Only trained weights help with other images; a head of any features learns its own.
+  // Only trained weights transfer to other images, but a head learns the training data from any
+  // features.
   return sample::at_most(options, "loss of the head", trained.loss, 1, 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Kolmogorov-Arnold network (Liu et al. 2024) fits sin(pi x): every connection is a curve of its
-// own, a sum of cubic B-splines on eight knots, beside a weighted silu. Draws all of these curves.
+// A Kolmogorov-Arnold network (Liu et al. 2024) fits sin(pi x). Each connection is a curve: a sum
+// of cubic B-splines on eight knots, plus a weighted silu. Draws all curves.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kKnots = 8;
 
-// The eight B-splines at x in [-1, 1]: [..., in] -> [..., in, 8].
+// Returns the eight B-splines at x in [-1, 1]: [..., in] -> [..., in, 8].
 tg::Tensor splines(tg::Tensor x) {
   const tg::Tensor knot = tg::arange(kKnots, tg::f32);
   const tg::Tensor u = abs(unsqueeze((x + 1.0) * (0.5 * (kKnots - 1)), -1) - knot);
@@ -34,7 +34,8 @@ struct KanLayer {
     return linear(flatten(splines(x), -2), curves) + linear(silu(x), weight);
   }
 
-  // The curve of each connection: [B, in] -> [B, out, in]. Their sum over `in` is the output.
+  // Returns the curve of each connection: [B, in] -> [B, out, in]. The output is their sum over
+  // `in`.
   [[nodiscard]] tg::Tensor connections(tg::Tensor x) const {
     const tg::Tensor by_knot =
         unsqueeze(splines(x), 1) * reshape(curves, {-1, weight.shape()[1], kKnots});
@@ -48,8 +49,8 @@ struct Kan {
   tg::Tensor operator()(tg::Tensor x) const { return second(first(x)); }
 };
 
-// The curves of the first layer, those of the second, each over the range of its input, and the
-// network beside sin(pi x).
+// Draws the curves of both layers, each over the range of its input, and the network next to sin(pi
+// x).
 void draw(const sample::Options& options, tg::Trainer<Kan>& trainer) {
   constexpr std::size_t kPoints = 201, kHidden = 4;
   std::vector<float> x(kPoints);

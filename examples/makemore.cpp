@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Names of people, letter by letter: the letter that follows, from the eight before it (Bengio et
-// al. 2003), or with --size large from all before it, by a decoder with rotary positions. A tenth
-// of the names is held out. Makes names up at the end, and draws them beside how names begin.
+// Generates names of people letter by letter. Predicts the next letter from the previous eight
+// (Bengio et al. 2003), or with --size large from all previous ones, by a decoder with rotary
+// positions. A tenth of the names is held out. Prints generated names, and draws them with the
+// probabilities of the first two letters.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -15,7 +16,7 @@ namespace tg = tensorgrad;
 
 namespace {
 
-constexpr int kLetters = 27;  // 0 stands for both ends of a name
+constexpr int kLetters = 27;  // 0 marks both ends of a name
 constexpr int kMadeUp = 20;
 constexpr int kLength = 32;  // names are shorter
 
@@ -28,8 +29,8 @@ char letter_of(int number) { return static_cast<char>('a' + number - 1); }
 
 // ---- the picture -------------------------------------------------------------------------------
 
-// Probabilities of the first letter and, for each first letter, of the second: [27, 27], with rows
-// and columns by letter, 0 being both ends. And names.
+// Draws names, and the probabilities of the first letter and, for each first letter, of the second:
+// [27, 27]. Rows and columns are letters; 0 is both ends.
 void show(const sample::Options& options, const std::vector<float>& chances,
           const std::vector<std::string>& names) {
   std::printf("made up:");
@@ -60,7 +61,7 @@ void show(const sample::Options& options, const std::vector<float>& chances,
   drawing.save(options, "makemore.svg");
 }
 
-// ---- the small one: a window of letters --------------------------------------------------------
+// ---- small model: a window of letters ----------------------------------------------------------
 
 constexpr int kContext = 8, kEmbedding = 24, kHidden = 256, kBatch = 512, kTestBatch = 1024;
 
@@ -100,7 +101,7 @@ struct Rows {
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(letters.size()); }
 };
 
-// Nats a letter, the end of a name being one.
+// Returns nats per letter. The end of a name counts as a letter.
 double loss_on(tg::CompiledFunction& forward, const Rows& rows) {
   double sum = 0;
   std::vector<std::int32_t> x(kTestBatch * kContext), y(kTestBatch);
@@ -136,7 +137,7 @@ void train(tg::AnyTrainer& trainer, int steps) {
   }
 }
 
-// Gives the nats a letter of what was held out.
+// Returns nats per letter of the held-out names.
 double learn_windows(const sample::Options& options, const Names& names, sample::Random& random) {
   const Rows rows(names.train);
   std::printf("%lld letters to learn from\n", static_cast<long long>(rows.count()));
@@ -172,10 +173,10 @@ double learn_windows(const sample::Options& options, const Names& names, sample:
   return loss;
 }
 
-// ---- the large one: a decoder ------------------------------------------------------------------
+// ---- large model: a decoder --------------------------------------------------------------------
 
 constexpr int kWidth = 96, kHeads = 3, kInner = 256, kLayers = 3;
-constexpr int kRows = 64;  // in a batch
+constexpr int kRows = 64;  // per batch
 constexpr double kDropout = 0.1;
 
 struct Block {
@@ -185,7 +186,7 @@ struct Block {
       down{kInner, kWidth, false};
   TG_MODULE(before_attention, before_mlp, in, out, gate, up, down)
 
-  // Part k of [B, T, 3 D] -> [B, H, T, D / H]
+  // Returns part k of [B, T, 3 D] as [B, H, T, D / H].
   static tg::Tensor heads(tg::Tensor x, int k) {
     const std::int64_t length = x.size(1);
     return transpose(
@@ -199,7 +200,7 @@ struct Block {
     return out(reshape(transpose(mixed, 1, 2), x.shape()));
   }
 
-  // Gated by SiLU (Shazeer 2020).
+  // A SwiGLU MLP (Shazeer 2020).
   [[nodiscard]] tg::Tensor mlp(tg::Tensor x) const { return down(silu(gate(x)) * up(x)); }
 
   tg::Tensor operator()(tg::Tensor x, tg::Tensor mask) const {
@@ -214,8 +215,8 @@ struct Decoder {
   tg::nn::RMSNorm last{kWidth};
   TG_MODULE(letters, blocks, last)
 
-  // Letters i32 [B, T] -> logits [B, T, 27] of those that follow. A letter sees those before it in
-  // its own name, which begins with a 0. The table of letters is also the output layer.
+  // Letters i32 [B, T] -> logits [B, T, 27] of the next letters. A letter attends to the previous
+  // ones in its own name, which begins with a 0. The output layer is tied to the embedding.
   tg::Tensor operator()(tg::Tensor text) const {
     const tg::Tensor name = cumsum(cast(text == 0, tg::i32), 1);
     const tg::Tensor mask = unsqueeze(unsqueeze(name, 2) == unsqueeze(name, 1), 1);
@@ -225,8 +226,7 @@ struct Decoder {
   }
 };
 
-// Rows [B, T + 1] -> losses [B, T] or their mean. What follows a 0 that begins no name counts for
-// nothing.
+// Rows [B, T + 1] -> losses [B, T] or their mean. The loss ignores padding, i.e. a 0 after a 0.
 tg::Tensor loss_of(const Decoder& net, tg::Tensor rows, tg::Reduction reduction) {
   constexpr int kNothing = -1;
   const std::int64_t length = rows.size(1) - 1;
@@ -235,11 +235,10 @@ tg::Tensor loss_of(const Decoder& net, tg::Tensor rows, tg::Reduction reduction)
                        {.ignore_index = kNothing, .reduction = reduction});
 }
 
-// Whole names one after another, "0anna0bob0", as many as there is room for in a row, and zeros:
-// [rows, T + 1].
+// Packs whole names into rows, "0anna0bob0" followed by zeros: [rows, T + 1].
 std::vector<std::int32_t> rows_of(const std::vector<std::string>& names) {
   std::vector<std::int32_t> rows;
-  std::size_t end = 0;  // of the last row
+  std::size_t end = 0;  // end of the last row
   for (const std::string& name : names) {
     if (rows.size() + name.size() + 1 > end) {
       rows.resize(end);
@@ -253,7 +252,7 @@ std::vector<std::int32_t> rows_of(const std::vector<std::string>& names) {
   return rows;
 }
 
-// Nats a letter, the end of a name being one.
+// Returns nats per letter. The end of a name counts as a letter.
 double loss_on(tg::CompiledFunction& forward, const std::vector<std::string>& names) {
   double sum = 0, letters = 0;
   for (const std::string& name : names) letters += static_cast<double>(name.size()) + 1;
@@ -266,7 +265,7 @@ double loss_on(tg::CompiledFunction& forward, const std::vector<std::string>& na
   return sum / letters;
 }
 
-// All of them letter by letter, side by side.
+// Generates all names in parallel, letter by letter.
 std::vector<std::string> make_up_all(tg::CompiledFunction& next, sample::Random& random) {
   std::vector<std::string> names(kMadeUp);
   std::vector<std::int32_t> text(kMadeUp * kLength);
@@ -274,7 +273,7 @@ std::vector<std::string> make_up_all(tg::CompiledFunction& next, sample::Random&
     const std::vector<float> chances = next({{"text", text}}).floats();
     for (std::size_t i = 0; i < kMadeUp; ++i) {
       const std::size_t at = i * kLength + t;
-      if (names[i].size() < t) continue;  // it has ended
+      if (names[i].size() < t) continue;  // the name has ended
       const int letter = sample::draw(random, &chances[at * kLetters], kLetters);
       if (letter == 0 || t + 1 == kLength) continue;
       names[i] += letter_of(letter);
@@ -284,7 +283,7 @@ std::vector<std::string> make_up_all(tg::CompiledFunction& next, sample::Random&
   return names;
 }
 
-// What Muon is for: the matrices of the blocks.
+// Selects the parameters for Muon: the matrices of the blocks.
 bool is_within(const std::string& name, const tg::Shape& shape) {
   return name.starts_with("blocks.") && shape.size() == 2;
 }
@@ -326,7 +325,7 @@ double learn_decoder(const sample::Options& options, const Names& names, sample:
       {.inputs = {{"text", {tg::kDynamic, kLength}, tg::i32}}});
   train(trainer, steps);
   const double loss = loss_on(test, names.held_out);
-  std::vector<std::int32_t> begun(kLetters * kLength);  // a name's first letter is at 1
+  std::vector<std::int32_t> begun(kLetters * kLength);  // the first letter is at index 1
   for (int letter = 0; letter < kLetters; ++letter)
     begun[static_cast<std::size_t>(letter) * kLength + 1] = letter;
   const std::vector<float> all = next({{"text", begun}}).floats();
@@ -341,8 +340,8 @@ double learn_decoder(const sample::Options& options, const Names& names, sample:
 
 // ---- the names ---------------------------------------------------------------------------------
 
-// The first words of the lines of the files dist.*, each once, in lower case and by the alphabet;
-// of all the first `most`.
+// Reads the first `most` distinct names: the first words of the lines of the files dist.*, in lower
+// case. Returns them in alphabetical order.
 std::set<std::string> read_names(const std::string& folder, std::size_t most) {
   std::set<std::string> names;
   for (const char* file : {"dist.all.last", "dist.female.first", "dist.male.first"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fits y = sin(x) with a small network: fresh points at every step, mean squared error, Adam. Draws
+// Fits y = sin(x) with a small network: new points at every step, mean squared error, Adam. Draws
 // the curve of the network at several steps.
 #include <cmath>
 #include <numbers>

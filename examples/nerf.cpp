@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An image as a network: from a pixel's place, as sines and cosines of rising frequency (Tancik et
-// al. 2020), to its colour. All pixels lie on the device, and batches are drawn there.
+// Represents an image by a network that maps a pixel's position, encoded as sines and cosines of
+// rising frequency (Tancik et al. 2020), to its color. All pixels are stored on the device, and
+// batches are sampled there.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -17,7 +18,7 @@ struct Field {
   tg::nn::Linear first{4 * kFrequencies, 64}, second{64, 64}, third{64, 64}, colour{64, 3};
   TG_MODULE(first, second, third, colour)
 
-  // Places [B, 2] in (-1, 1) -> colours [B, 3] in (0, 1).
+  // Positions [B, 2] in (-1, 1) -> colors [B, 3] in (0, 1).
   tg::Tensor operator()(tg::Tensor place) const {
     const tg::Tensor rate = exp2(tg::arange(kFrequencies, tg::f32)) * std::numbers::pi;
     const tg::Tensor angle = flatten(unsqueeze(place, -1) * rate, -2);
@@ -27,7 +28,7 @@ struct Field {
   }
 };
 
-// A disc of changing colours, with "TG" in front of it.
+// Returns a disc of changing colors with "TG" in front of it.
 std::vector<float> image() {
   const char* const letters[] = {
       "#####..####", "..#...#....", "..#...#....", "..#...#..##",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A neural cellular automaton (Mordvintsev et al. 2020) grows a mushroom from a single cell: every
-// cell runs the same small network on what it and its neighbours are, at random moments. It starts
-// each time from what became of earlier runs, so that it learns to stay as it is, too. Draws how
-// it grows.
+// A neural cellular automaton (Mordvintsev et al. 2020) grows a mushroom from a single cell. All
+// cells run the same small network on their own state and that of their neighbors, at random times.
+// Training starts from results of earlier runs, so that the automaton also learns to keep its
+// shape. Draws the growth.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,26 +17,26 @@ namespace {
 
 constexpr int kSide = 16, kCells = kSide * kSide, kChannels = 16, kHidden = 64;  // 4 of them RGBA
 constexpr int kState = kChannels * kCells, kColours = 4 * kCells;
-constexpr int kBatch = 8, kPool = 128, kSteps = 20;  // steps from one state to the next
+constexpr int kBatch = 8, kPool = 128, kSteps = 20;  // steps per call
 constexpr double kAlive = 0.1;
 
 using State = std::vector<float>;  // [channels, height, width]
 
 struct Rule {
-  Rule() { out.weight = tg::Parameter({kChannels, kHidden, 1, 1}); }  // does nothing at first
+  Rule() { out.weight = tg::Parameter({kChannels, kHidden, 1, 1}); }  // initially changes nothing
   tg::nn::Conv2d in{3 * kChannels, kHidden, 1}, out{kHidden, kChannels, 1, {}, false};
   TG_MODULE(in, out)
 
-  // Each channel itself, and its slopes across and down: [B, C, H, W] -> [B, 3 C, H, W]
+  // Returns each channel and its horizontal and vertical gradients: [B, C, H, W] -> [B, 3 C, H, W].
   static tg::Tensor perceive(tg::Tensor x) {
     const std::vector<float> self{0, 0, 0, 0, 1, 0, 0, 0, 0};
-    const std::vector<float> across{-1, 0, 1, -2, 0, 2, -1, 0, 1};  // Sobel's, times 8
+    const std::vector<float> across{-1, 0, 1, -2, 0, 2, -1, 0, 1};  // Sobel filter, times 8
     const tg::Tensor slope = tg::constant(across, {1, 1, 3, 3}) / 8.0;
     const tg::Tensor filters =
         tg::concat({tg::constant(self, {1, 1, 3, 3}), slope, transpose(slope)});
     return conv2d(x, tile(filters, {kChannels, 1, 1, 1}), {}, {.padding = 1, .groups = kChannels});
   }
-  // f32 [B, 1, H, W], 1 where a cell or one beside it has grown
+  // Returns f32 [B, 1, H, W]: 1 if a cell or one of its neighbors has grown.
   static tg::Tensor alive(tg::Tensor x) {
     return cast(max_pool2d(narrow(x, 1, 3, 1), 3, {.stride = 1, .padding = 1}) > kAlive, tg::f32);
   }
@@ -51,7 +51,7 @@ struct Rule {
   }
 };
 
-// Red, green, blue, each times alpha, and alpha: [4, H, W]
+// Returns red, green and blue, each times alpha, and alpha: [4, H, W].
 std::vector<float> mushroom() {
   constexpr int kMargin = 2;
   const std::array<std::string, kSide - 2 * kMargin> rows = {
@@ -86,7 +86,7 @@ double error_of(const float* state, const std::vector<float>& picture) {
   return sum / kColours;
 }
 
-// States that training begins with. Of each batch drawn the worst is replaced by the seed.
+// Initial states for training. In each batch drawn, the worst state is replaced by the seed.
 class Pool {
  public:
   explicit Pool(std::vector<float> picture) : picture_(std::move(picture)) {}
@@ -119,14 +119,14 @@ class Pool {
   sample::Random random_{1};
 };
 
-// The seed, and what it has become after each call of `grow`.
+// Returns the seed and the states after each call of `grow`.
 std::vector<State> watch(tg::CompiledFunction& grow, int calls) {
   std::vector<State> states{seed()};
   for (int i = 0; i < calls; ++i) states.push_back(grow({{"state", states.back()}}).floats());
   return states;
 }
 
-// States beside each other, on white.
+// Draws states next to each other, on white.
 sample::Picture strip(const std::vector<State>& states) {
   constexpr int kZoom = 3, kSize = kSide * kZoom;
   sample::Picture picture(static_cast<int>(states.size()) * kSize, kSize);

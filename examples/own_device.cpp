@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// An application with a WebGPU device of its own, as a game has one: its shader makes the examples,
-// the network learns from those buffers, and another shader draws what the network gives. Nothing
-// goes through the host but the picture at the end. It learns how five blobs move and melt: from
-// place and time to brightness.
+// An application, such as a game, with its own WebGPU device. Its shader generates examples, the
+// network learns from these buffers, and another shader draws the network's output. Only the final
+// picture passes through the host. The network learns how five blobs move and melt: it maps
+// position and time to brightness.
 #include <webgpu/webgpu.h>
 
 #include <atomic>
@@ -47,7 +47,7 @@ fn brightness(x: f32, y: f32, t: f32) -> f32 {
 }
 )";
 
-// Places and times at random, each between -1 and 1, and how bright it is there.
+// Random positions and times, each between -1 and 1, and the brightness there.
 const std::string kMakeExamples = kScene + R"(
 @group(0) @binding(0) var<storage, read> round: array<u32>;
 @group(0) @binding(1) var<storage, read_write> place: array<f32>;
@@ -66,7 +66,7 @@ fn random(counter: u32) -> f32 {
 }
 )";
 
-// Every pixel of the frames.
+// Positions and times of all pixels of the frames.
 const std::string kAskForFrames = R"(
 @group(0) @binding(0) var<storage, read_write> place: array<f32>;
 
@@ -78,7 +78,7 @@ const std::string kAskForFrames = R"(
 }
 )";
 
-// The scene in the first half, and the network's in the second.
+// Draws the scene in the first half, and the network's output in the second.
 const std::string kDraw = kScene + R"(
 @group(0) @binding(0) var<storage, read> place: array<f32>;
 @group(0) @binding(1) var<storage, read> light: array<f32>;
@@ -119,7 +119,7 @@ class Application {
     queue_.reset(wgpuDeviceGetQueue(device_.get()));
   }
 
-  // What tensorgrad is told of it.
+  // Options that pass the application's device to tensorgrad.
   [[nodiscard]] tg::DeviceOptions device() const {
     return {.external = {.instance = instance_.get(),
                          .device = device_.get(),
@@ -228,7 +228,7 @@ struct Field {
   tg::nn::Linear first{6 * kFrequencies, 64}, second{64, 64}, third{64, 64}, light{64, 1};
   TG_MODULE(first, second, third, light)
 
-  // Places and times [B, 3] -> brightness [B]
+  // Positions and times [B, 3] -> brightness [B].
   tg::Tensor operator()(tg::Tensor place) const {
     const tg::Tensor rate = exp2(tg::arange(kFrequencies, tg::f32)) * (std::numbers::pi / 2);
     const tg::Tensor angle = flatten(unsqueeze(place, -1) * rate, -2);

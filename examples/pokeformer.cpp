@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A small Llama (Touvron et al. 2023: RMSNorm, rotary positions) with relu and a tied output learns
-// the names of the first 151 Pokemon, and makes names up. They are drawn on the device.
+// A small Llama (Touvron et al. 2023: RMSNorm, rotary positions) with relu and a tied output layer
+// learns the names of the first 151 Pokemon and generates names. Letters are sampled on the device.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace tg = tensorgrad;
 
 namespace {
 
-constexpr int kSymbols = 27;  // 0 stands for both ends of a name
+constexpr int kSymbols = 27;  // 0 marks both ends of a name
 constexpr int kLength = 16, kWidth = 64, kHeads = 4, kInner = 256, kLayers = 2;
 constexpr int kBatch = 32, kMadeUp = 8;
 constexpr int kParameters = 100'992;
@@ -74,7 +74,7 @@ struct Pokeformer {
   tg::nn::RMSNorm last{kWidth, 1e-6};
   TG_MODULE(symbols, blocks, last)
 
-  // Symbols i32 [B, T] -> logits [B, T, 27] of the symbols that follow
+  // Symbols i32 [B, T] -> logits [B, T, 27] of the next symbols
   tg::Tensor operator()(tg::Tensor text) const {
     tg::Tensor x = embedding(text, symbols);
     for (const Block& block : blocks) x = block(x);
@@ -82,14 +82,15 @@ struct Pokeformer {
   }
 };
 
-// The mean over the letters of the names and their ends.
+// Returns the mean loss over the letters of the names and their ends.
 tg::Tensor loss_of(const Pokeformer& net, const tg::Inputs& in) {
   const tg::Tensor losses =
       cross_entropy(net(in["x"]), in["y"], {.reduction = tg::Reduction::kNone});
   return sum(losses * in["mask"]) / sum(in["mask"]);
 }
 
-// The names of the file names.txt, one in a line, or those above; shorter than the model's length.
+// Reads names from names.txt, one per line, or uses those above. Skips names that are too long for
+// the model.
 std::vector<std::string> read_names(const sample::Options& options) {
   std::string text = kNames;
   if (!options.data.empty()) {
@@ -127,7 +128,8 @@ Batch draw_batch(const std::vector<std::string>& names, sample::Random& random) 
   return batch;
 }
 
-// Names letter by letter, all at once: the function draws the next letter at each place.
+// Generates names in parallel, letter by letter: the function samples the next letter at each
+// position.
 std::vector<std::string> make_up(tg::CompiledFunction& next) {
   std::vector<std::string> names(kMadeUp);
   std::vector<std::int32_t> text(kMadeUp * kLength);
@@ -135,7 +137,7 @@ std::vector<std::string> make_up(tg::CompiledFunction& next) {
     const std::vector<std::int32_t> drawn = next({{"x", text}}).ints();
     for (std::size_t i = 0; i < kMadeUp; ++i) {
       const std::int32_t letter = drawn[i * kLength + t];
-      if (names[i].size() < t || letter == 0) continue;  // it has ended
+      if (names[i].size() < t || letter == 0) continue;  // the name has ended
       names[i] += static_cast<char>('a' + letter - 1);
       text[i * kLength + t + 1] = letter;
     }
@@ -158,7 +160,7 @@ bool learn(const sample::Options& options) {
                    .seed = options.seed.value_or(1),
                    .device = options.device});
   if (sample::count_parameters(trainer) != kParameters) throw tg::UserError("a wrong model");
-  constexpr double kTemperature = 1;  // below 1: likelier names
+  constexpr double kTemperature = 1;  // lower: more likely names
   auto next = trainer.attach(
       [](const Pokeformer& net, const tg::Inputs& in) {
         return categorical(net(in["x"]) / kTemperature, -1);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Learns tic-tac-toe from games against itself: a network values what the board is worth to the
-// player who has just moved, and is trained towards what the other side's best answer says of it
-// (temporal differences, Sutton 1988, with the two sides' values opposite). Draws what it thinks of
-// the moves in some positions.
+// Learns tic-tac-toe from games against itself. A network estimates the value of a board for the
+// player who has just moved. Its target is the negated value of the opponent's best reply (temporal
+// differences, Sutton 1988). Draws the values of the moves in some positions.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -17,7 +16,7 @@ namespace {
 
 constexpr int kBatch = 256, kMoves = 9;
 
-// 1: the player who has just moved; -1: the other; 0: empty.
+// 1: the player who has just moved; -1: the opponent; 0: empty.
 using Board = std::array<std::int8_t, 9>;
 
 bool won(const Board& board) {
@@ -36,7 +35,7 @@ bool full(const Board& board) {
   return true;
 }
 
-// The other side takes the cell: the board as that side sees it then.
+// Returns the board after the opponent takes the cell, as seen by the opponent.
 Board answered(Board board, int cell) {
   for (std::int8_t& each : board) each = static_cast<std::int8_t>(-each);
   board[static_cast<std::size_t>(cell)] = 1;
@@ -52,7 +51,7 @@ struct Value {
   }
 };
 
-// Nine cells, each mine, the other's, or empty.
+// Writes each cell as a one-hot vector: mine, the opponent's, empty.
 void write(const Board& board, float* to) {
   for (const std::int8_t cell : board) {
     *to++ = cell == 1 ? 1.0F : 0.0F;
@@ -61,7 +60,7 @@ void write(const Board& board, float* to) {
   }
 }
 
-// What all answers to `count` boards are worth to the side that answers; NaN where the cell is
+// Returns the values of all replies to the boards for the player who replies; NaN if the cell is
 // taken.
 class Judge {
  public:
@@ -108,11 +107,12 @@ int random_cell(const Board& board, sample::Random& random) {
   }
 }
 
-// Games lost out of `games` against random moves; the network begins every other one.
+// Returns how many of `games` games against random moves are lost. The network begins every other
+// one.
 int lost_games(Judge& judge, int games, sample::Random& random) {
   int lost = 0;
   for (int game = 0; game < games; ++game) {
-    Board board{};  // after "nobody's" move
+    Board board{};  // no one has moved
     for (bool ours = game % 2 == 0;; ours = !ours) {
       const int cell = ours ? best(judge({board}).data()) : random_cell(board, random);
       board = answered(board, cell);
@@ -125,7 +125,7 @@ int lost_games(Judge& judge, int games, sample::Random& random) {
   return lost;
 }
 
-// A position as nine characters, X to move.
+// Reads a position from nine characters; X moves next.
 Board read_board(const char* cells) {
   Board board{};
   for (std::int8_t& cell : board) {
@@ -135,8 +135,8 @@ Board read_board(const char* cells) {
   return board;
 }
 
-// Some positions with the value of each move of X, from -1 (lost) to 1 (won). A frame marks the
-// best.
+// Draws some positions with the value of each move of X, from -1 (lost) to 1 (won). A frame marks
+// the best move.
 void draw(const sample::Options& options, Judge& judge) {
   constexpr std::pair<const char*, const char*> kPositions[] = {
       {"First move", "........."},
@@ -193,7 +193,7 @@ bool play(const sample::Options& options) {
       trainer.attach([](const Value& net, const tg::Inputs& in) { return net(in["board"]); },
                      {.inputs = {{"board", {std::int64_t{kBatch} * kMoves, 27}}}}));
   sample::Random random(5);
-  std::vector<Board> games(kBatch, Board{});  // so many at once; each goes on from step to step
+  std::vector<Board> games(kBatch, Board{});  // played in parallel, one move per step
   std::vector<float> boards(kBatch * 27), targets(kBatch);
   for (int step = 0; step < steps; ++step) {
     const std::vector<float> answers = judge(games);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A variational autoencoder (Kingma and Welling 2014) of Fashion-MNIST: eight numbers an image.
-// Draws test images, what becomes of them, and images that are made up.
+// A variational autoencoder (Kingma and Welling 2014) of Fashion-MNIST with eight latent numbers
+// per image. Draws test images, their reconstructions, and generated images.
 #include <cmath>
 
 #include "common/sample.h"
@@ -25,7 +25,8 @@ tg::Tensor pixels(const tg::Inputs& in, std::int64_t rows) {
   return reshape(unpack_bytes(in["x"]), {rows, kPixels}) / 255.0;
 }
 
-// Squared error of an image, and the distance of its code's distribution from the normal one.
+// Returns the squared error of an image plus the KL divergence of its code from the standard normal
+// distribution.
 tg::Tensor loss_of(const Vae& net, const tg::Inputs& in) {
   const tg::Tensor x = pixels(in, kBatch);
   const tg::Tensor h = relu(net.mid(relu(net.in(x))));

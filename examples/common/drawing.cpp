@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kGrid = "#e9ecef";
 constexpr const char* kMuted = "#495057";
 
-// At most four significant digits, or two decimals.
+// Returns at most four significant digits, or two decimals.
 std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", std::round(value * 100) / 100 + 0.0);
@@ -37,7 +37,7 @@ struct Range {
   }
 };
 
-// About `count` multiples of a power of ten, or of its double or fivefold.
+// Returns about `count` multiples of 1, 2 or 5 times a power of ten.
 std::vector<double> ticks(const Range& range, int count) {
   const double rough = (range.high - range.low) / count;
   if (!(rough > 0)) return {range.low};
@@ -141,7 +141,7 @@ void Drawing::plot(const Frame& frame, const std::vector<Curve>& curves,
   text(frame.left, frame.top - 9, options.title, {.size = 14, .bold = true});
   text((frame.left + right) / 2, bottom + 33, options.x_name,
        {.size = 12, .anchor = "middle", .color = kMuted});
-  double at = right;  // of the end of the next name
+  double at = right;  // right end of the next name
   for (std::size_t c = curves.size(); c-- > 0;) {
     Points points;
     for (const auto& [x, y] : curves[c].points) points.emplace_back(to_x(x), to_y(y));

@@ -26,8 +26,8 @@ struct Frame {
 
 struct PlotOptions {
   std::string title, x_name;
-  int ticks = 6;       // about as many on each axis
-  bool legend = true;  // the names of the curves, on the right above the frame
+  int ticks = 6;       // approximate number on each axis
+  bool legend = true;  // names of the curves, above the frame on the right
 };
 
 struct TextStyle {
@@ -37,10 +37,11 @@ struct TextStyle {
   bool bold = false;
 };
 
-// Color of the i-th curve of a plot. Distinguishable with any color vision (Okabe and Ito).
+// Returns the color of the i-th curve of a plot. The colors are distinguishable with any color
+// vision (Okabe and Ito).
 const char* curve_color(std::size_t i);
 
-// Color between white, at 0, and `color` ("#rrggbb"), at 1.
+// Returns a color between white, at 0, and `color` ("#rrggbb"), at 1.
 std::string shade(const std::string& color, double value);
 
 // A drawing on white. Units are pixels, y points down.

@@ -28,7 +28,7 @@ constexpr const char* kUsage =
     "--original (as the original's sample is trained, where ours does better otherwise),\n"
     "--seed N (of addition)\n";
 
-// Decimal digits of 32 bits at most.
+// Parses decimal digits that fit into 32 bits.
 bool parse_seed(const std::string& text, Options& options) {
   std::uint32_t seed = 0;
   const char* end = text.data() + text.size();
@@ -38,7 +38,7 @@ bool parse_seed(const std::string& text, Options& options) {
   return true;
 }
 
-// False for wrong usage.
+// Returns false for wrong usage.
 bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trains a classifier of points in a page, and uses it. The page stays responsive: a coroutine
-// waits for the calls, and main() returns at its first co_await.
+// Trains a classifier of points in a page and uses it. The page stays responsive: a coroutine waits
+// for the calls, and main() returns at its first co_await.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
