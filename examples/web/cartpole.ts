@@ -18,7 +18,7 @@ class Policy extends Module {
   }
 }
 
-// Place, speed, angle and angular speed after 0.02 s (Barto, Sutton and Anderson 1983).
+// Returns position, speed, angle and angular speed after 0.02 s (Barto, Sutton and Anderson 1983).
 function push([x, v, angle, turn]: readonly [number, number, number, number], right: boolean):
   [number, number, number, number] {
   const gravity = 9.8, pole = 0.1, total = 1.1, half = 0.5, dt = 0.02;
@@ -63,7 +63,7 @@ export async function train({ steps = 200, seed = 1, device = 'auto', log = () =
         return after;
       });
     }
-    // The weight of a push: how much better than the average the rest of the episode went.
+    // The weight of a push: how much better than average the rest of the episode was.
     const returns: number[] = [];
     for (const [c, end] of ends.entries()) {
       for (let t = end - 1, gain = 0; t >= 0; --t) returns.push(weight[t * carts + c] = gain = 1 + discount * gain);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A character GPT: the decoder of makemore reads a text of any kind, and writes on.
+// A character GPT: the decoder of makemore learns from any text and continues it.
 import { compile, crossEntropy, optim, schedule } from 'tensorgrad';
 import { alice } from '../../web/pages/text_default.js';
 import { count, draw, groups, initial, random, type Options, type Result } from './common.js';

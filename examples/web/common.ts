@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the ports share: random numbers with a seed, and the defaults of tensorgrad 0.4.6.
+// Common parts of the ports: seeded random numbers, and the defaults of tensorgrad 0.4.6.
 import { init, type Init, type ParamGroup } from 'tensorgrad';
 
 /** Options of a sample. */
@@ -51,14 +51,14 @@ export async function count(
   return all.reduce((sum, { data }) => sum + data.length, 0);
 }
 
-/** Index of the largest of values[first], ..., values[first + n - 1], less `first`. */
+/** Returns the index of the largest of values[first], ..., values[first + n - 1], minus `first`. */
 export function argmax(values: ArrayLike<number>, first = 0, n = values.length - first): number {
   let at = 0;
   for (let i = 1; i < n; ++i) if (values[first + i]! > values[first + at]!) at = i;
   return at;
 }
 
-/** Index drawn with probabilities that are proportional to e^logit. */
+/** Draws an index with probabilities proportional to e^logit. */
 export function draw(logits: ArrayLike<number>, first: number, n: number, next: () => number): number {
   const weights = Array.from({ length: n }, (_, i) => Math.exp(logits[first + i]!));
   let left = next() * weights.reduce((a, b) => a + b, 0);

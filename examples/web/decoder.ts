@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The decoder of the samples transformer, makemore and char_gpt: learned positions, layer norms
-// before each part, attention without biases, relu, and an output that is tied to the symbols.
+// before each part, attention without biases, relu, and an output layer tied to the embedding.
 import {
   LayerNorm, Linear, Module, add, capture, causalMask, embedding, init, linear, maskedSoftmax, matmul, mul,
   narrow, relu, reshape, transpose, type Tensor, type TensorLike,
@@ -57,7 +57,7 @@ export class Decoder extends Module {
     this.norm = new LayerNorm(width);
   }
 
-  // Symbols i32 [B, T] -> logits [B, T, vocabulary] of the symbols that follow
+  // Symbols i32 [B, T] -> logits [B, T, vocabulary] of the next symbols
   forward(text: Tensor): Tensor {
     let x = add(embedding(text, this.symbols), narrow(this.positions, 0, 0, text.shape[1]!));
     for (const block of this.blocks) x = block.forward(x);

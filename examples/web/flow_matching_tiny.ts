@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// flow-matching-tiny: learns the velocity with which noise becomes the image of a digit.
+// flow-matching-tiny: learns the velocity that turns noise into the image of a digit.
 import {
   Conv2d, Embedding, Linear, Module, add, cast, compile, div, mse, mul, optim, randn, relu, reshape, sub,
   type Tensor,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// makemore: a decoder learns to spell names, and makes up more. A tenth of the names is held out.
+// makemore: a decoder learns to spell names and generates more. A tenth of the names is held out.
 import { compile, crossEntropy, mul, optim, schedule, sum, type Tensor } from 'tensorgrad';
 import { count, draw, groups, initial, random, type Options, type Result } from './common.js';
 import { Decoder } from './decoder.js';
@@ -9,14 +9,14 @@ const batch = 32, length = 16, symbols = 27;  // 0: begin or end of a name; 1: a
 
 const encode = (name: string) => [...name].map((letter) => letter.charCodeAt(0) - 96);
 
-// FNV-1a, so that a name is held out or not whatever the other names are.
+// FNV-1a hash, so that whether a name is held out does not depend on the other names.
 function held(name: string): boolean {
   let hash = 0x811c9dc5;
   for (const letter of encode(name)) hash = Math.imul(hash ^ letter, 0x01000193) >>> 0;
   return hash % 10 === 0;
 }
 
-// Names as symbols, the symbols that follow, and their share in the loss.
+// Returns names as symbols, their next symbols, and their weights in the loss.
 function rows(names: readonly string[]) {
   const x = new Int32Array(batch * length), y = new Int32Array(batch * length);
   const mask = new Float32Array(batch * length);

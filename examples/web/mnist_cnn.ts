@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mnist-cnn: a convolutional network tells handwritten digits apart. A tenth of them is held out.
+// mnist-cnn: a convolutional network classifies handwritten digits. A tenth of them is held out.
 import {
   Conv2d, Linear, Module, argmax, compile, crossEntropy, flatten, maxPool2d, optim, relu, type Tensor,
 } from 'tensorgrad';
@@ -40,7 +40,7 @@ export async function train({
     indices.forEach((i, row) => image(i).forEach((value, p) => { x[row * pixels + p] = value / 255; }));
     return x;
   };
-  // Share of the held-out digits that are told right.
+  // Share of the held-out digits that are classified correctly.
   const accuracy = async () => {
     let right = 0;
     for (let i = training; i < labels.length; i += 100) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// nerf-tiny: learns a picture of 64 x 64 pixels as a function from a place to a color. The place is
+// nerf-tiny: learns a picture of 64 x 64 pixels as a function from position to color. Positions are
 // encoded as sines and cosines of eight frequencies.
 import {
   Linear, Module, arange, compile, concat, cos, exp2, flatten, mse, mul, optim, relu, sigmoid, sin, unsqueeze,
@@ -14,7 +14,7 @@ class Field extends Module {
   second = new Linear(64, 64);
   third = new Linear(64, 64);
   color = new Linear(64, 3);
-  // Places [B, 2] in (-1, 1) -> colors [B, 3] in (0, 1)
+  // Positions [B, 2] in (-1, 1) -> colors [B, 3] in (0, 1)
   forward(place: Tensor): Tensor {
     const phase = flatten(mul(unsqueeze(place, -1), mul(exp2(arange(frequencies, 'f32')), Math.PI)), 1);
     let h = concat([sin(phase), cos(phase)], 1);

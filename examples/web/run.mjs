@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a sample in node: node examples/web/run.mjs NAME [--steps N] [--seed N] [--data FILE]
-// FILE has the names of makemore, one in a line, or the text of char_gpt.
+// Runs a sample in node: `node examples/web/run.mjs NAME [--steps N] [--seed N] [--data FILE]`.
+// FILE has the names of makemore, one per line, or the text of char_gpt.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { compileSamples, readDigits, samples } from './build.mjs';

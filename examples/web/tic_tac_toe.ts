@@ -19,11 +19,11 @@ class Policy extends Module {
   }
 }
 
-// 1: the side to move; -1: the other side; 0: empty.
+// 1: the player to move; -1: the other player; 0: empty.
 type Board = number[];
 const lines = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]];
 const encode = (board: Board) => board.flatMap((cell) => [Number(cell === 1), Number(cell === -1), Number(!cell)]);
-// The board after a move, as the other side sees it; whether the move has won.
+// Returns the board after a move, as the other player sees it.
 const after = (board: Board, cell: number) => board.map((each, i) => -(i === cell ? 1 : each));
 const won = (board: Board) => lines.some((line) => line.every((cell) => board[cell] === -1));
 const over = (board: Board) => won(board) || !board.includes(0);

@@ -26,7 +26,7 @@ export async function train({ steps = 1500, seed = 1, device = 'auto', log = () 
   const predict = await trainer.attach({
     forward: (net, { text }) => net.forward(text), inputs: { text: { shape: [batch, length], dtype: 'i32' } } });
 
-  // Share of held-out sums whose three digits are right, each predicted from those before it.
+  // Share of held-out sums whose three digits are right, each predicted from the previous ones.
   const accuracy = async () => {
     const pairs: [number, number][] = [];
     while (pairs.length < batch) {

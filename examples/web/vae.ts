@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// vae: a code of eight numbers for each image of a digit.
+// vae: a variational autoencoder of digits with eight numbers per image.
 import {
   Linear, Module, add, compile, exp, mean, mul, neg, optim, randn, relu, sigmoid, square, sub, sum,
   type Tensor,
