@@ -13,14 +13,14 @@
 
 namespace tensorgrad::test {
 
-// While it lives, C functions and new streams write 1234.5 as "1.234,5". Throws
-// std::runtime_error if localedef cannot make the locale.
+// Sets a locale in which C functions and new streams write 1234.5 as "1.234,5". Restores the old
+// one when destroyed. Throws std::runtime_error if localedef cannot make the locale.
 class DecimalComma {
  public:
   DecimalComma() : streams_(std::locale::global(std::locale(std::locale(), new Comma))) {
     std::ofstream(folder_ / "comma") << "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\n"
                                         "grouping 3;3\nEND LC_NUMERIC\n";
-    // -c: without the other categories, of which it warns by its exit status.
+    // -c: ignore missing categories; the exit status still reports them.
     const std::string command =
         "localedef -c -i " + (folder_ / "comma") + " " + (folder_ / "out") + " >/dev/null 2>&1";
     const int warned = std::system(command.c_str());

@@ -11,9 +11,9 @@ namespace tensorgrad::testing {
 namespace {
 
 constexpr double kSharp = 1e-2;
-constexpr double kFewNodes = 20;  // whatever the size of a graph, a compile visits as many
+constexpr double kFewNodes = 20;  // added to the size of a graph for the fixed cost of a compile
 
-// A number that the seed decides, whatever seeds there are.
+// Returns a hash of the seed.
 std::uint64_t mixed(std::uint64_t seed) { return (seed * 0x9E3779B97F4A7C15U) >> 32; }
 
 using Words = std::vector<std::vector<std::uint32_t>>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiles with TENSORGRAD_DUMP set, and looks at the IR text that every pass left.
+// Compiles with TENSORGRAD_DUMP set, and checks the IR text that every pass writes.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace tensorgrad::testing {
 
-// A folder that is empty at first and gone at the end.
+// A folder that is initially empty, and removed when destroyed.
 class ScratchFolder {
  public:
   explicit ScratchFolder(const std::string& name);
@@ -22,11 +22,11 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// For every .ir file below `folder`: it parses, the graph holds its invariants, and prints as the
-// file reads (but for the numbers of groups, which are comments). Fails where there is none.
+// Checks every .ir file in `folder`: it parses, the graph is valid, and prints as the same text
+// except for group numbers, which are comments. Fails if there are fewer than five files.
 void expect_round_trips(const std::filesystem::path& folder);
 
-// parse(print(graph)) is the graph.
+// Checks that parse(print(graph)) is the graph.
 void expect_round_trip(const Graph& graph, const std::string& note);
 
 }  // namespace tensorgrad::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Readers and writers of files, called once with a path and once with bytes in memory.
+// Tests readers and writers of files with both paths and bytes in memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace tensorgrad::test {
 
-// What `read(source)` returns, a string, or the message of its error.
+// Returns the string that `read(source)` returns, or the message of its error.
 template <class Read>
 std::string outcome_of(const Read& read, const FileSource& source) {
   try {
@@ -26,8 +26,8 @@ std::string outcome_of(const Read& read, const FileSource& source) {
   }
 }
 
-// Reads `bytes`, whole and cut short, from a file, from memory that outlives the source, and from
-// memory that the source owns: always with the same result or the same error.
+// Reads `bytes`, complete and truncated, from a file, from memory that outlives the source, and
+// from memory that the source owns. Expects the same result or error from all.
 template <class Read>
 void expect_reads_bytes_as_files(std::span<const std::byte> bytes, const Read& read) {
   const TempDir folder;
@@ -52,7 +52,7 @@ void expect_reads_bytes_as_files(std::span<const std::byte> bytes, const Read& r
   EXPECT_GT(refused, 0) << "no file that is cut short is refused";
 }
 
-// What `write(sink)` writes to memory, which must be what it writes to a file.
+// Returns what `write(sink)` writes to memory. Expects the same bytes in a file.
 template <class Write>
 std::vector<std::byte> bytes_written_by(const Write& write) {
   const TempDir folder;
@@ -63,7 +63,7 @@ std::vector<std::byte> bytes_written_by(const Write& write) {
   return bytes;
 }
 
-// All bytes of a trivially copyable value, to be compared.
+// Returns the bytes of a range of trivially copyable values, for comparison.
 template <class Range>
 std::string bits_of_range(const Range& range) {
   const auto bytes = std::as_bytes(std::span(range));

@@ -10,14 +10,14 @@ namespace {
 
 constexpr const char* kMaking = "making";
 
-// One line of comment.
+// Returns a one-line comment.
 std::string headed(std::uint64_t seed, const Finding& finding) {
   std::string text = "// seed " + std::to_string(seed) + ": " + finding.way + ": " + finding.what;
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text + "\n";
 }
 
-// The way that gave the finding, and the one that it is compared with.
+// Returns the way with the finding and the way that it is compared with, if any.
 std::vector<Way> only(const std::vector<Way>& ways, const std::string& name) {
   for (const Way& way : ways) {
     if (way.name != name) continue;
@@ -40,7 +40,7 @@ Graph fuzzed_graph(std::uint64_t seed) {
 Verdict fuzz(std::uint64_t seed, const std::vector<Way>& ways) {
   try {
     return compare(fuzzed_graph(seed), static_cast<std::uint32_t>(seed), ways);
-  } catch (const std::exception& error) {  // tracing, differentiating and the reference
+  } catch (const std::exception& error) {  // from tracing, differentiation or the reference
     Verdict verdict;
     verdict.finding = {kMaking, true, error.what()};
     return verdict;

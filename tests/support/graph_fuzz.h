@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Differential fuzzing: the random graph of a seed is run in several ways, and made small where
-// they disagree.
+// Differential fuzzing: runs the random graph of a seed in several ways, and shrinks it if they
+// disagree.
 #pragma once
 
 #include "support/differential.h"
@@ -8,18 +8,19 @@
 
 namespace tensorgrad::testing {
 
-// The graph of a seed as fuzzing makes it: sizes and lengths follow the seed.
+// Returns the graph of a seed. Its sizes and length depend on the seed.
 Graph fuzzed_graph(std::uint64_t seed);
 
-// A finding before it runs is one of the way "making".
+// Compares the graph of a seed in several ways. An error before it runs is reported as the way
+// "making".
 Verdict fuzz(std::uint64_t seed, const std::vector<Way>& ways);
 
-// Of a graph that compare() found something in: a small one of which the same way gives something
-// of that kind, as IR text. Its first line is a comment with the seed and what is wrong; `tg run`
-// and `tg bisect` take it.
+// Shrinks a graph with a finding of compare() while the same way still has such a finding. Returns
+// it as IR text for `tg run` and `tg bisect`. The first line is a comment with the seed and the
+// finding.
 std::string shrunken(const Graph& graph, std::uint64_t seed, const std::vector<Way>& ways,
                      const Finding& finding);
-// The same of the graph of a seed.
+// Shrinks the graph of a seed.
 std::string shrunken(std::uint64_t seed, const std::vector<Way>& ways, const Finding& finding);
 
 }  // namespace tensorgrad::testing

@@ -28,7 +28,7 @@ Tensor Grower::weight(const Shape& shape) {
   return weight_source_(weights.size() - 1, shape);
 }
 
-// Late values are likelier: graphs grow deep, not wide.
+// Prefers recent values, so that graphs grow deep rather than wide.
 Tensor Grower::pick() {
   const auto size = static_cast<std::int64_t>(pool_.size());
   return pool_[static_cast<std::size_t>(
@@ -41,13 +41,13 @@ Tensor ranked(const Tensor& x) { return x.rank() == 0 ? reshape(x, {1}) : x; }
 
 }  // namespace
 
-// `x` in a shape that goes with `like`: as it is, or grown by a reduction and a broadcast.
+// Returns `x`, or its mean broadcast if the shapes differ, in the shape `like`.
 Tensor Grower::fitted(const Tensor& x, const Shape& like) {
   if (x.shape() == like) return x;
   return broadcast_to(x.rank() == 0 ? x : mean(x), like);
 }
 
-// Some value as a tensor of this many axes.
+// Returns some value as a tensor of this many axes.
 Tensor Grower::grid(std::int64_t axes) {
   Tensor x = ranked(pick());
   while (x.rank() > axes) x = flatten(x, 0, 1);
@@ -73,7 +73,7 @@ Tensor Grower::unary(const Tensor& x) {
   }
 }
 
-// Functions that are not defined everywhere, where they are.
+// Applies partial functions to arguments in their domain.
 Tensor Grower::guarded(const Tensor& x) {
   const Tensor positive = square(x) + 0.5, within = tanh(x) * 0.7;
   switch (draw_.whole(0, 11)) {
@@ -191,7 +191,7 @@ Tensor Grower::arranged(const Tensor& x) {
   }
 }
 
-// By indices that are given, and by some beyond the ends, which read 0 and write nothing.
+// Uses indices from inputs, some of them out of range: these read 0 and write nothing.
 Tensor Grower::indexed(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
@@ -232,8 +232,8 @@ Tensor Grower::along(const Tensor& x) {
   }
 }
 
-// Through whole numbers and back. They come from inputs, or from places where rounding decides
-// nothing: a cast of what rounding moved would be of no use to compare.
+// Converts to integers and back. The integers come from inputs, or from values that rounding does
+// not change. A cast of a rounded value would not be comparable.
 Tensor Grower::whole(const Tensor& x) {
   const Tensor in = ranked(x);
   const DType dtype = draw_.chance(0.5) ? i32 : u32;
@@ -328,7 +328,7 @@ Tensor Grower::image(const Tensor& x) {
       return squeeze(max_pool2d(in, size, {.stride = stride}), 0);
     }
     case 5: return squeeze(adaptive_avg_pool2d(in, {2, 3}), 0);
-    case 6: {  // a gradient in the middle: the pool's own second gradients are taken
+    case 6: {  // gradient inside the forward pass; has second-order gradients
       const Tensor one = max_pool2d(in, {std::min<std::int64_t>(h, 2), 1});
       return squeeze(grad(sum(square(one)), {in})[0], 0) * 0.5;
     }
@@ -373,7 +373,7 @@ Tensor Grower::joined(const Tensor& x) {
   return draw_.chance(0.3) ? both : narrow(both, 0, draw_.whole(0, both.size(0) - 1), 1);
 }
 
-// A state is read, and gets a value made of the old one.
+// Reads a state and sets it to a function of its old value.
 Tensor Grower::remembered(const Tensor& x) {
   const std::string name = "kept" + std::to_string(states_++);
   const Tensor old = state(name, x.shape(), draw_.real(-0.5, 0.5));
@@ -395,7 +395,7 @@ Tensor Grower::marked(const Tensor& x) {
                     {x, other});
 }
 
-// By way of f16: stored so, moved about, or computed with.
+// Stores, moves or computes values as f16.
 Tensor Grower::halved(const Tensor& x) {
   const Tensor half = cast(ranked(x), f16);
   const int axis = axis_of(half);
@@ -412,7 +412,7 @@ Tensor Grower::halved(const Tensor& x) {
   }
 }
 
-// A chain of links of one kind, each of which reads the one before several times.
+// A sequence of ops of one kind, each of which reads the previous result several times.
 Tensor Grower::fused_sequence(Tensor x) {
   x = ranked(x);
   const int axis = axis_of(x), last = static_cast<int>(x.rank()) - 1;
@@ -434,7 +434,7 @@ Tensor Grower::fused_sequence(Tensor x) {
         break;
       }
       case 7: {
-        const std::int64_t half = (size + 1) / 2;  // overlapping: no part is empty
+        const std::int64_t half = (size + 1) / 2;  // parts overlap, so that none is empty
         x = narrow(concat({narrow(x, axis, size - half, half), narrow(x, axis, 0, half)}, axis),
                    axis, 0, size) *
                 0.9 +
@@ -463,7 +463,7 @@ Tensor Grower::read_by_many(const Tensor& x) {
   return tanh(y);
 }
 
-// Uneven pads on several axes, of values and of windows; of f16 too.
+// Uneven padding on several axes of values and windows, also in f16.
 Tensor Grower::padded(const Tensor& x) {
   Tensor in = grid(3);
   const std::int64_t h = in.size(1), w = in.size(2);
@@ -500,7 +500,7 @@ Tensor Grower::padded(const Tensor& x) {
   }
 }
 
-// To few targets, so that most are duplicates.
+// Scatters to few targets, so that most indices are duplicates.
 Tensor Grower::scattered(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
@@ -520,7 +520,7 @@ Tensor Grower::scattered(const Tensor& x) {
   }
 }
 
-// By way of numbers near the ends of f32.
+// Computes with values near the limits of f32.
 Tensor Grower::scaled(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
@@ -595,12 +595,12 @@ Tensor Grower::run() {
   pool_.push_back(weight(shape()));
   for (int i = 0; i < options_.ops; ++i) pool_.push_back(step());
   const Tensor last = pool_.back();
-  Tensor loss = loss_of(last) + mean(square(pool_[2])) * 0.1;  // a weight: something is trained
+  Tensor loss = loss_of(last) + mean(square(pool_[2])) * 0.1;  // trains a weight
   for (std::int64_t i = draw_.whole(0, 2); i > 0; --i) loss = loss + loss_of(pick()) * 0.5;
-  if (draw_.chance(0.15)) {  // of which the gradients of the parameters are second ones
+  if (draw_.chance(0.15)) {  // second-order gradients of the parameters
     for (const Tensor& each : grad(loss, {pool_[0]})) loss = loss + mean(square(each)) * 0.1;
   }
-  if (draw_.chance(0.3)) {  // another loss, of which the leaves are what is asked
+  if (draw_.chance(0.3)) {  // another loss, differentiated with respect to the leaves
     const std::vector<Tensor> asked = grad(loss_of(pick()), leaves_);
     for (std::size_t i = 0; i < asked.size(); ++i)
       outputs.emplace_back("d in" + std::to_string(i), asked[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grows the forward pass of a random graph in the trace that is open.
+// Grows the forward pass of a random graph in the current trace.
 #pragma once
 
 #include <functional>
@@ -9,21 +9,21 @@
 
 namespace tensorgrad::testing {
 
-// Where the trained tensors come from: number, shape.
+// Returns the trained tensor with this number and shape.
 using WeightSource = std::function<Tensor(std::size_t number, const Shape& shape)>;
 
-// Keeps a pool of f32 values of at most 3 axes; every step keeps its result near [-3, 3].
+// Keeps a pool of f32 values with at most 3 axes. Every step keeps its result near [-3, 3].
 class Grower {
  public:
   Grower(std::uint64_t seed, const RandomGraphOptions& options, WeightSource source)
       : draw_(seed), options_(options), weight_source_(std::move(source)) {}
 
-  // Gives the loss.
+  // Returns the loss.
   Tensor run();
 
-  // What else the graph gives, by name.
+  // Further outputs of the graph.
   std::vector<std::pair<std::string, Tensor>> outputs;
-  std::vector<Shape> weights;  // shapes of those that were asked for
+  std::vector<Shape> weights;  // shapes requested from the weight source
 
  private:
   Shape shape();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two small models that several tests train: a classifier and a language model with attention.
+// Two small models used by several tests: a classifier and a language model with attention.
 #pragma once
 
 #include <cmath>

@@ -10,7 +10,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// A bool takes a byte in a file.
+// Converts to the storage format of files, which use one byte per bool.
 StoredTensor stored(const HostTensor& tensor) {
   StoredTensor made{std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
   if (tensor.dtype != DType::kBool) return made;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models of ONNX with inputs and what should come out of them, which onnxruntime then runs.
+// Runs ONNX models in onnxruntime and compares their outputs with expected values.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ class OnnxRuntime {
  public:
   explicit OnnxRuntime(const std::string& name) : folder_("onnx_" + name) {}
 
-  // Where a model is to be written.
+  // Returns the path to which to write a model.
   [[nodiscard]] std::string path(const std::string& model) const;
-  // What it is given, and what it should give; `params` are among its initializers. Given again for
-  // a model with an open size, with other sizes: those that differ must be open in it, and have one
-  // name where they are the same.
+  // Adds a case: inputs of a model and the expected outputs. `params` are expected among its
+  // initializers. For a model with dynamic sizes, further cases may have other sizes. Dimensions
+  // that differ must be dynamic in the model. Those that are equal must have the same name.
   void expect(const std::string& model, const std::map<std::string, HostTensor>& inputs,
               const NamedTensors& outputs, const std::map<std::string, HostTensor>& params = {});
-  // Fails the test for each model that differs: compare.py.
+  // Runs compare.py. Fails the test for each model that differs.
   void check(double tolerance = 3e-5) const;
 
  private:
   ScratchFolder folder_;
-  std::map<std::string, int> cases_;  // of each model
+  std::map<std::string, int> cases_;  // number of cases per model
 };
 
 }  // namespace tensorgrad::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows are not filtered, and data is one chunk.
+// Rows are unfiltered, and the data is a single chunk.
 #include "support/pictures.h"
 
 #include <zlib.h>

@@ -45,7 +45,7 @@ CompileOptions random_options(Draw& draw) {
   return options;
 }
 
-// The weights that a graph of this seed asks for.
+// Returns the weights that the graph of a seed requests.
 std::vector<Parameter> weights_of(std::uint64_t seed, const RandomGraphOptions& options) {
   Trace trace;
   const TraceScope scope(trace);

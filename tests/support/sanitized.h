@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether this program runs under a sanitizer, where everything takes many times as long.
+// True if the program runs under a sanitizer, which slows everything down several times.
 #pragma once
 
 namespace tensorgrad::testing {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxTries = 3000;
 
-// Without what no result needs, nor any node to `keep`.
+// Removes nodes that no result and no node marked in `keep` depends on.
 Graph needed(const Graph& graph, std::vector<bool> keep = {}) {
   keep.resize(graph.nodes.size());
   const auto mark = [&](ValueId id) { keep[static_cast<std::size_t>(id)] = true; };
@@ -41,7 +41,7 @@ Graph needed(const Graph& graph, std::vector<bool> keep = {}) {
   return out;
 }
 
-// `id` is read no more: whoever read it reads `other`, which is before it.
+// Replaces all uses of `id` by `other`, which must precede it.
 Graph replaced(Graph graph, ValueId id, ValueId other) {
   for (Node& node : graph.nodes) std::replace(node.inputs.begin(), node.inputs.end(), id, other);
   for (GraphOutput& output : graph.outputs)
@@ -51,7 +51,7 @@ Graph replaced(Graph graph, ValueId id, ValueId other) {
   return graph;
 }
 
-// The node as an input of its own. What makes a truth is kept: no input holds truths.
+// Replaces a node by an input. Returns nothing for booleans, because inputs cannot be boolean.
 std::optional<Graph> cut(Graph graph, ValueId id, int number) {
   Node& node = graph[id];
   if (node.op->kind == OpKind::kLeaf || node.type.dtype == DType::kBool) return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<Graph> cut(Graph graph, ValueId id, int number) {
   return graph;
 }
 
-// Every node before `end` that others read as an input of its own.
+// Replaces every node before `end` by an input.
 Graph cut_before(Graph graph, ValueId end, int number) {
   for (ValueId id = 0; id < end; ++id) {
     Node& node = graph[id];
@@ -77,15 +77,15 @@ Graph cut_before(Graph graph, ValueId end, int number) {
   return graph;
 }
 
-// Node `id` as the only result.
+// Makes node `id` the only result.
 Graph rooted(Graph graph, ValueId id) {
   graph.outputs = {{"y", id}};
   graph.updates.clear();
   return graph;
 }
 
-// The graph with every size `from` in an attribute now `to`, where that is well-formed. Offsets in
-// the parameter arena stay: it may have gaps.
+// Returns the graph with every size `from` in an attribute changed to `to`, or nothing if that is
+// invalid. Offsets in the parameter arena are kept: it may have gaps.
 std::optional<Graph> resized(const Graph& graph, std::int64_t from, std::int64_t to) {
   Graph out;
   try {
@@ -158,7 +158,7 @@ class Shrinker {
     }
   }
 
-  // Large parts first: what lies before a node, what lies behind it.
+  // Removes large parts first: those before a node and those after it.
   void halve() {
     for (ValueId part = graph_.size() / 2; part >= 2;) {
       const bool smaller = (part < graph_.size() && take(cut_before(graph_, part, cuts_++))) ||
@@ -172,7 +172,7 @@ class Shrinker {
     drop(&Graph::outputs);
   }
 
-  // Where a node that nothing needs is a part of what fails.
+  // Needed only if the failure depends on a node that no result needs.
   void drop_unused() {
     for (ValueId id = graph_.size() - 1; id >= 0; --id) {
       std::vector<bool> keep(graph_.nodes.size(), true);
@@ -181,7 +181,7 @@ class Shrinker {
     }
   }
 
-  // From the results upwards: what is cut near them takes most with it.
+  // From the results upwards: a cut near them removes most.
   void replace_nodes() {
     for (ValueId id = graph_.size() - 1; id >= 0; --id) {
       if (id >= graph_.size()) continue;
@@ -208,7 +208,7 @@ class Shrinker {
   Graph graph_;
   const std::function<bool(const Graph&)>& fails_;
   int cuts_ = 0, tries_ = 0;
-  bool prunes_ = true;  // what nothing needs is left out
+  bool prunes_ = true;  // remove unneeded nodes
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes a graph that fails smaller, for as long as it goes on failing.
+// Shrinks a failing graph while it still fails.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace tensorgrad::testing {
 
-// `fails` must be true of `graph`. Results are dropped, nodes replaced by an operand, by a literal
-// or by an input, and sizes lowered; what `fails` is given is well-formed.
+// Requires `fails(graph)`. Drops results, replaces nodes by an operand or by an input, and reduces
+// sizes. `fails` is only called on valid graphs.
 Graph shrink(Graph graph, const std::function<bool(const Graph&)>& fails);
 
 }  // namespace tensorgrad::testing

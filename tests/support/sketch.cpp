@@ -44,7 +44,7 @@ Values read_back(Instance& instance, const std::string& buffer, std::int64_t off
   return values;
 }
 
-// Writes the leaves, and gives the run-time scalars.
+// Writes the leaves and returns the run-time scalars.
 ScalarValues give_leaves(Instance& instance, const Graph& graph, const ValueMap& leaves) {
   ScalarValues scalars;
   for (const Node& node : graph.nodes) {

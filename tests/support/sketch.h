@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A graph under test with the values of its leaves, and its run in three places: the interpreter
-// (in double), the CPU, WebGPU. Everything is decided by seeds.
+// A graph under test with values of its leaves. It can run in three places: the interpreter (in
+// double), the CPU, and WebGPU. Everything depends only on seeds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,10 +26,10 @@ using ValueMap = std::map<std::string, Values>;
 enum class Where { kCpu, kWebGpu, kWebGpuDefaultLimits };
 std::string to_string(Where where);
 
-// One device of each kind per process: opening one is slow.
+// Returns one device of each kind per process, since opening one is slow.
 std::shared_ptr<Device> device_at(Where where);
 
-// Sets an environment variable, and puts the old value back.
+// Sets an environment variable, and restores it when destroyed.
 class ScopedEnv {
  public:
   ScopedEnv(const std::string& name, const std::string& value);
@@ -42,59 +42,59 @@ class ScopedEnv {
   bool had_;
 };
 
-// Random numbers that are the same everywhere (the distributions of <random> are not).
+// Random numbers that are the same on all platforms (the distributions of <random> are not).
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : engine_(seed) {}
   double unit() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
   double real(double lo, double hi) { return lo + (hi - lo) * unit(); }
-  std::int64_t whole(std::int64_t lo, std::int64_t hi);  // both included
+  std::int64_t whole(std::int64_t lo, std::int64_t hi);  // inclusive
   bool chance(double p) { return unit() < p; }
-  // `count` values that `dtype` has: f32 in [lo, hi), integers from lo to hi, booleans.
+  // Returns `count` values of `dtype`: f32 in [lo, hi), integers from lo to hi, or booleans.
   Values values(DType dtype, std::int64_t count, double lo, double hi);
 
  private:
   std::mt19937_64 engine_;
 };
 
-// Value of each output by name, and of each updated leaf as "update NAME".
+// Returns the value of each output by name, and of each updated leaf as "update NAME".
 ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_to_float = false);
-// The same, compiled and run. `max_bindings` 0: the device's own limit; `max_binding_bytes` 0:
-// none. Where the device joins launches, and `join` does not say otherwise, small ones are joined.
+// Like interpret_graph(), but compiled and run on a device. `max_bindings` 0 is the device's limit,
+// `max_binding_bytes` 0 is none. Joins small launches if `join` is set and the device supports it.
 ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings = 0,
                    std::int64_t max_binding_bytes = 0, bool join = true);
-// `join_bindings` is that of PlanOptions, `row_columns` that of FuseOptions; with both, small
-// launches may be chains.
+// `join_bindings` is that of PlanOptions, and `row_columns` is FuseOptions::row_epilogue_columns.
+// If both are set, small launches may form fused sequences.
 Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes = 0,
                           bool stores_f16 = true, int join_bindings = 0, int row_columns = 0);
 
-// Fails the test for each name where the two differ: integers at all, floats by more than
+// Fails the test for each name with different values: integers must be equal, floats may differ by
 // tolerance * (1 + |want|). NaN equals NaN. Shows `note` with the first difference.
 void expect_close(const Graph& graph, const ValueMap& got, const ValueMap& want, double tolerance,
                   const std::string& note);
 
-// The type that `name` (an output or "update NAME") has.
+// Returns the type of `name` (an output or "update NAME").
 Type type_of(const Graph& graph, const std::string& name);
 
-// A trace that is open, with leaves whose values are drawn as they are made.
+// An open trace, with leaves whose values are drawn when they are created.
 class Sketch {
  public:
   explicit Sketch(std::uint64_t seed = 1) : draw(seed), scope_(trace_) {}
 
   Tensor input(const Shape& shape, double lo = -2, double hi = 2, DType dtype = f32);
   Tensor input(const Shape& shape, DType dtype, const Values& values);
-  // The same as a leaf of another kind (state, data, parameter at `offset`).
+  // Like input(), but creates another kind of leaf (state, data, parameter at `offset`).
   Tensor leaf(const OpDef& op, const std::string& name, const Shape& shape, DType dtype,
               const Values& values, std::int64_t offset = 0);
   Tensor boolean(const Shape& shape);
   void output(const std::string& name, const Tensor& value);
 
   [[nodiscard]] Graph& graph() { return trace_.graph; }
-  // Outputs at `where` against the interpreter.
+  // Compares the outputs at `where` with those of the interpreter.
   void check(Where where, double tolerance = 3e-5, bool round_to_float = false);
 
   Draw draw;
-  ValueMap leaves = {{"_seed", {17}}, {"_step", {3}}};  // those two are of random numbers
+  ValueMap leaves = {{"_seed", {17}}, {"_step", {3}}};  // used by random ops
 
  private:
   Trace trace_;

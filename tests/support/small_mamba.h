@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Language models that are small enough for any test, and texts for them.
+// Small language models and texts for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ inline nn::LanguageModelConfig small_mamba(std::int64_t symbols, std::vector<nn:
   return config;
 }
 
-// A layer of each kind.
+// Returns a model with one layer of each kind.
 inline nn::LanguageModelConfig mixed_mamba(std::int64_t symbols, std::int64_t max_length) {
   return small_mamba(symbols,
                      {nn::MixerKind::kMamba1, nn::MixerKind::kMlp, nn::MixerKind::kMamba2,
@@ -50,8 +50,7 @@ struct Trained {
   std::map<std::string, HostTensor> params;
 };
 
-// Steps on two texts of 20 tokens each, with clipping and AdamW, without decay where there should
-// be none.
+// Trains on two texts of 20 tokens per step, with clipping and AdamW.
 inline Trained trained(const nn::LanguageModelConfig& config, unsigned steps,
                        const DeviceOptions& device) {
   constexpr std::int64_t kBatch = 2, kLength = 20;
@@ -61,7 +60,7 @@ inline Trained trained(const nn::LanguageModelConfig& config, unsigned steps,
         return cross_entropy(net(in["tokens"]), in["next"]);
       },
       {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
-       // Where a gradient is nearly 0 its sign is that of rounding: not so with this epsilon.
+       // If a gradient is nearly 0, rounding decides its sign. This epsilon makes that harmless.
        .optimizer = optim::AdamW{.lr = 1e-2, .eps = 1e-3},
        .groups = {nn::LanguageModel::no_weight_decay()},
        .clip_grad_norm = 0.1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a test may write.
+// Temporary folders for tests.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,7 @@
 
 namespace tensorgrad::test {
 
-// A folder of its own, removed at the end: tests run beside each other, and beside those of other
-// builds.
+// A unique folder, removed when destroyed. Other tests and other builds may run at the same time.
 class TempDir {
  public:
   TempDir() {

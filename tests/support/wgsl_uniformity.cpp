@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Names whose values may differ between threads ("varying") are followed through every function
-// until no more are found; then the barriers are looked at. A name stands for all variables of that
-// name in its function, a part of a variable for the whole.
+// Propagates names whose values may differ between threads ("varying") through all functions until
+// nothing changes, then checks the barriers. A name stands for all variables of that name in its
+// function. A part of a variable stands for the whole.
 #include "support/wgsl_uniformity.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// Identifiers of an expression, but for what stands behind a dot.
+// Returns the identifiers of an expression, except those after a dot.
 std::vector<std::string> names_in(const std::string& text) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < text.size();) {
@@ -33,7 +33,7 @@ std::vector<std::string> names_in(const std::string& text) {
   return names;
 }
 
-// The end of what is in parentheses or braces that open at `open`.
+// Returns the end of the parentheses or braces that open at `open`.
 std::size_t closing(const std::string& text, std::size_t open) {
   int depth = 0;
   for (std::size_t i = open; i < text.size(); ++i) {
@@ -44,7 +44,7 @@ std::size_t closing(const std::string& text, std::size_t open) {
   return text.size();
 }
 
-// Parts of a list, at the commas that are in no parentheses of their own.
+// Splits a list at the commas that are outside parentheses.
 std::vector<std::string> parts_of(const std::string& list) {
   std::vector<std::string> parts;
   std::size_t from = 0;
@@ -61,7 +61,7 @@ struct Function {
   std::vector<std::string> parameters;
   std::string body;
   std::set<std::string> varying;
-  bool waits = false;          // for other threads, itself or by way of what it calls
+  bool waits = false;          // for other threads, directly or in a callee
   bool gives_varying = false;  // whatever its arguments are
 };
 
@@ -92,10 +92,10 @@ class Uniformity {
   }
 
  private:
-  // Where control is: what has been decided by varying conditions.
+  // Control flow that depends on varying conditions.
   struct Flow {
     bool apart = false;      // some threads are not here
-    bool left_loop = false;  // some have left the loop or its turn
+    bool left_loop = false;  // some threads have left the loop or its iteration
     bool left_function = false;
   };
 
@@ -148,7 +148,7 @@ class Uniformity {
   }
 
   [[nodiscard]] bool varies(const std::string& expression) const {
-    std::string rest = expression;  // what all threads are given alike
+    std::string rest = expression;  // without values that are uniform by definition
     for (std::size_t at; (at = rest.find("workgroupUniformLoad(")) != std::string::npos;) {
       rest.erase(at, closing(rest, at + 20) - at + 1);
     }
@@ -163,7 +163,7 @@ class Uniformity {
     return false;
   }
 
-  // Calls of our functions: what they are given, and whether they wait.
+  // Follows calls of the shader's functions: their arguments, and whether they wait.
   void follow_calls(const std::string& text, const Flow& flow) {
     for (std::size_t open = text.find('('); open != std::string::npos;
          open = text.find('(', open + 1)) {
@@ -254,7 +254,7 @@ class Uniformity {
     const std::size_t open = text.find_first_of("({", at);
     const std::size_t begin = text[open] == '(' ? text.find('{', closing(text, open)) : open;
     const std::size_t end = closing(text, begin);
-    std::vector<std::string> head;  // of `for`: what begins, what is asked, what goes on
+    std::vector<std::string> head;  // of `for`: initializer, condition, update
     if (text[open] == '(') {
       std::string inner = text.substr(open + 1, closing(text, open) - open - 1);
       for (std::size_t cut; (cut = inner.find(';')) != std::string::npos; inner.erase(0, cut + 1))
@@ -266,8 +266,8 @@ class Uniformity {
     const std::string condition = three ? head[1] : head.empty() ? "" : head[0];
     Flow inside = flow;
     const std::string reason = why_;
-    for (int scoped_call = 0; scoped_call < 2;
-         ++scoped_call) {  // who has left in one turn is not there in the next
+    // Twice, because threads that leave the loop in one iteration are absent in the next.
+    for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {
       follow_calls(condition, inside);
       if (varies(condition) && !inside.apart) {
         why_ = "in a loop while " + condition;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whether every thread of a workgroup reaches each barrier of a shader, and each place where those
-// of a subgroup give each other values, which WGSL asks for, and browsers hold it to; wgpu-native
-// does not.
+// Checks the uniformity that WGSL requires: every thread of a workgroup reaches each barrier, and
+// every thread of a subgroup each exchange of values. Browsers enforce it, wgpu-native does not.
 #pragma once
 
 #include <string>
@@ -9,13 +8,13 @@
 
 namespace tensorgrad::testing {
 
-// Whether a shader has barriers, or functions of subgroups.
+// Returns true if a shader has barriers or subgroup functions.
 bool waits_for_others(const std::string& wgsl);
 
-// Those that stand under a condition, behind a return or in a loop that is left by one, where the
-// condition may differ from thread to thread: a line for each. As strict as WGSL's own rules or
-// stricter; of the WGSL that our writers use: no switch, no pointers to variables, names that mean
-// one thing in a function.
+// Returns a line for each barrier that is under a condition, after a return, or in a loop that
+// threads leave, if the condition may differ between threads. At least as strict as WGSL's rules,
+// for the WGSL that our writers produce: no switch, no pointers to variables, and each name has one
+// meaning in a function.
 std::vector<std::string> barriers_not_reached_by_all(const std::string& wgsl);
 
 }  // namespace tensorgrad::testing
