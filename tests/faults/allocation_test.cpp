@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Each allocation of the library fails in turn, once, and with all that follow. The call throws
-// std::bad_alloc or an error of the library, leaks nothing, and afterwards succeeds with the same
-// result. A sample of the allocations; TENSORGRAD_ALLOCATION_FAULTS=1 tries all of them.
+// Fails each allocation of the library in turn, either once or with all that follow. The call
+// throws std::bad_alloc or an error of the library, leaks nothing, and afterwards succeeds with the
+// same result. By default tests a sample of the allocations; TENSORGRAD_ALLOCATION_FAULTS=1 tests
+// all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ namespace {
 
 constexpr std::int64_t kSample = 250;  // allocations per call and kind of failure
 
-// What a crash says. No allocation.
+// Printed after a crash, so it must not allocate.
 char current[160] = "";
 
 void tell_where() {
@@ -47,7 +48,7 @@ void expect_recovery(const char* name, const std::function<std::string()>& call)
       std::raise(number);
     });
   }
-  const std::string wanted = call();  // and what stays from the first time
+  const std::string wanted = call();  // also makes the allocations that persist
   (void)call();
   const std::int64_t before = allocations();
   EXPECT_EQ(call(), wanted);
@@ -159,7 +160,7 @@ TEST(AllocationFaults, copies_of_attributes) {
   const Attrs attrs = {{"a", longer}, {"b", sizes}, {"c", std::int64_t{1}}, {"d", 0.5}};
   expect_recovery("attributes", [&] {
     Attrs copy = attrs;
-    copy.set("a", sizes);  // another alternative
+    copy.set("a", sizes);  // a different alternative of the variant
     copy.set("b", longer);
     copy.set("d", longer);
     Attrs other = {{"e", longer}};
@@ -168,7 +169,7 @@ TEST(AllocationFaults, copies_of_attributes) {
   });
 }
 
-// Windows, a scan, indices, and what is sorted: the ops with the most attributes.
+// Uses the ops with the most attributes: windows, a scan, indices, and a sort.
 Tensor faulty_function(const Inputs& in) {
   const Tensor image = reshape(in["x"], {1, 1, 4, 4});
   const Tensor pooled = max_pool2d(conv2d(image, ones({2, 1, 3, 3}), {}, {.padding = 1}), 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Takes the place of glibc's functions in this program and in every library that it loads.
+// Replaces glibc's functions in this program and in all libraries that it loads.
 #include "failing_malloc.h"
 
 #ifdef __GLIBC__
@@ -14,7 +14,7 @@ namespace tensorgrad::testing {
 namespace {
 
 std::atomic<std::int64_t> allocated{0}, live{0};
-std::atomic<std::int64_t> first{-1}, last{-1};  // numbers of those that fail; -1: none
+std::atomic<std::int64_t> first{-1}, last{-1};  // numbers of the allocations that fail; -1: none
 
 }  // namespace
 

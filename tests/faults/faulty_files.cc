@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Preloaded into a process (LD_PRELOAD), counts its calls on files below a folder, and fails one of
+// Preloaded into a process (LD_PRELOAD), counts its calls on files in a folder and fails one of
 // them: the call returns an error, the process is killed, or the power fails. A power failure drops
-// what was written to a file since its last fsync, as RocksDB's FaultInjectionTestFS does. Changes
-// of folders are a journal, as in ext4 and XFS: they survive in order, at least up to the last
-// fsync of a folder.
+// what was written to a file since its last fsync, as in RocksDB's FaultInjectionTestFS. Changes of
+// folders are a journal, as in ext4 and XFS: they survive in order, at least up to the last fsync
+// of a folder.
 //
-// FAULTS_ROOT    the folder, absolute
-// FAULTS_BACKUP  a folder beside it, for what may have to come back
-// FAULTS_LOG     file that gets a line "NUMBER CALL PATH" per call
-// FAULTS_AT      number of the call that fails; 0: none
-// FAULTS_KIND    kill: the process ends, all that it wrote is kept
-//                power: written data that was not synced is lost
-//                undo: changes of folders since the last fsync of one are lost, too
-//                short: half of a read or write is done
-//                a number: the call fails with this errno
-// FAULTS_IGNORE_SYNC  1: fsync makes nothing durable, to test the test
+//   FAULTS_ROOT    the folder, absolute
+//   FAULTS_BACKUP  a folder next to it, for data that may have to be restored
+//   FAULTS_LOG     file that gets a line "NUMBER CALL PATH" per call
+//   FAULTS_AT      number of the call that fails; 0: none
+//   FAULTS_KIND    kill: the process ends, all that it wrote is kept
+//                  power: written data that was not synced is lost
+//                  undo: changes of folders since the last fsync of one are lost, too
+//                  short: half of a read or write is done
+//                  a number: the call fails with this errno
+//   FAULTS_IGNORE_SYNC  1: fsync makes nothing durable, to test the test
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@
 
 namespace {
 
-// The function of this name in the C library.
+// Returns the function of this name in the C library.
 template <class Function>
 Function* next(Function*, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
@@ -42,8 +42,8 @@ Function* next(Function*, const char* name) {
 #define NEXT(name) static const auto real_##name = next(&::name, #name)
 
 struct Unsynced {
-  int fd;              // of our own
-  std::string synced;  // the content at the last fsync
+  int fd;              // opened here
+  std::string synced;  // content at the last fsync
 };
 
 struct State {
@@ -54,19 +54,19 @@ struct State {
   int log = -1;
   std::map<int, std::string> open;
   std::map<std::pair<dev_t, ino_t>, Unsynced> unsynced;
-  std::vector<std::function<void()>> undo;  // of changes of folders since the last fsync of one
-  bool inside = false;                      // these functions call themselves
+  std::vector<std::function<void()>> undo;  // undo changes of folders since the last fsync of one
+  bool inside = false;                      // these functions call each other
 
   static std::string text(const char* value) { return value == nullptr ? "" : value; }
 };
 
-// Never destroyed: files are closed late.
+// Never destroyed, because files may be closed late.
 State& state() {
   static State& made = *new State;
   return made;
 }
 
-// Calls from within are not counted.
+// Marks a call as nested, because these functions do not count their own calls.
 class Call {
  public:
   Call() : lock_(state().mutex), outer_(!std::exchange(state().inside, true)) {}
@@ -134,7 +134,7 @@ void before_write(const std::string& path) {
   const auto key = std::make_pair(info.st_dev, info.st_ino);
   if (state().unsynced.count(key) != 0) return;
   const int low = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  const int fd = ::fcntl(low, F_DUPFD_CLOEXEC, 500);  // the process gets the numbers it would get
+  const int fd = ::fcntl(low, F_DUPFD_CLOEXEC, 500);  // keeps low numbers free
   ::close(low);
   if (fd >= 0) state().unsynced[key] = {fd, content_of(fd)};
 }
@@ -155,7 +155,8 @@ void synced(int fd) {
   state().unsynced.erase(found);
 }
 
-// Another name for a file that is about to lose this one; empty if there is none.
+// Creates another name for a file that is about to lose this one. Returns it; empty if there is no
+// file.
 std::string keep(const std::string& path) {
   struct stat info = {};
   if (::lstat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: a checkpoint is loaded or refused with a UserError. The first byte says whether the
-// checksums are removed, so that what they cover is reached.
+// libFuzzer: loads a checkpoint, which may fail with a UserError. The first byte selects whether
+// the checksums are removed, so that the fuzzer reaches the data that they cover.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       trainer.load({file, "fuzz"});
     } catch (const tg::UserError&) {
-      if (trainer.save_bytes() != before) std::abort();  // refused, and nothing of it taken
+      if (trainer.save_bytes() != before) std::abort();  // a failed load must change nothing
     }
   } catch (const tg::UserError&) {
   }

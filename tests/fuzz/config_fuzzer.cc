@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: configurations of models, our own and those of published folders, and the marks of a
-// tokenizer are read or refused with a UserError.
+// libFuzzer: reads configurations of models (our own and those of published folders) and the
+// special tokens of a tokenizer, which may fail with a UserError.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string written = lm::to_json(config);
     if (lm::to_json(lm::config_from_json(written, "again")) != written) std::abort();
   });
-  // There are no weights, so none is ever loaded.
+  // Always fails, because there are no weights.
   tensorgrad::testing::read_or_refuse([&] {
     lm::load_pretrained(tensorgrad::FolderSource{
         {"config.json", tensorgrad::FileSource(bytes, "config.json")},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer entry for GGUF: bytes must give a file that reads the same when written again, and a
-// model or a UserError. Not part of the build: `./dev fuzz` compiles and runs it, beginning with
-// what lies in corpus/.
+// libFuzzer: reads a GGUF file, which must be the same after it is written and read again. Then
+// loads it as a model. Both may fail with a UserError. Not part of the build: `./dev fuzz` compiles
+// and runs it, starting with the files in corpus/.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,10 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   testing::read_or_refuse([&] {
     const GgufFile file = read_gguf(source);
     const auto alignment = file.metadata.find("general.alignment");
-    if (alignment == file.metadata.end()) {  // else padding may take gigabytes
+    if (alignment == file.metadata.end()) {  // otherwise padding may take gigabytes
       std::vector<std::byte> bytes;
       write_gguf(bytes, file);
-      std::vector<std::byte> again;  // not the content, which may have NaNs
+      std::vector<std::byte> again;  // compares bytes, because values may be NaN
       write_gguf(again, read_gguf(bytes));
       if (again != bytes) std::abort();
     }

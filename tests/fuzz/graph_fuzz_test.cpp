@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Random training graphs, a thousand on the CPU and some hundreds on WebGPU, with every pass on and
-// each off, and all that were ever found wrong. ./dev fuzz graphs goes on from there.
+// Random training graphs, a thousand on the CPU and a few hundred on WebGPU, with all passes and
+// without each of them. Also runs all graphs that once failed. ./dev fuzz graphs continues with
+// more seeds.
 #include <filesystem>
 #include <fstream>
 
@@ -35,7 +36,7 @@ Verdict expect_none(std::uint64_t seed, const std::vector<Way>& ways) {
 
 class FuzzedGraphs : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  // Every kParts-th graph; `seed_of` says which are counted.
+  // Tests every kParts-th graph; `seed_of` maps the number of a graph to its seed.
   static void expect_no_findings(std::uint64_t graphs,
                                  std::vector<Way> (*ways_of)(std::uint64_t seed),
                                  std::uint64_t (*seed_of)(std::uint64_t number)) {
@@ -53,8 +54,8 @@ class FuzzedGraphs : public ::testing::TestWithParam<std::uint64_t> {
 };
 
 std::uint64_t any_graph(std::uint64_t number) { return number; }
-// Seven seeds of fourteen make graphs of three to nine steps; a software GPU compiles for longer
-// ones as long as for all of these.
+// Seven of fourteen seeds make graphs of three to nine steps. On a software GPU, a longer graph
+// takes as long to compile as all of these.
 std::uint64_t short_graph(std::uint64_t number) { return number / 7 * 14 + number % 7; }
 
 TEST_P(FuzzedGraphs, agree_with_every_pass_on_and_each_off) {
@@ -87,7 +88,7 @@ TEST(FuzzedGraph, those_that_once_failed_agree_on_webgpu) {
   }
 }
 
-// The graph that is printed shows the op that is wrong, and little else.
+// The shrunken graph contains the wrong op and little else.
 TEST(FuzzedGraph, is_shrunken_to_what_is_wrong) {
   const Way wrong = {"wrong", std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid)};
   int found = 0;
@@ -108,7 +109,7 @@ TEST(FuzzedGraph, is_shrunken_to_what_is_wrong) {
   EXPECT_GE(found, 4);
 }
 
-// That what is kept only where nothing may be computed again is tried.
+// The graphs exercise rematerialization.
 TEST(FuzzedGraph, has_values_that_late_readers_compute_again) {
   int found = 0;
   for (std::uint64_t seed = 0; seed < 400 && found < 20; ++seed) {
@@ -119,7 +120,7 @@ TEST(FuzzedGraph, has_values_that_late_readers_compute_again) {
   EXPECT_GE(found, 20);
 }
 
-// That sinking is tried, which by itself leaves values of a few thousand elements where they are.
+// The graphs exercise sinking, which by default ignores values of a few thousand elements.
 TEST(FuzzedGraph, has_cheap_values_that_sink_to_their_readers) {
   int found = 0;
   for (std::uint64_t seed = 0; seed < 400 && found < 20; ++seed) {
@@ -129,7 +130,7 @@ TEST(FuzzedGraph, has_cheap_values_that_sink_to_their_readers) {
   EXPECT_GE(found, 20);
 }
 
-// That products, scatters and reductions are split, none of which is large enough by itself.
+// The graphs exercise the splitting of products, scatters and reductions, although none is large.
 TEST(FuzzedGraph, has_what_each_split_cuts) {
   std::map<std::string, int> found;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
@@ -143,7 +144,7 @@ TEST(FuzzedGraph, has_what_each_split_cuts) {
   for (const auto& [pass, count] : found) EXPECT_GE(count, 20) << pass;
 }
 
-// That the seeds of either test leave out each name of some graphs, of forced ones too.
+// The seeds of both tests skip each pass in some graphs, including forced ones.
 TEST(FuzzedGraph, leaves_each_pass_out_on_cpu_and_webgpu) {
   std::map<std::string, int> found;
   for (std::uint64_t number = 0; number < kGraphs; ++number) {
@@ -167,7 +168,7 @@ TEST(FuzzedGraph, has_ops_of_all_families) {
   for (const OpDef* op : all_ops()) {
     const bool apart = op->kind == OpKind::kCustom || op == &ops::data || op == &ops::literal ||
                        op == &ops::barrier ||
-                       op == &ops::selective_scan_adjoint;  // of more than 256 steps
+                       op == &ops::selective_scan_adjoint;  // needs more than 256 steps
     if (!apart) {
       EXPECT_TRUE(seen.contains(op->name)) << op->name;
     }

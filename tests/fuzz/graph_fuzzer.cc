@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ./dev fuzz graphs: random training graphs for as long as one likes. Prints each shrunken graph
-// that disagrees, and keeps it as a file; ends with the seed to go on with.
+// ./dev fuzz graphs: compares random training graphs until a limit. Prints each shrunken graph with
+// a finding and saves it as a file. Prints the seed to continue with at the end.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::uint64_t seed = 1000, count = 1'000'000, jobs = 1;
-  std::uint64_t webgpu = 0;  // every so many graphs also run on WebGPU; 0: none
+  std::uint64_t webgpu = 0;  // every webgpu-th graph also runs on WebGPU; 0: none
   double minutes = 0;        // 0: no limit
   std::string out = ".";
 };
@@ -46,7 +46,7 @@ class Soak {
     report('\n');
     std::printf("the costliest compile: seed %llu, %.0f visits per node\n",
                 static_cast<unsigned long long>(costliest_), cost_);
-    // Graphs are taken in the order of their seeds and none is left half done.
+    // Graphs are started in the order of their seeds, and all that are started are finished.
     std::printf("go on with --seed %llu\n", static_cast<unsigned long long>(next()));
     return findings_ == 0 ? 0 : 1;
   }

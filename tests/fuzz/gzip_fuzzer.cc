@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: a text, perhaps compressed, is read within its limit or refused with an IoError.
+// libFuzzer: reads a text, possibly compressed, within its limit. May fail with an IoError.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer entry for IDX and, by the first byte, CSV (gzipped or not). Not part of the build:
-// `./dev fuzz` compiles and runs it, beginning with what lies in corpus/.
+// libFuzzer: reads IDX or, depending on the first byte, CSV (gzipped or not). Not part of the
+// build: `./dev fuzz` compiles and runs it, starting with the files in corpus/.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
       read_idx_bytes(input);
     }
-  } catch (const tensorgrad::IoError&) {  // what malformed input must give
+  } catch (const tensorgrad::IoError&) {  // malformed input
   }
   return 0;
 }

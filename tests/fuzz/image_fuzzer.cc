@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer entry for pictures. Checksums of a PNG are put right first, or nothing would get past
-// them. Not part of the build: `./dev fuzz` compiles and runs it, beginning with what lies in
-// corpus/.
+// libFuzzer: reads pictures. First corrects the checksums of a PNG, because the reader would refuse
+// almost every input without that. Not part of the build: `./dev fuzz` compiles and runs it,
+// starting with the files in corpus/.
 #include <zlib.h>
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr std::size_t kSignature = 8, kFrame = 12;  // a chunk without its data
+constexpr std::size_t kSignature = 8, kFrame = 12;  // a chunk without data
 
 std::uint32_t word_at(const std::vector<std::uint8_t>& file, std::size_t at) {
   std::uint32_t word = 0;
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         tensorgrad::read_image({std::as_bytes(std::span(file)), "fuzz"}, options);
     const auto pixels = static_cast<std::size_t>(image.height * image.width * image.channels);
     if (image.pixels.size() != pixels) std::abort();
-  } catch (const tensorgrad::IoError&) {  // what malformed input must give
+  } catch (const tensorgrad::IoError&) {  // malformed input
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: IR text is parsed, optimized and run on the CPU with little memory, or refused with a
-// UserError.
+// libFuzzer: parses IR text, optimizes it and runs it on the CPU with little memory. May fail with
+// a UserError.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

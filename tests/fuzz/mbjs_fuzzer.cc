@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer entry for MBJS: bytes must give a file that is as large as they are, or an IoError. Not
-// part of the build: `./dev fuzz` compiles and runs it, beginning with what lies in corpus/.
+// libFuzzer: reads an MBJS file, whose contents must be as large as the input. May fail with an
+// IoError. Not part of the build: `./dev fuzz` compiles and runs it, starting with the files in
+// corpus/.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& tensor : file.tensors)
       bytes += 4 + tensor.size() * (file.version == 3 ? 2 : 4);
     if (bytes != size) std::abort();
-  } catch (const tensorgrad::IoError&) {  // what malformed input must give
+  } catch (const tensorgrad::IoError&) {  // malformed input
   }
   return 0;
 }

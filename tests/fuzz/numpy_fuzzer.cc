@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: arrays and archives of NumPy are read or refused with an IoError, and what was read is
-// read again the same after it is written.
+// libFuzzer: reads arrays and archives of NumPy, which must be the same after they are written and
+// read again. May fail with an IoError.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

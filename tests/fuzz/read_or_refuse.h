@@ -5,7 +5,7 @@
 
 namespace tensorgrad::testing {
 
-// Reads something, which may be refused with a UserError.
+// Runs an action that may throw UserError.
 template <class Action>
 void read_or_refuse(const Action& action) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hands each file of a folder to a fuzzer's function: for compilers without libFuzzer.
+// Passes each file of a folder to a fuzzer's function, for compilers without libFuzzer.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: run.json and metrics.jsonl of the tool tg are read or refused with a UserError.
+// libFuzzer: reads run.json and metrics.jsonl of the tool tg. May fail with a UserError.
 #include <unistd.h>
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace cli = tensorgrad::cli;
 
 namespace {
 
-// In memory where there is such a file system.
+// Uses a file system in memory if there is one.
 std::string make_folder() {
   const std::string shared = "/dev/shm";
   const std::filesystem::path top = std::filesystem::exists(shared)

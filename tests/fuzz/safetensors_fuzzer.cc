@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer entry for safetensors: bytes must give a consistent file or an IoError. Not part of the
-// build: `./dev fuzz` compiles and runs it, beginning with what lies in corpus/.
+// libFuzzer: reads a safetensors file, which must be consistent. May fail with an IoError. Not part
+// of the build: `./dev fuzz` compiles and runs it, starting with the files in corpus/.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       total += bytes;
     }
     if (total > size || tensorgrad::dump_safetensors(file).empty()) std::abort();
-  } catch (const tensorgrad::IoError&) {  // what malformed input must give
+  } catch (const tensorgrad::IoError&) {  // malformed input
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes as the file of a tokenizer in every form there is, and as a text for those that are one.
+// libFuzzer: reads the input as a tokenizer file in every supported format, and as a text to
+// encode.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,7 +24,7 @@ template <class Action>
 void quietly(const Action& action) {
   try {
     action();
-  } catch (const tensorgrad::UserError&) {  // what is refused, with a message
+  } catch (const tensorgrad::UserError&) {  // malformed input
   }
 }
 
@@ -61,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Tokenizer kBytes = Tokenizer::bytes({"<s>"});
   const auto ids = kBytes.encode(bytes);
   if (kBytes.decode_bytes(ids) != bytes) std::abort();
-  // Pieces of every pattern cover any text.
+  // Pieces of every pattern must cover any text.
   for (const auto pattern :
        {tensorgrad::PreTokenization::kGpt2, tensorgrad::PreTokenization::kTiktokenCl100k,
         tensorgrad::PreTokenization::kQwen2, tensorgrad::PreTokenization::kO200k}) {
