@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What PyTorch computed: tensors by name, out of a file of this folder.
+// Results computed by PyTorch: named tensors from a file of this folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class Fixture {
     std::memcpy(values.data(), data.data(), data.size());
     return values;
   }
-  // The elements of any type.
+  // Returns the elements of either type.
   [[nodiscard]] std::vector<double> numbers(const std::string& name) const {
     const auto as_double = [](const auto& given) {
       return std::vector<double>(given.begin(), given.end());
@@ -47,14 +47,14 @@ class Fixture {
     return dtype(name) == i32 ? as_double(values<std::int32_t>(name))
                               : as_double(values<float>(name));
   }
-  // The part of `name` that step number `step` is given.
+  // Returns the part of `name` for a step.
   template <class T>
   [[nodiscard]] std::vector<T> batch(const std::string& name, std::int64_t step) const {
     const std::vector<T> all = values<T>(name);
     const auto size = static_cast<std::ptrdiff_t>(all.size()) / shape(name).at(0);
     return {all.begin() + step * size, all.begin() + (step + 1) * size};
   }
-  // The tensors whose names begin so, by the rest of their names.
+  // Returns the tensors whose names begin with `prefix`, without the prefix.
   [[nodiscard]] std::map<std::string, HostTensor> all_of(const std::string& prefix) const {
     std::map<std::string, HostTensor> found;
     for (const auto& [name, tensor] : file_.tensors) {
@@ -69,13 +69,13 @@ class Fixture {
   StoredFile file_;
 };
 
-// Of a training; of a tensor, a share of its largest element.
+// Tolerances of a training. Those of tensors are relative to the largest element.
 struct Tolerances {
   double loss, gradient, parameter;
 };
 inline constexpr Tolerances kOnCpu = {1e-5, 1e-4, 1e-4}, kOnWebGpu = {2e-5, 2e-4, 5e-4};
 
-// `tolerance` is a share of the largest element of `want`.
+// `tolerance` is relative to the largest element of `want`.
 inline void expect_close(const std::vector<float>& got, const std::vector<float>& want,
                          double tolerance, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
@@ -83,12 +83,12 @@ inline void expect_close(const std::vector<float>& got, const std::vector<float>
   for (std::size_t i = 0; i < want.size(); ++i) {
     largest = std::max(largest, std::abs(static_cast<double>(want[i])));
     const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
-    worst = difference <= worst ? worst : difference;  // NaN stays
+    worst = difference <= worst ? worst : difference;  // keeps NaN
   }
   EXPECT_LE(worst, tolerance * largest) << what;
 }
 
-// The tensors given are those of the fixture whose names begin so.
+// Expects `given` to be all tensors of the fixture whose names begin with `prefix`.
 inline void expect_tensors(const Fixture& fixture, const std::string& prefix,
                            const std::map<std::string, HostTensor>& given, double tolerance) {
   EXPECT_EQ(given.size(), fixture.all_of(prefix).size());
@@ -97,7 +97,7 @@ inline void expect_tensors(const Fixture& fixture, const std::string& prefix,
   }
 }
 
-// 1, 1.25 .. 2.5, 1 .. for each element.
+// Returns 1, 1.25 .. 2.5, 1 .. as weights of the elements.
 inline Tensor weights_like(Tensor y) {
   const Tensor place = iota({numel(y.shape())}, 0, i32);
   return reshape(1.0 + 0.25 * cast(remainder(place, 7), f32), y.shape());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions against PyTorch (make_function_fixtures.py): values, and the gradients of
+// Compares functions with PyTorch (make_function_fixtures.py): values and the gradients of
 // sum(result * w), in the interpreter and on the CPU.
 #include <algorithm>
 #include <cmath>

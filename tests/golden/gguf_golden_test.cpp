@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GGUF files of the package gguf (make_gguf_fixtures.py): the logits and token ids that llama.cpp
-// computes, the elements of each type of tensor, and the same content when written again.
+// GGUF files written by the package gguf (make_gguf_fixtures.py): compares logits and token ids
+// with llama.cpp, elements of each tensor type, and the content after the file is written again.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -30,7 +30,7 @@ void expect_logits(const lm::SavedModel& model, const std::string& name, float t
               ::testing::Pointwise(::testing::FloatNear(tolerance), want.values<float>("logits")));
 }
 
-// Tensors that are written are those that were read, but for what exp() and log() round.
+// Expects written tensors to equal those that were read, except for rounding by exp() and log().
 void expect_same_tensors(const GgufFile& written, const GgufFile& read) {
   ASSERT_EQ(written.tensors.size(), read.tensors.size());
   for (const auto& [name, tensor] : read.tensors) {
@@ -85,7 +85,7 @@ TEST(GgufGolden, logits_are_those_of_llama_cpp) {
   check_gguf("llama", 1e-4F);
   check_gguf("mamba", 1e-4F);
   check_gguf("mamba2", 1e-4F);
-  check_gguf("gpt2", 1e-2F);  // llama.cpp takes gelu() from a table in f16
+  check_gguf("gpt2", 1e-2F);  // llama.cpp reads gelu() from an f16 table
 }
 
 TEST(GgufGolden, token_ids_are_those_of_llama_cpp) {

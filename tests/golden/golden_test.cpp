@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two models against PyTorch (make_fixtures.py): losses of ten steps, every gradient of the first,
-// every parameter after the last.
+// Compares two models with PyTorch (make_fixtures.py): losses of ten steps, all gradients of the
+// first, and all parameters after the last.
 #include <gtest/gtest.h>
 
 #include "golden/fixture.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layers against PyTorch (make_layer_fixtures.py): names of parameters, values, and the gradients
-// of sum(result * w) by every parameter; on the CPU and on WebGPU.
+// Compares layers with PyTorch (make_layer_fixtures.py): names of parameters, values, and the
+// gradients of sum(result * w) with respect to every parameter, on the CPU and on WebGPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,8 +35,8 @@ std::map<std::string, HostTensor> in_a_model(const std::map<std::string, HostTen
   return named;
 }
 
-// `apply(layer, inputs)` gives what the fixture `name` has as its result. The trainer has done a
-// step.
+// Compares `apply(layer, inputs)` and its gradients with the fixture `name`. Returns the trainer
+// after one step.
 template <class Layer, class Apply>
 Trainer<Model<Layer>> check_layer(const std::string& name, const Layer& layer, Apply apply,
                                   const std::string& device) {
@@ -80,7 +80,7 @@ Tensor flat(const std::vector<Tensor>& parts) {
 void check_norms(const std::string& device) {
   const auto plain = [](const auto& layer, const Inputs& in) { return layer(in["input"]); };
   check_layer("layer_norm", nn::LayerNorm(Shape{3, 2}), plain, device);
-  check_layer("rms_norm", nn::RMSNorm(2, 0x1p-52), plain, device);  // the fixture's are doubles
+  check_layer("rms_norm", nn::RMSNorm(2, 0x1p-52), plain, device);  // epsilon of doubles
   check_layer("group_norm", nn::GroupNorm(3, 6), plain, device);
   check_layer("instance_norm", nn::InstanceNorm2d(6, 1e-5, true), plain, device);
   check_layer("prelu", nn::PReLU(6), plain, device);
@@ -89,7 +89,7 @@ void check_norms(const std::string& device) {
 TEST(Layer, norms_on_cpu) { check_norms("cpu"); }
 TEST(Layer, norms_on_webgpu) { check_norms("webgpu"); }
 
-// One step in training; then what its running statistics make of the same input.
+// Runs one training step, then compares the result that uses the running statistics.
 void check_batch_norm(const std::string& device) {
   using Net = Model<nn::BatchNorm2d>;
   const std::string name = "batch_norm";
@@ -115,7 +115,7 @@ void check_batch_norm(const std::string& device) {
                                              {"var", net.layer.running_var->tensor()}};
       },
       {.inputs = specs});
-  for (int run = 0; run < 2; ++run) {  // use changes nothing
+  for (int run = 0; run < 2; ++run) {  // evaluation changes nothing
     const NamedTensors outputs = in_use.run({{"input", x}});
     const std::string buffer = name + "/buffer/running_";
     expect_near(outputs.at("mean").floats(), layers_fixture().values<float>(buffer + "mean"), 1e-5,
@@ -159,7 +159,7 @@ void check_attention(const std::string& device) {
   const nn::MultiheadAttention rows(
       8, 4, {.kdim = 6, .vdim = 3, .add_bias_kv = true, .add_zero_attn = true});
   check_layer("attention_with_rows", rows, with_weights(false, true), device);
-  // What needs no weights is the same.
+  // The result is the same without the weights.
   check_layer(
       "attention_with_rows", rows,
       [](const auto& layer, const Inputs& in) {

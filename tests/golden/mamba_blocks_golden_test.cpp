@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mamba-3, attention with rotary positions, gated MLPs and a model of them against loops over the
-// steps in double precision, which were written from the papers (make_mamba_block_fixtures.py).
+// Compares Mamba-3, attention with rotary positions, gated MLPs and a model of them with loops over
+// the steps in double precision, written from the papers (make_mamba_block_fixtures.py).
 #include "golden/fixture.h"
 #include "support/small_mamba.h"
 
@@ -12,7 +12,7 @@ const Fixture& blocks_fixture() {
   return file;
 }
 
-// Its names are those of the fixture.
+// Parameter names are those of the fixture.
 template <class Net>
 void check_block(const std::string& name, const Net& net, const std::string& device) {
   const bool of_tokens = blocks_fixture().has(name + "/in/tokens");

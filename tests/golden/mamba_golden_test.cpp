@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The selective scan and SSD against loops over the steps in double precision, with the operands
-// and layouts of mamba-ssm's selective_scan_fn and mamba_chunk_scan_combined
-// (make_pretrained_fixtures.py): results, last states, gradients of all operands.
+// Compares the selective scan and SSD with loops over the steps in double precision: results, last
+// states, and gradients of all operands. Operands and layouts are those of mamba-ssm's
+// selective_scan_fn and mamba_chunk_scan_combined (make_pretrained_fixtures.py).
 #include "golden/fixture.h"
 
 namespace tensorgrad::testing {
@@ -12,7 +12,7 @@ struct NoModel {
 };
 using TracedTensors = std::map<std::string, Tensor>;
 
-// y and the last state.
+// Returns y and the last state.
 using GoldenScan = std::pair<Tensor, Tensor> (*)(const TracedTensors& in);
 
 std::pair<Tensor, Tensor> selective_as_there(const TracedTensors& in) {

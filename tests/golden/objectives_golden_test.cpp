@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several losses over one set of parameters against PyTorch (make_objective_fixtures.py): losses,
-// gradients of the first step, parameters at the end.
+// Compares several losses over one set of parameters with PyTorch (make_objective_fixtures.py):
+// losses, gradients of the first step, and the final parameters.
 #include "golden/fixture.h"
 
 namespace tensorgrad::testing {
@@ -31,7 +31,7 @@ struct ActorCritic {
   Tensor value(Tensor state) const { return flatten(critic(features(state))); }
 };
 
-// Steps the objectives in the order of their numbers, each with the inputs that it declares.
+// Steps the objectives in turn, each with its own inputs.
 template <class Model>
 void train(const std::string& file, const std::vector<ObjectiveSpec<Model>>& objectives,
            const std::string& kind, const Tolerances& tolerances) {
@@ -43,7 +43,7 @@ void train(const std::string& file, const std::vector<ObjectiveSpec<Model>>& obj
       std::map<std::string, HostTensor> given;
       FeedView feed;
       for (const InputSpec& input : objective.options.inputs) {
-        const auto words = fixture.batch<float>(input.name, round);  // or of integers
+        const auto words = fixture.batch<float>(input.name, round);  // possibly bits of integers
         const auto bytes = std::as_bytes(std::span(words));
         HostTensor& tensor = given[input.name] = {input.dtype, {}, {bytes.begin(), bytes.end()}};
         feed.add(input.name, HostView(input.dtype, tensor.bytes.data(), words.size()));

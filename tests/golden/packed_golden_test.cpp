@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scans and convolutions of packed documents against loops over the steps of each document by
-// itself, in double precision (make_packed_fixtures.py): results, and gradients of all operands.
+// Compares scans and convolutions of packed documents with loops over the steps of each document in
+// double precision (make_packed_fixtures.py): results and gradients of all operands.
 #include "golden/fixture.h"
 
 namespace tensorgrad::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checkpoints of transformers and of mamba-ssm (make_pretrained_fixtures.py): their logits, by the
-// scans over the whole, by a piece and single steps, and after they were saved as ours.
+// Compares the logits of transformers and mamba-ssm checkpoints (make_pretrained_fixtures.py): of
+// whole sequences, of a piece followed by single steps, and after saving in our own format.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ std::string pretrained_path(const std::string& name) {
   return std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/pretrained/" + name;
 }
 
-// What `logits` [B, L, V] of steps `begin` to `begin + L` should be, within 1e-5 of the largest. In
-// float32, transformers is as far from its own results in double precision.
+// Compares `logits` [B, L, V] with those of steps `begin` to `begin + L`. The tolerance is 1e-5 of
+// the largest, which is also the error of transformers in float32 compared with double precision.
 void expect_steps(const Fixture& want, const HostTensor& logits, std::int64_t begin) {
   const Shape whole = want.shape("logits");
   const std::vector<float> all = want.values<float>("logits"), got = logits.floats();
@@ -81,7 +81,7 @@ void check_logits(const lm::SavedModel& model, const std::string& name, const st
   }
 }
 
-// Logits, configuration, and our own file of it.
+// Checks the logits, the configuration, and a file in our own format.
 void check_pretrained(const std::string& name, const std::string& device) {
   const lm::SavedModel model = lm::load_pretrained(pretrained_path(name));
   check_logits(model, name, device);
@@ -94,7 +94,7 @@ void check_pretrained(const std::string& name, const std::string& device) {
     EXPECT_EQ(again.weights.at(tensor).bytes, values.bytes) << tensor;
 }
 
-// The files of a folder, in memory.
+// Reads the files of a folder into memory.
 std::map<std::string, std::vector<std::byte>> files_of(const fs::path& folder) {
   std::map<std::string, std::vector<std::byte>> files;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -114,7 +114,7 @@ std::string weights_or_error(const FolderSource& folder) {
   }
 }
 
-// A copy of a fixture that is spoilt.
+// A copy of a fixture that a test damages.
 class SpoiltFolder {
  public:
   explicit SpoiltFolder(const std::string& name) { fs::copy(pretrained_path(name), folder_.str()); }
@@ -125,7 +125,7 @@ class SpoiltFolder {
     ASSERT_NE(at, std::string::npos) << old;
     std::ofstream(file(name), std::ios::binary) << text.replace(at, old.size(), put);
   }
-  // What is said behind the folder's name.
+  // Returns the message of the error without the folder's name.
   [[nodiscard]] std::string failure() const {
     try {
       (void)lm::load_pretrained(folder_.str());
@@ -140,7 +140,7 @@ class SpoiltFolder {
   test::TempDir folder_;
 };
 
-// The tensors of a file, renamed.
+// Renames the tensors of a file.
 template <class Rename>
 void rename_tensors(const std::string& path, const Rename& rename) {
   StoredFile file = read_safetensors(path), renamed;
@@ -172,39 +172,40 @@ TEST(Pretrained, folders_in_memory_are_read_as_those_on_disk) {
 }
 
 TEST(Pretrained, mamba_has_the_logits_of_transformers) { check_pretrained("mamba", "cpu"); }
-// Biases, none of the convolution, three taps, an own rank of dt, a head of its own, in BF16.
+// Biases except in the convolution, three taps, its own rank of dt, an untied head, BF16.
 TEST(Pretrained, odd_mamba_has_the_logits_of_transformers) { check_pretrained("mamba_odd", "cpu"); }
-// Two groups, two shards, in F16.
+// Two groups, two shards, F16.
 TEST(Pretrained, mamba2_has_the_logits_of_transformers) { check_pretrained("mamba2", "cpu"); }
-// Biases, limits of dt, three groups of an odd width.
+// Biases, limits of dt, three groups with an odd width.
 TEST(Pretrained, odd_mamba2_has_the_logits_of_transformers) {
   check_pretrained("mamba2_odd", "cpu");
 }
-// Grouped key-value heads, two ids that end texts.
+// Grouped key-value heads, two end-of-text ids.
 TEST(Pretrained, LlamaHasLogitsOfTransformers) { check_pretrained("llama", "cpu"); }
 // Shards, a tied head, BF16.
 TEST(Pretrained, TiedLlamaHasLogitsOfTransformers) { check_pretrained("llama_tied", "cpu"); }
 
-// RMS norms of B, C and dt, with an epsilon that counts.
+// RMS norms of B, C and dt with a large epsilon.
 TEST(Pretrained, FalconMambaHasLogitsOfTransformers) { check_pretrained("falcon_mamba", "cpu"); }
 
 TEST(Pretrained, LlamaWithBiasesHasLogitsOfTransformers) { check_pretrained("llama_bias", "cpu"); }
 
 // Attention in one layer, groups of Mamba-2 and of key-value heads.
 TEST(Pretrained, BambaHasLogitsOfTransformers) { check_pretrained("bamba", "cpu"); }
-// Attention at both ends, biases everywhere but in the convolution, limits of dt, shards in BF16.
+// Attention in the first and last layer, biases except in the convolution, limits of dt, shards in
+// BF16.
 TEST(Pretrained, OddBambaHasLogitsOfTransformers) { check_pretrained("bamba_odd", "cpu"); }
 // Two of four experts in two layers, and attention in one of them.
 TEST(Pretrained, JambaHasLogitsOfTransformers) { check_pretrained("jamba", "cpu"); }
 TEST(Pretrained, JambaHasLogitsOfTransformersOnWebGpu) { check_pretrained("jamba", "webgpu"); }
-// No experts, biases, none of the convolution, an own rank of dt, a tied head, shards in F16.
+// No experts, biases except in the convolution, its own rank of dt, a tied head, shards in F16.
 TEST(Pretrained, OddJambaHasLogitsOfTransformers) { check_pretrained("jamba_odd", "cpu"); }
 
 TEST(Pretrained, Gpt2HasLogitsOfTransformers) { check_pretrained("gpt2", "cpu"); }
-// A head of its own, another width of the MLP, all positions in use, shards in F16.
+// An untied head, its own width of the MLP, all positions in use, shards in F16.
 TEST(Pretrained, OddGpt2HasLogitsOfTransformers) { check_pretrained("gpt2_odd", "cpu"); }
 
-// As the published gpt2: without a prefix, and with the causal masks.
+// Like the published gpt2: without a prefix and with causal masks.
 TEST(Pretrained, Gpt2WithoutPrefixIsABaseModel) {
   const SpoiltFolder folder("gpt2");
   const std::string path = folder.file("model.safetensors").string();
@@ -234,7 +235,7 @@ TEST(Pretrained, ContextOfLlamaCanBeLimited) {
   EXPECT_EQ(config.attention.max_length, 16);
 }
 
-// check_exports.py loads such folders with transformers.
+// check_exports.py loads these folders with transformers.
 TEST(Pretrained, WritesFoldersThatItReads) {
   for (const char* name : {"mamba", "mamba_odd", "mamba2", "mamba2_odd", "ssm_mamba2", "llama",
                            "llama_tied", "llama_bias", "gpt2", "gpt2_odd", "falcon_mamba", "bamba",
@@ -445,7 +446,7 @@ TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
               ::testing::HasSubstr("has more parameters than the"));
 }
 
-// As MambaModel.save_pretrained() writes them.
+// Weights as written by MambaModel.save_pretrained().
 TEST(Pretrained, BaseModelWithTiedHeadHasLogitsOfTransformers) {
   const SpoiltFolder folder("mamba");
   rename_tensors(folder.file("model.safetensors").string(), [](const std::string& name) {
@@ -476,7 +477,7 @@ TEST(Pretrained, LimitsOfTheTimeStepMayBeEqual) {
 }
 
 TEST(Pretrained, IdsThatEndTextComeFromTheGenerationConfigThenTheConfig) {
-  const SpoiltFolder folder("mamba");  // of 23 tokens; its config.json has 0
+  const SpoiltFolder folder("mamba");  // 23 tokens; config.json has 0
   const auto ids = [&] { return lm::load_pretrained(folder.file("").string()).eos_ids; };
   using Ids = std::vector<std::int32_t>;
   EXPECT_EQ(ids(), (Ids{0}));
@@ -513,7 +514,7 @@ TEST(Pretrained, NamesTheTokenizerFileThatItCannotRead) {
   EXPECT_FALSE(lm::load_pretrained(folder.file("").string(), {.tokenizer = false}).tokenizer);
 }
 
-// Older versions wrote what is no JSON.
+// Older versions of transformers wrote Infinity, which is not valid JSON.
 TEST(Pretrained, takes_infinity_as_python_writes_it) {
   const SpoiltFolder folder("mamba2");
   const std::string text = read_text_file(folder.file("config.json").string());

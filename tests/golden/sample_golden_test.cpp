@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The networks of examples/, made narrow, against PyTorch (make_sample_fixtures.py): ten optimizer
-// steps with the loss and every gradient of each, every parameter after each, and what batch norm
-// keeps.
+// Compares narrow versions of the networks of examples/ with PyTorch (make_sample_fixtures.py).
+// Compares the loss, all gradients and all parameters of ten optimizer steps, and the buffers of
+// batch norm.
 #include <cmath>
 
 #include "golden/fixture.h"
@@ -9,7 +9,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Number `step` of tensors that have one for each.
+// Compares with part `step` of tensors that have one part per step.
 void expect_step(const Fixture& fixture, const std::string& prefix, std::int64_t step,
                  const std::map<std::string, HostTensor>& given, double tolerance) {
   EXPECT_EQ(given.size(), fixture.all_of(prefix).size());
@@ -19,7 +19,7 @@ void expect_step(const Fixture& fixture, const std::string& prefix, std::int64_t
   }
 }
 
-// Of a model with buffers, what they hold.
+// Returns the contents of a model's buffers.
 template <class Model>
 using Kept = std::map<std::string, Tensor> (*)(const Model& net, const Inputs& in);
 
@@ -35,7 +35,7 @@ void train(const std::string& file, Tensor (*loss)(const Model&, const Inputs&),
   ASSERT_EQ(losses.size(), 10U);
   for (std::int64_t step = 0; step < 10; ++step) {
     FeedView feed;
-    std::vector<std::vector<float>> words;  // or of integers
+    std::vector<std::vector<float>> words;  // possibly bits of integers
     words.reserve(options.inputs.size());
     for (const InputSpec& input : options.inputs) {
       const auto& given = words.emplace_back(fixture.batch<float>(input.name, step));
@@ -117,8 +117,7 @@ void addition(const std::string& kind, const Tolerances& tolerances) {
       kind, tolerances);
 }
 
-struct Cnn {  // no bias before a norm: its gradient is 0, and Adam would train on the rounding of
-              // it
+struct Cnn {  // no bias before a norm: its gradient is only rounding
   nn::Conv2d first{1, 4, 3, {.padding = 1}, false}, second{4, 6, 3, {.padding = 1}, false};
   nn::BatchNorm2d norm1{4}, norm2{6};
   nn::Linear hidden{24, 12}, out{12, 5};

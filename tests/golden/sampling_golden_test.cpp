@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is done to logits before a token is drawn, against transformers (make_sampling_fixtures.py).
+// Compares the processing of logits before sampling with transformers (make_sampling_fixtures.py).
 #include <limits>
 
 #include "golden/fixture.h"

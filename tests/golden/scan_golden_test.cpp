@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scans, sorts, top-k and their reductions against PyTorch (make_fixtures.py): plain numbers, ties,
-// NaN and infinities; values, indices and gradients.
+// Compares scans, sorts, top-k and their reductions with PyTorch (make_fixtures.py): values,
+// indices and gradients, for plain numbers, ties, NaN and infinities.
 #include <cstring>
 #include <limits>
 
@@ -52,7 +52,7 @@ Values numbers(const StoredFile& file, const std::string& name) {
   return values;
 }
 
-// Every op on every input in one graph.
+// Runs every op on every input in one graph.
 void check_against_pytorch(Where where) {
   const StoredFile file =
       read_safetensors(std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/scan.safetensors");

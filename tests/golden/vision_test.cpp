@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Convolutions, pools and resizing against PyTorch (make_fixtures.py): the result, and the
-// gradients of a weighted sum of it.
+// Compares convolutions, pooling and resizing with PyTorch (make_fixtures.py): results, and the
+// gradients of a weighted sum of them.
 #include <cstring>
 
 #include "support/sketch.h"
@@ -79,7 +79,7 @@ Stored stored(const StoredFile& file, const std::string& name) {
   return {tensor.shape, {floats.begin(), floats.end()}};
 }
 
-// All cases in one program.
+// Runs all cases in one program.
 void check(Where where) {
   const StoredFile file =
       read_safetensors(TENSORGRAD_SOURCE_DIR "/tests/golden/vision.safetensors");

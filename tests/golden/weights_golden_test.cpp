@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Weights that PyTorch holds in other element types and under other names
-// (make_weight_fixtures.py): the elements, and the logits of a network and of a transformer.
+// Imports PyTorch weights with other element types and names (make_weight_fixtures.py). Compares
+// the elements, and the logits of a CNN and of a transformer.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -76,7 +76,8 @@ void expect_logits(const Fixture& fixture, const std::vector<float>& got, double
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;
 }
 
-// Imports into a compiled function, then into a trainer, whose attached functions see it.
+// Imports into a compiled function, then into a trainer, whose attached functions must see the
+// weights.
 template <class Model>
 void check_model(const std::string& name, const ImportOptions& options, const std::string& device) {
   const Fixture fixture(name);
@@ -113,7 +114,7 @@ TEST(Weights, give_the_same_logits_on_webgpu) {
   check_model<Encoder>("weights_encoder.safetensors", kEncoderNames, "webgpu");
 }
 
-// The head keeps its initial values; what is given is as in the file.
+// The head keeps its initial values; all other values are those of the file.
 TEST(Weights, that_are_some_leave_the_others_as_they_are) {
   ImportOptions options = kEncoderNames;
   options.ignore.emplace_back("head.*");

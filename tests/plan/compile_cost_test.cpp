@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a compile looks at grows in proportion to the graph. Counted in visits of nodes, views and
-// groups, from the trace to the plan, so that no clock decides.
+// Checks that the cost of a compile is proportional to the size of the graph. The cost is counted
+// in visits of nodes, views and groups, from the trace to the plan, so that it does not depend on a
+// clock.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,7 +18,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-// Twice the nodes may cost so many times as much: twice, and a logarithm.
+// Maximum growth of the cost if the number of nodes doubles: twice, and a logarithm.
 constexpr double kMaxGrowth = 2.4;
 
 std::int64_t visits_of(const std::function<void()>& compile) {
@@ -157,13 +158,13 @@ const std::map<std::string, CostStep>& cost_chains() {
   return all;
 }
 
-// On the CPU, and for a GPU that runs small launches as one kernel.
+// Parameters are 0 for the CPU, and set for a GPU that runs small launches as one kernel.
 void expect_proportional_chains(int join_bindings, int row_columns) {
   for (const auto& [name, step] : cost_chains()) {
-    // A launch that another is merged with, or inlined in, looks at all of its nodes, which are
-    // 1,024 at most: where that happens with every step, the cost is linear from there on.
+    // Merging or inlining a launch visits all of its nodes, at most 1,024. If every step is merged,
+    // the cost is linear only from that size on.
     const bool merges = name == "max" || name == "softmax";
-    if (merges && join_bindings > 0) continue;  // fused as without
+    if (merges && join_bindings > 0) continue;  // fused as without joining
     const int size = merges ? 240 : 60;
     expect_proportional(name, size, [&](int length) {
       Sketch s;
@@ -205,7 +206,7 @@ TEST(CompileCost, of_many_readers) {
   });
 }
 
-// Of all families of ops, put together by seeds. Single graphs differ in what they drew.
+// Adds up several graphs of all families of ops, since the cost of a single graph varies.
 TEST(CompileCost, of_random_graphs_in_their_ops) {
   expect_proportional("random graphs", 30, [](int ops) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
