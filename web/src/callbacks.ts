@@ -43,7 +43,7 @@ export function associativeScan(combine: Function, x: unknown, axis?: number,
   return op('associativeScan', [call, x, axis, reverse]);
 }
 
-// Calls `f` in a scope of C++, and returns what it returns.
+// Calls `f` in a C++ scope and returns its result.
 function scoped<T>(name: string, on: boolean, f: () => T): T {
   let result: T;
   op(name, [on, () => { result = f(); return []; }], 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where programs run: in this thread, or in a worker. Functions are recorded in this thread always,
-// so that the worker runs none of the user's code.
+// Engines, which run programs in this thread or in a worker. Functions are always recorded in this
+// thread, so that the worker runs no user code.
 import { AbortedError, NeedsFullModule, UserError, makeError } from './errors.js';
 import { abortHeld, heldWhileHidden } from './hidden.js';
 import type { DeviceOptions } from './generated/types.js';
@@ -16,12 +16,15 @@ export interface Engine {
   request(message: Uint8Array): Promise<Answer>;
   abort(id: number): void;
   close(): void;
-  /** Gives a function a number by which a request can call it with events, and takes it back. */
+  /**
+   * Registers a listener for events. Requests refer to it by the number returned. forget() removes
+   * it.
+   */
   listen(f: (event: any) => void): number;
   forget(number: number): void;
 }
 
-// Functions that hear of events. What they throw reaches nobody who waits for the request.
+// Listeners for events. Their exceptions do not reach the caller of the request.
 class Listeners {
   private readonly all = new Map<number, (event: any) => void>();
   private next = 1;
@@ -36,7 +39,9 @@ class Listeners {
   }
 }
 
-/** @internal In this thread. Requests wait for each other: only one may be suspended. */
+/**
+ * @internal Runs programs in this thread. Requests are queued, because only one may be suspended.
+ */
 export class LocalEngine implements Engine {
   private queue: Promise<unknown> = Promise.resolve();
   private readonly listeners = new Listeners();
@@ -64,26 +69,27 @@ interface Port {
   close(): void;
 }
 
-// Bundlers know a worker by the form of the first `new Worker`.
+// Bundlers recognize a worker by the form of the first `new Worker`.
 function pageWorker(): Worker {
   const own = assets.worker ?? import.meta.url;
   if (!/^https?:/.test(String(own)) || new URL(own).origin === location.origin) {
     return assets.worker ? new Worker(assets.worker, { type: 'module' })
       : new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
   }
-  // A page may only start workers of its own origin; such a one may import the other.
+  // A page may only start workers of its own origin, but they may import a module of another
+  // origin.
   const url = String(assets.worker ?? new URL('./worker.js', import.meta.url));
   return new Worker(URL.createObjectURL(
     new Blob([`import ${JSON.stringify(url)}`], { type: 'text/javascript' })), { type: 'module' });
 }
 
-// A worker of a page, or of node.
+// Starts a worker of a page or of node.
 function startWorker(): Port {
   const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
   if (node && typeof Worker === 'undefined') {
     const worker = new node.Worker(
       new URL(assets.worker ?? new URL('./worker.js', import.meta.url)));
-    // Node ends when nobody waits for an answer.
+    // Node may exit if no request is pending.
     let pending = 0;
     worker.unref();
     return {
@@ -108,7 +114,7 @@ function startWorker(): Port {
   };
 }
 
-/** @internal In a worker. */
+/** @internal Runs programs in a worker. */
 export class WorkerEngine implements Engine {
   private readonly port: Port;
   private readonly waiting = new Map<number, {
@@ -128,7 +134,7 @@ export class WorkerEngine implements Engine {
     });
     this.port.fail((error) => this.rejectAll(error));
   }
-  /** Requests come after it. */
+  /** Starts the engine. Must precede all requests. */
   start(compiled: Compiled): void {
     const fullScript = assets.fullScript && String(assets.fullScript);
     this.port.postMessage({ compiled, fullScript });
@@ -192,8 +198,8 @@ export interface Session { tracer: Instance; engine: Engine; kind: EngineKind; f
 const sessions = new Map<string, Promise<Session>>();
 
 /**
- * @internal The session of a kind; by default a worker in a page, else this thread. The core module
- * serves what does not need the full one, unless the full one is there already.
+ * @internal Returns the session of a kind; by default a worker in a page, else this thread. Uses
+ * the core module if it suffices, unless the full one is already loaded.
  */
 export function session(kind?: EngineKind, needsFull = false): Promise<Session> {
   const wanted = kind ?? (typeof document !== 'undefined' && typeof Worker !== 'undefined'
@@ -221,10 +227,10 @@ export function session(kind?: EngineKind, needsFull = false): Promise<Session> 
   return known;
 }
 
-// Whose programs the values of sameDevice() name.
+// The engine of each value of sameDevice().
 const openedIn = new WeakMap<object, Engine>();
 
-/** @internal The option `device` of programs that run on the device of this one. */
+/** @internal Returns the option `device` of programs that run on the device of this one. */
 export function deviceOf(engine: Engine, program: number): DeviceOptions {
   const opened = { program };
   openedIn.set(opened, engine);
@@ -232,8 +238,8 @@ export function deviceOf(engine: Engine, program: number): DeviceOptions {
 }
 
 /**
- * @internal Calls `work` with a session: that of the program whose device is wanted, if one is. Calls
- * it again with one of the full module if it calls what the core one lacks.
+ * @internal Calls `work` with a session: that of the program whose device is requested, if any.
+ * Calls it again with the full module if the core module lacks something that it uses.
  */
 export async function inSession<T>(kind: EngineKind | undefined, needsFull: boolean,
                                    device: DeviceOptions | undefined,
@@ -255,7 +261,7 @@ export async function inSession<T>(kind: EngineKind | undefined, needsFull: bool
   }
 }
 
-/** Stops the workers. What runs there is aborted, and its objects must not be used again. */
+/** Stops the workers. Running calls are aborted, and objects must not be used again. */
 export async function close(): Promise<void> {
   const open = [...sessions.values()];
   sessions.clear();

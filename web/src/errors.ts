@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Errors of the library, as those of C++.
+// Errors of the library, the same as in C++.
 
 /** Base class of the library's errors. Messages name the op, what was expected, and the line. */
 export class TensorgradError extends Error {
@@ -42,7 +42,7 @@ export class InternalError extends TensorgradError {
   override get name(): string { return 'InternalError'; }
 }
 
-/** @internal The core module lacks what was called. */
+/** @internal The call needs the full module. */
 export class NeedsFullModule extends UserError {}
 
 const classes: Record<string, new (message: string) => TensorgradError> = {
@@ -50,7 +50,7 @@ const classes: Record<string, new (message: string) => TensorgradError> = {
   InternalError, NeedsFullModule,
 };
 
-/** @internal Makes the error that C++ describes. */
+/** @internal Returns the error that C++ describes. */
 export function makeError(e: { name: string; message: string; file: string; line: number }): Error {
   const error = new (classes[e.name] ?? InternalError)(e.message);
   error.file = e.file;

@@ -31,7 +31,7 @@ export type TensorData =
   | Float32Array | Int32Array | Uint32Array
   | { shape?: readonly number[]; data: Float32Array | Int32Array | Uint32Array };
 
-/** What a traced function returns: one tensor, called "output", or several by name. */
+/** Result of a traced function: one tensor, called "output", or several by name. */
 export type Traced = TensorLike | { readonly [name: string]: TensorLike };
 
 /** Outputs by name. */
@@ -60,7 +60,7 @@ export interface FunctionSpec<M extends Module, I extends InputDeclarations, R e
   /** The function to compile. It is called once, or once for each dynamic size. */
   forward: (model: M, inputs: TracedInputs<I>) => R;
   inputs: I;
-  /** Where it runs: by default in a worker in a page, else in this thread. */
+  /** Where the function runs; by default a worker in a page, else this thread. */
   engine?: EngineKind;
 }
 
@@ -85,12 +85,12 @@ export function firstSize(specs: readonly InputSpec[], options: { dynamicSize?: 
   return specs.some((each) => each.shape.includes(-1)) ? options.dynamicSize ?? 1 : 0;
 }
 
-/** @internal Whether a model has layers that only the full module has. */
+/** @internal Returns true if a model has layers that only the full module has. */
 export function needsFull({ layers }: ModelEntries): boolean {
   return [...layers].some((each) => fullLayers.has(each));
 }
 
-/** @internal Outputs by name. */
+/** @internal Returns outputs by name. */
 export function named(result: any): object {
   const one = result instanceof Tensor || typeof result?.tensor === 'function';
   const all: Record<string, any> = one ? { output: result } : { ...result };
@@ -102,10 +102,10 @@ export function named(result: any): object {
   return all;
 }
 
-/** @internal How a function is recorded for another dynamic size, and for which model. */
+/** @internal Records a function for a dynamic size. `generation` identifies the model. */
 export interface Recording { record: (size: number) => unknown; generation: number }
 
-/** @internal Makes a request, and records the function for the dynamic sizes that it needs. */
+/** @internal Sends a request. Records the function for the dynamic sizes that it needs. */
 export async function askWithTapes(
   engine: Engine, kind: 'function' | 'trainer', call: string, at: Location,
   args: { readonly id: number; readonly objective?: string | undefined },
@@ -123,10 +123,13 @@ export async function askWithTapes(
   }
 }
 
-/** Asks for a compiled function, and records it for the sizes that come. */
+/**
+ * A compiled function of a model, returned by compileFunction() and `trainer.attach()`. It is
+ * recorded again for each new dynamic size.
+ */
 export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
                               R extends Traced = Traced> {
-  /** @internal Hears that it is freed. */
+  /** @internal Called when the function is freed. */
   onFree: () => void = () => undefined;
 
   /** @internal */
@@ -135,8 +138,8 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
               private recording: Recording) {}
 
   /**
-   * @internal Records it for another model of its trainer. `begin` lets further tapes be of that
-   * model, `undo` of the one before.
+   * @internal Records the function for another model of its trainer. After `begin`, new tapes use
+   * that model; after `undo`, the previous one.
    */
   follow(model: Module, entries: ModelEntries, generation: number) {
     const { at, options, first, recordFor } = this.source;
@@ -162,7 +165,7 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
         try {
           return record(size);
         } catch (failure) {
-          // An export leaves out sizes that the function does not take.
+          // An export skips sizes that the function does not accept.
           if (!call.startsWith('export') || !(failure instanceof UserError)) throw failure;
           return failure.message;
         }
@@ -175,7 +178,7 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
     inputs: Feed<I>, options: { captures?: readonly C[] } = {}): Promise<Outputs<R> & Captures<C>> {
     return this.ask('run', { inputs: feed(inputs, this.specs), ...options });
   }
-  /** Runs a function of one output, and returns its elements. */
+  /** Runs a function with one output and returns its elements. */
   async call(inputs: Feed<I>): Promise<Outputs<R>[keyof Outputs<R>] extends { data: infer A } ? A : never> {
     const outputs = await this.ask('run', { inputs: feed(inputs, this.specs) });
     const all: HostTensor[] = Object.values(outputs);
@@ -234,7 +237,7 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   sameDevice(): DeviceOptions { return deviceOf(this.engine, this.id); }
   /** Returns the dynamic sizes with a compiled program. */
   compiledSizes(): Promise<number[]> { return this.ask('compiledSizes'); }
-  /** Stops runs that wait for their turn, and compiling. They throw AbortedError. */
+  /** Aborts queued runs and compilation. They throw AbortedError. */
   abort(): void { this.engine.abort(this.id); }
   /** Frees the program and its buffers. */
   free(): Promise<void> {
@@ -243,7 +246,8 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   }
 }
 
-// How a function is recorded: for each model of its trainer, and first for the size `first`.
+// How to record a function for any model of its trainer. `first` is the dynamic size compiled
+// first.
 interface FunctionSource {
   at: Location;
   options: object;
@@ -251,7 +255,7 @@ interface FunctionSource {
   recordFor: (model: Module, entries: ModelEntries) => (size: number) => unknown;
 }
 
-/** @internal Records a function and asks for it to be compiled. */
+/** @internal Records a function and requests its compilation. */
 export async function makeFunction(
   own: Session, model: Module, entries: ModelEntries, call: string,
   args: { id?: number; generation?: number }, options: FunctionOptions, inputs: InputDeclarations,
@@ -289,7 +293,7 @@ export async function compileFunction<M extends Module, const I extends InputDec
     own, model, entries, 'compileFunction', {}, options as FunctionOptions, inputs, forward, at));
 }
 
-/** Devices of this machine, and the reason if no WebGPU adapter is available. */
+/** Returns the devices of this machine, and the reason if no WebGPU adapter is available. */
 export async function devices(options: DeviceOptions & { engine?: EngineKind } = {}):
 Promise<{ devices: DeviceDescription[]; note: string }> {
   const at = userLocation(2);

@@ -2,16 +2,16 @@
 // Trainers that pause while their page is hidden: calls that train wait until it is visible.
 import { AbortedError } from './errors.js';
 
-/** What a trainer does while its page is hidden; see TrainingSpec. */
+/** Behavior of a trainer while its page is hidden; see TrainingSpec. */
 export type WhenHidden = 'continue' | 'pause';
 
 const training = /\.(step|stepFor|run|submit)$/;
-// Calls that wait, by trainer.
+// Waiting calls by trainer.
 const waiting = new WeakMap<object, Map<number, Set<(error: Error) => void>>>();
 
 const hidden = () => typeof document !== 'undefined' && document.visibilityState === 'hidden';
 
-/** @internal Has the training calls of a trainer wait while the page is hidden. */
+/** @internal Makes the training calls of a trainer wait while the page is hidden. */
 export function pauseWhenHidden(engine: object, id: number): void {
   if (!waiting.has(engine)) waiting.set(engine, new Map());
   waiting.get(engine)!.set(id, new Set());
@@ -20,7 +20,7 @@ export function pauseWhenHidden(engine: object, id: number): void {
 /** @internal Forgets a trainer. */
 export function forgetHidden(engine: object, id: number): void { waiting.get(engine)?.delete(id); }
 
-/** @internal A promise that a call must wait for, if it must. */
+/** @internal Returns the promise that a call must wait for, if any. */
 export function heldWhileHidden(engine: object, call: string, id: number): Promise<void> | undefined {
   const held = training.test(call) ? waiting.get(engine)?.get(id) : undefined;
   if (!held || !hidden()) return undefined;
@@ -37,7 +37,7 @@ export function heldWhileHidden(engine: object, call: string, id: number): Promi
   });
 }
 
-/** @internal Ends calls of a trainer that wait. */
+/** @internal Aborts the waiting calls of a trainer. */
 export function abortHeld(engine: object, id: number): void {
   for (const end of [...waiting.get(engine)?.get(id) ?? []])
     end(new AbortedError('the call was aborted while the page was hidden'));

@@ -29,10 +29,11 @@ interface Exports {
 }
 
 /**
- * Where the modules and the worker are, if not beside the library. Set before the first call.
+ * Locations of the modules and the worker, if they are not next to the library. Set them before the
+ * first call.
  *
- * The full module also has language models, tokenizers and the export to ONNX. Models with such
- * layers and tokenizers load it by themselves; `full: true` loads it always.
+ * The full module adds language models, tokenizers and ONNX export. Models with such layers and
+ * tokenizers load it automatically; `full: true` always loads it.
  */
 export const assets: {
   wasm?: string | URL; worker?: string | URL; fullWasm?: string | URL; fullScript?: string | URL;
@@ -58,7 +59,7 @@ export function compileModule(full: boolean): Promise<Compiled> {
   return made;
 }
 
-// A file of its own, which bundlers copy as they copy the module.
+// A separate file, which bundlers copy like the module.
 async function fullFactory(): Promise<typeof makeModule> {
   const url = String(assets.fullScript ?? new URL('./full.js', import.meta.url));
   return (await import(/* @vite-ignore */ url)).default;
@@ -77,7 +78,7 @@ async function compileFile(url: string): Promise<WebAssembly.Module> {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-// Stand-ins for JSPI where it is missing: nothing waits there, as there is no WebGPU either.
+// Stubs for JSPI if it is missing. Nothing is suspended then, since WebGPU is missing too.
 async function withoutJspi<T>(make: () => Promise<T>): Promise<T> {
   const jspi = WebAssembly as any;
   if ('Suspending' in jspi) return make();
@@ -96,7 +97,7 @@ export class Instance {
   private traced: (() => unknown) | undefined;
   private recording: Recording | undefined;
   private thrown: unknown;
-  /** Hears of what happens while a request is answered. */
+  /** Receives events while a request is answered. */
   listener: (number: number, event: Uint8Array) => void = () => undefined;
 
   private constructor(private readonly exports: Exports) {
@@ -105,7 +106,7 @@ export class Instance {
       this.recording!.callback(number, decode(exports.HEAPU8.subarray(at, at + size))));
   }
 
-  // An event while a request is answered; see Engine.
+  // Forwards events while a request is answered; see Engine.
   private listen(): void {
     this.exports.tensorgrad.emit = (number, at, size) =>
       this.listener(number, this.exports.HEAPU8.slice(at >>> 0, (at >>> 0) + size));
@@ -127,8 +128,8 @@ export class Instance {
     return instance;
   }
 
-  // Runs a function of JavaScript that WebAssembly calls. What it throws waits for the end of the
-  // call that led here.
+  // Runs a JavaScript function for WebAssembly. Keeps an exception until the end of the call into
+  // WebAssembly.
   private reply(f: () => unknown): number {
     try {
       const result = encode(f());
@@ -172,12 +173,12 @@ export class Instance {
     return result;
   }
 
-  /** Calls an op of the function that is being recorded. */
+  /** Calls an op of the function being recorded. */
   call(message: Uint8Array): any {
     return this.finish(this.lend(message, (at, size) => this.exports._tgw_call(at, size)));
   }
 
-  /** Runs a function, and returns the tape of its ops. */
+  /** Runs a function and returns the tape of its ops. */
   record(numbers: EntryNumbers, request: object, inputs: readonly string[],
          f: (inputs: Record<string, Tensor>) => unknown): unknown {
     const outer = [this.traced, this.recording] as const;
@@ -195,7 +196,7 @@ export class Instance {
     }
   }
 
-  /** Names and shapes of a model's parameters. */
+  /** Returns the names and shapes of a model's parameters. */
   parameters(entries: readonly object[]): [string, number[]][] {
     return this.finish(
       this.lend(encode(entries), (at, size) => this.exports._tgw_parameters(at, size)));

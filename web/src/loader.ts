@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches of samples from a function of the user. C++ has their order and the position
+// Batches of samples that a user's function returns. C++ manages order and position
 // (web/bindings/loader_requests.cpp); samples are read in this thread.
 import { ask, session, type Engine, type EngineKind } from './engine.js';
 import { ShapeError, UserError } from './errors.js';
@@ -99,7 +99,7 @@ export class DataLoader<S extends Sample = Sample> {
       const at = this.ahead.at(-1)?.next ?? now;
       const { indices, epoch, position, next } = await this.ask('batch', { at });
       const batch = this.read(indices, epoch, position);
-      batch.catch(() => undefined);  // it is thrown by the call that wants it
+      batch.catch(() => undefined);  // thrown by the call that needs the batch
       this.ahead.push({ at, next, batch });
     }
     const { batch, next } = this.ahead[0]!;
@@ -120,7 +120,7 @@ export class DataLoader<S extends Sample = Sample> {
       [name, join(name, samples.map((each) => each[name]!), indices)]));
     return { fields: fields as Batch<S>['fields'], epoch, position, samples: samples.length };
   }
-  /** The same batches for `for await`. It never ends by itself. */
+  /** Returns the same batches for `for await`. Never ends by itself. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Batch<S>, never> {
     for (;;) yield await this.next();
   }
@@ -134,7 +134,7 @@ export class DataLoader<S extends Sample = Sample> {
   free(): Promise<void> { return this.ask('free'); }
 }
 
-/** Reads `count` values of a source ahead, while the caller works on the one before. */
+/** Yields the values of a source, and requests `count` of them ahead. */
 export async function* prefetch<T>(source: AsyncIterable<T> | Iterable<T | Promise<T>>,
                                    count = 2): AsyncGenerator<Awaited<T>> {
   const from: Iterator<any> | AsyncIterator<any> =
@@ -142,7 +142,7 @@ export async function* prefetch<T>(source: AsyncIterable<T> | Iterable<T | Promi
   const ahead: Promise<IteratorResult<any>>[] = [];
   const pull = () => {
     const next = Promise.resolve(from.next());
-    next.catch(() => undefined);  // it is thrown when its turn comes
+    next.catch(() => undefined);  // thrown when the value is yielded
     ahead.push(next);
   };
   try {

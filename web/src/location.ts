@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The line of the user's program that called the library, from the stack of an error. Node maps it
-// through source maps if it runs with --enable-source-maps.
+// The line of the user's program that called the library, from the stack of an error. Node applies
+// source maps if it runs with --enable-source-maps.
 
 /** A line of the user's program. */
 export type Location = readonly [file: string, line: number];

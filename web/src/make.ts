@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values that C++ makes by name: initial values, schedules and optimizers.
+// Values that C++ constructs by name: initial values, schedules and optimizers.
 import { type Location, userLocation } from './location.js';
 import { wire } from './wire.js';
 
@@ -23,7 +23,7 @@ export class Schedule extends Made { declare private readonly kind: 'schedule'; 
 export class Optimizer {
   /** @internal */
   constructor(readonly make: string, readonly options: object) {}
-  /** @internal The same with other options. */
+  /** @internal Returns a copy with other options. */
   with(options: object): Optimizer {
     return new Optimizer(this.make, { ...this.options, ...options });
   }

@@ -102,7 +102,7 @@ export abstract class Layer extends Module {
   }
 }
 
-/** Modules that are applied in order. Parameters are named by position, for example "0.weight". */
+/** Modules applied in order. Parameters are named by position, for example "0.weight". */
 export class Sequential<M extends { forward(x: TensorLike): Tensor } & Module> extends Module {
   /** @internal */
   readonly layers: readonly M[];

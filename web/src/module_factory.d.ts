@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What emscripten makes of web/bindings: the bundle has that of the core module under this name.
+// The module factory that emscripten generates from web/bindings. The bundle has that of the core
+// module under this name.
 declare module '#module' {
   const makeModule: (options: object) => Promise<any>;
   export default makeModule;

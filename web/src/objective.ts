@@ -39,10 +39,10 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
     return this.trainer.askObjective(this.name, call, userLocation(3), args);
   }
 
-  /** @internal A call with inputs, which may need the loss recorded for their size. */
+  /** @internal Sends a call with inputs. Records the loss for their size if necessary. */
   async askWith(inputs: object | undefined, call: string, args: object = {}): Promise<any> {
     const at = userLocation(3), fed = feed(inputs, this.specs);
-    // Both are sent now: calls run in the order in which they are made.
+    // Both are sent now, because calls run in the order in which they are made.
     const [, result] = await Promise.all([
       this.trainer.recordFor(this.name, dynamicSize(fed, this.specs), at),
       this.trainer.askObjective(this.name, call, at, { inputs: fed, ...args })]);

@@ -62,7 +62,7 @@ export interface CustomOptions {
   params?: ParamFilter;
 }
 
-/** @internal An optimizer that is recorded for the model it trains. */
+/** @internal An optimizer that is recorded for the model that it trains. */
 export class CustomOptimizer extends Optimizer {
   declare readonly options: CustomOptions;
   constructor(options: CustomOptions, private readonly tape?: unknown) { super('custom', options); }

@@ -23,7 +23,7 @@ type DeclaredDType<D> = D extends { readonly dtype: infer T extends DType } ? T 
 type ShapeOf<D> = D extends readonly (number | null)[] ? D
   : D extends { readonly shape: infer S extends readonly (number | null)[] } ? S
     : readonly number[];
-// An unknown size is a number.
+// Replaces unknown sizes by `number`.
 type Known<S extends readonly (number | null)[]> =
   { readonly [K in keyof S]: S[K] extends number ? S[K] : number };
 
@@ -69,7 +69,7 @@ export interface DeviceOptionsOpened { readonly program: number }
 /** @internal Names and shapes of the parameters of a model. */
 export type ParameterShapes = readonly (readonly [name: string, shape: readonly number[]])[];
 
-/** @internal Inputs as C++ declares them. */
+/** @internal Returns inputs as declared in C++. */
 export function inputSpecs(declared: InputDeclarations | undefined): InputSpec[] {
   return Object.entries(declared ?? {}).map(([name, each]) => {
     const { shape, dtype } = (Array.isArray(each) ? { shape: each } : each) as
@@ -80,7 +80,7 @@ export function inputSpecs(declared: InputDeclarations | undefined): InputSpec[]
   });
 }
 
-/** @internal Elements as a typed array of the declared type. */
+/** @internal Returns elements as a typed array of the declared type. */
 export function elements(name: string, value: unknown, specs: readonly InputSpec[]): unknown {
   if (!Array.isArray(value)) return value;
   const dtype = specs.find((each) => each.name === name)?.dtype;
@@ -88,13 +88,15 @@ export function elements(name: string, value: unknown, specs: readonly InputSpec
     : Float32Array.from(value);
 }
 
-/** @internal The values of a call. */
+/** @internal Returns the values of a call. */
 export function feed(values: object | undefined, specs: readonly InputSpec[]): object {
   return Object.fromEntries(
     Object.entries(values ?? {}).map(([name, each]) => [name, elements(name, each, specs)]));
 }
 
-/** @internal The dynamic size of these values; undefined if no input has one, or none fits. */
+/**
+ * @internal Returns the dynamic size of these values; undefined if no input has one, or none fits.
+ */
 export function dynamicSize(fed: object, specs: readonly InputSpec[]): number | undefined {
   for (const { name, shape } of specs) {
     const given = (fed as Record<string, { length: number } | undefined>)[name];
@@ -105,7 +107,7 @@ export function dynamicSize(fed: object, specs: readonly InputSpec[]): number | 
   return undefined;
 }
 
-/** @internal A filter as a pattern or names. */
+/** @internal Returns a filter as a pattern or names. */
 export function filtered(filter: ParamFilter, parameters: ParameterShapes): string | readonly string[] {
   if (typeof filter !== 'function') return filter;
   return parameters.filter(([name, shape]) => filter(name, shape)).map(([name]) => name);
@@ -116,7 +118,7 @@ function byName<T>(f: (name: string, shape: readonly number[]) => T, parameters:
     parameters.map(([name, shape]) => [name, f(name, shape)]).filter(([, each]) => each != null));
 }
 
-/** @internal Options with data in place of functions, which C++ cannot call. */
+/** @internal Returns options with data in place of functions, which C++ cannot call. */
 export function plainOptions(options: object,
                              parameters: () => ParameterShapes): object {
   const plain: Record<string, any> = { ...options };

@@ -4,9 +4,9 @@
 export type Flight<T> = { completed: true; value: T } | { completed: false; aborted: true };
 
 /**
- * Returns a function that runs one call of `f` at a time. At most one call waits meanwhile; a newer
- * one replaces it, and the replaced call resolves as aborted. For example for the prediction that
- * follows a slider.
+ * Returns a function that runs one call of `f` at a time. At most one call waits; a newer one
+ * replaces it, and the replaced call resolves as aborted. Useful for a prediction that follows a
+ * slider.
  */
 export function singleFlight<A extends unknown[], T>(
   f: (...args: A) => Promise<T> | T): (...args: A) => Promise<Flight<T>> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Whether this browser can train, and on which device. Answered without loading the WebAssembly
-// module: what src/backend/webgpu/browser.js would find.
+// Checks whether this browser can train, and on which device, without loading the WebAssembly
+// module. Must agree with src/backend/webgpu/browser.js.
 
 import type { DeviceOptions } from './generated/types.js';
 
-/** Why checkSupport() names the device that it names. */
+/** Reason for the device that checkSupport() returns. */
 export type SupportReason =
   | 'ok' | 'too-old' | 'insecure' | 'no-webgpu' | 'no-jspi' | 'no-adapter' | 'software-adapter'
   | 'device-lost';
@@ -13,9 +13,9 @@ export type SupportReason =
 export interface Support {
   /** The device that `device: { kind: 'auto' }` takes; null if the library cannot run at all. */
   device: 'webgpu' | 'cpu' | null;
-  /** 'ok' if it is the wanted device, or why it is not a GPU. */
+  /** 'ok' if it is the requested device, otherwise why it is not a GPU. */
   reason: SupportReason;
-  /** One sentence or two for people who use the page. */
+  /** One or two sentences for users of the page. */
   message: string;
   /** Name of the GPU, if there is one. */
   adapter?: string;
@@ -35,17 +35,16 @@ const messages: Record<SupportReason, string> = {
   'device-lost': `The GPU was lost, so ${CPU}. Reloading the page or restarting the browser may help.`,
 };
 
-// Modules with one function: of a SIMD instruction, and of try and catch_all.
+// WebAssembly modules with one function: with a SIMD instruction, and with try and catch_all.
 const simd = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0,
   253, 15, 253, 98, 11];
 const exceptions = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 8, 1, 6, 0, 6, 64,
   25, 11, 11];
 
 /**
- * Returns the device that a trainer would take here, with the reason and a sentence for people.
- * It opens the GPU for a moment, and does not load the WebAssembly module. The options are those of
- * `device`: with `kind: 'cpu'` the GPU is not asked, and with `allowSoftware` one in software is
- * taken too. Never throws.
+ * Returns the device that a trainer would use here, with the reason and a message for users of the
+ * page. Opens the GPU briefly, but does not load the WebAssembly module. The options are those of
+ * `device`: `kind: 'cpu'` skips the GPU, and `allowSoftware` accepts a software GPU. Never throws.
  */
 export async function checkSupport(
   { kind = 'auto', allowSoftware = false }: Pick<DeviceOptions, 'kind' | 'allowSoftware'> = {}):
@@ -71,7 +70,7 @@ Promise<Support> {
     return answer('software-adapter', name);
   try {
     const device = await adapter.requestDevice();
-    // A lost device resolves `lost` at once, else the empty queue is done first.
+    // If the device is lost, `lost` resolves at once; otherwise the empty queue is done first.
     const lost = await Promise.race([
       device.lost.then(() => true), device.queue.onSubmittedWorkDone().then(() => false)]);
     device.destroy();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers, and text that language models write.
+// Tokenizers, and text generation and scoring with language models.
 import { ask, session, type Engine, type EngineKind } from './engine.js';
 import { UserError } from './errors.js';
 import { LanguageModel } from './generated/layers.js';
@@ -34,7 +34,7 @@ export class Tokenizer {
   static fromJson(json: string, where: Where = {}): Promise<Tokenizer> {
     return Tokenizer.make('fromJson', { json }, where);
   }
-  /** Reads the bytes of a file of tiktoken. */
+  /** Reads the bytes of a tiktoken file. */
   static fromTiktoken(bytes: Uint8Array, { engine, ...options }: BpeOptions & Where = {}):
   Promise<Tokenizer> {
     return Tokenizer.make('fromTiktoken', { bytes, options }, { engine: engine! });
@@ -107,7 +107,7 @@ export class Tokenizer {
 /** New text of one prompt, while it is generated. */
 export interface GeneratedText { prompt: number; token: number; text: string }
 
-// The entry of the language model that a trainer trains.
+// Returns the entry of the language model that a trainer trains.
 function entryOf(trainer: Trainer<any, any, any>, layer?: LanguageModel): number {
   const all = [...trainer.entries.numbers].filter(([part]) =>
     layer ? part === layer : part instanceof LanguageModel);
@@ -145,7 +145,7 @@ export class Generator {
   private ask(call: string, args: object = {}): Promise<any> {
     return ask(this.engine, `generator.${call}`, userLocation(3), { id: this.id, ...args });
   }
-  /** Continues a prompt, or each of several. `onText` hears of each piece of new text. */
+  /** Continues a prompt, or each of several. `onText` receives each piece of new text. */
   generate(prompt: string, options?: GenerateOptions & { onText?: (text: GeneratedText) => void }):
   Promise<Completion>;
   generate(prompts: readonly string[],
@@ -168,13 +168,13 @@ export class Generator {
   async tokenizer(): Promise<Tokenizer> {
     return Tokenizer.of(this.engine, await this.ask('tokenizer'));
   }
-  /** Ends the texts that are being written. On the CPU in a worker, after they are complete. */
+  /** Stops generation. On the CPU in a worker, only after the texts are complete. */
   abort(): void { this.engine.abort(this.id); }
   /** Frees the generator. */
   free(): Promise<void> { return this.ask('free'); }
 }
 
-/** Returns the bytes of a model file with the LanguageModel that is trained. `tg lm` reads it. */
+/** Returns the bytes of a model file with the LanguageModel being trained. `tg lm` can read it. */
 export function saveLanguageModel<M extends LanguageModel>(
   trainer: Trainer<M, any, any>, { tokenizer }: { tokenizer?: Tokenizer } = {}): Promise<Uint8Array> {
   return ask(trainer.own.engine, 'languageModel.save', userLocation(2), {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops of the function that is being traced. It runs once; its calls are recorded in WebAssembly.
+// Ops of the function being traced. It runs once, and its calls are recorded in WebAssembly.
 import { UserError } from './errors.js';
 import type { Instance } from './instance.js';
 import { type Location, userLocation } from './location.js';
@@ -12,14 +12,14 @@ export type EntryNumbers = ReadonlyMap<object, number>;
 let traces = 0;
 let current: Recording | undefined;
 
-/** @internal A function while it is recorded. */
+/** @internal A function being recorded. */
 export class Recording {
   private readonly functions: Function[] = [];
   private readonly sources = new Map<unknown, Map<string, Tensor>>();
 
   constructor(private readonly instance: Instance, private readonly entries: EntryNumbers) {}
 
-  /** Runs a function in which ops are recorded here. */
+  /** Runs a function whose ops are recorded here. */
   run<T>(f: () => T): T {
     const before = current, serial = currentTrace.serial;
     current = this;
@@ -42,7 +42,7 @@ export class Recording {
     return this.functions[number]!(...args);
   }
 
-  /** The tensor of a parameter or buffer: the same one for each use, unless it is set. */
+  /** Returns the tensor of a parameter or buffer: the same one for each use, unless it is set. */
   source(op: string, owner: object, name: string, at: Location): Tensor {
     let known = this.sources.get(owner);
     if (!known) this.sources.set(owner, (known = new Map()));
@@ -67,7 +67,8 @@ export class Recording {
   }
 }
 
-// Checks that tensors are of this function; parameters become tensors before the call is encoded.
+// Checks that tensors belong to the function being traced. Parameters become tensors before the
+// call is encoded.
 function resolve(name: string, value: any): unknown {
   if (value instanceof Tensor) {
     if (value.trace !== currentTrace.serial)
@@ -81,7 +82,7 @@ function resolve(name: string, value: any): unknown {
   return value;
 }
 
-/** @internal The function that is being traced. */
+/** @internal Returns the function being traced. */
 export function recording(what: string): Recording {
   if (!current) {
     throw new UserError(`${what}: ops can only be called in a function that is being traced: the ` +

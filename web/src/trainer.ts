@@ -35,11 +35,11 @@ export interface TrainingSpec<M extends Module, I extends InputDeclarations,
   /** Inputs kept on the device, of which each step draws a batch; see `trainer.uploadData()`. */
   dataset?: D;
   optimizer: Optimizer;
-  /** Where it runs: by default in a worker in a page, else in this thread. */
+  /** Where it runs; by default a worker in a page, else this thread. */
   engine?: EngineKind;
   /**
-   * What happens to step(), tryStep(), stepFor(), run() and submit() while the page is hidden. 'continue', the
-   * default: nothing. 'pause': calls on a hidden page wait until it is visible again.
+   * Behavior of step(), tryStep(), stepFor(), run() and submit() while the page is hidden.
+   * 'continue', the default: they run as usual. 'pause': they wait until the page is visible again.
    * Other calls, such as save(), do not wait for them.
    */
   whenHidden?: WhenHidden;
@@ -66,9 +66,9 @@ export interface MultiTrainingSpec<M extends Module, O, D extends InputDeclarati
   objectives: { [K in keyof O]: ObjectiveSpec<M, O[K], D> };
   /** Inputs kept on the device, of which the objectives with a `batch` draw their batches. */
   dataset?: D;
-  /** Where it runs: by default in a worker in a page, else in this thread. */
+  /** Where it runs; by default a worker in a page, else this thread. */
   engine?: EngineKind;
-  /** What the objectives do while the page is hidden, as in TrainingSpec. */
+  /** Behavior of the objectives while the page is hidden, as in TrainingSpec. */
   whenHidden?: WhenHidden;
 }
 
@@ -76,7 +76,7 @@ interface TrainerInfo {
   id: number; device: string; parameters: string[]; captures: { [objective: string]: string[] };
 }
 
-// A loss as it was given.
+// A loss as passed to compile().
 interface Loss {
   name: string;  // empty if it is the only one
   loss: (model: any, inputs: any) => unknown;
@@ -86,7 +86,7 @@ interface Loss {
   data: readonly InputSpec[];
 }
 
-// The tape of a loss for a dynamic size.
+// Returns the tape of a loss for a dynamic size.
 function lossTape(own: Session, model: Module, its: ModelEntries, loss: Loss, options: object,
                   at: Location, size: number): unknown {
   const { specs, data } = loss;
@@ -96,7 +96,7 @@ function lossTape(own: Session, model: Module, its: ModelEntries, loss: Loss, op
     specs.length);
 }
 
-// The options of a loss as they are sent.
+// Returns the options of a loss for a request.
 function optionsOf(own: Session, its: ModelEntries, loss: Loss): any {
   return { ...plainOptions(loss.options, () => own.tracer.parameters(its.entries)),
            inputs: loss.specs, dataset: loss.data };
@@ -122,7 +122,7 @@ function recordLoss(own: Session, model: Module, its: ModelEntries, loss: Loss, 
   return { name, params, options, function: traced };
 }
 
-// What a request says about the losses: one, or several with the options of all.
+// Returns the part of a request that describes the losses: one, or several with common options.
 function lossesOf(own: Session, model: Module, its: ModelEntries, losses: readonly Loss[],
                   shared: TrainerOptions | undefined, at: Location): object {
   const all = losses.map((each) => recordLoss(own, model, its, each, at));
@@ -149,19 +149,19 @@ export class TrainerBase<M extends Module = Module,
 
   /** The device's kind and name and why it was chosen. */
   get device(): string { return this.info.device; }
-  /** The device that was taken; see checkSupport(). */
+  /** The kind of device in use; see checkSupport(). */
   get deviceKind(): 'webgpu' | 'cpu' | 'null' { return /^\w+/.exec(this.info.device)![0] as any; }
   /** Names of all parameters, in the order of the model. */
   get parameterNames(): readonly string[] { return this.info.parameters; }
 
-  /** @internal A call of the loss of that name, which is recorded for other sizes if it must be. */
+  /** @internal Sends a call for a loss, which is recorded for other dynamic sizes if necessary. */
   askObjective(name: string, call: string, at: Location, args: object): Promise<any> {
     return askWithTapes(
       this.own.engine, 'trainer', call, at,
       { id: this.info.id, objective: name || undefined, ...args }, () => this.recording(name));
   }
 
-  /** @internal Records the loss of that name for a dynamic size, unless it was before. */
+  /** @internal Records a loss for a dynamic size, unless it is already recorded. */
   async recordFor(name: string, size: number | undefined, at: Location): Promise<void> {
     const loss = this.losses_.find((each) => each.name === name)!;
     const key = `${size} ${name}`;
@@ -261,10 +261,7 @@ export class TrainerBase<M extends Module = Module,
   explain(): Promise<string> { return this.ask('explain'); }
   /** Returns statistics of all objectives together. */
   report(): Promise<CompileReport> { return this.ask('report'); }
-  /**
-   * Returns what the trainer did each time that it lost its device: see `recovery` in the options
-   * of compile().
-   */
+  /** Returns the recoveries after a lost device; see `recovery` in the options of compile(). */
   recoveries(): Promise<Recovery[]> { return this.ask('recoveries'); }
   /**
    * Compiles the programs once more, and returns their parts as text by file name: the graph after
@@ -273,7 +270,7 @@ export class TrainerBase<M extends Module = Module,
    */
   dump(): Promise<{ [file: string]: string }> {
     const { own, model, entries, at } = this;
-    // Only the full module does it. Devices of other programs are not known there.
+    // Needs the full module, which does not know devices of programs in the core module.
     const alike = <O extends TrainerOptions | undefined>(options: O): O => options?.device?.opened
       ? { ...options, device: { kind: this.deviceKind, allowSoftware: true } } : options;
     return inSession(own.kind, true, undefined, (full) => ask(full.engine, 'dump', at, {
@@ -281,7 +278,7 @@ export class TrainerBase<M extends Module = Module,
         full, model, entries, this.losses_.map((each) => ({ ...each, options: alike(each.options) })),
         alike(this.shared), at) }));
   }
-  /** Stops calls of step(), run() and submit() that are under way. They throw AbortedError. */
+  /** Aborts running calls of step(), run() and submit(). They throw AbortedError. */
   abort(): void { this.own.engine.abort(this.info.id); }
 
   /**
@@ -307,7 +304,9 @@ export class TrainerBase<M extends Module = Module,
     return f;
   }
 
-  /** @internal Replaces the model; `changed` are losses with other options, and those of all. */
+  /**
+   * @internal Replaces the model. `changed` has losses with other options, and the common options.
+   */
   async replace(model: M, keep: boolean, at: Location,
                 changed?: { losses: readonly Loss[]; shared: TrainerOptions | undefined }):
   Promise<void> {
@@ -334,11 +333,11 @@ export class TrainerBase<M extends Module = Module,
     for (const each of following) each.begin();
     this.model = model;
     this.entries = entries;
-    this.recorded.clear();  // what was recorded meanwhile was of the model before
+    this.recorded.clear();  // tapes recorded meanwhile belong to the previous model
     if (changed) Object.assign(this, { losses_: changed.losses, shared: changed.shared });
   }
 
-  /** Frees the program and its buffers. Attached functions stay. */
+  /** Frees the program and its buffers. Attached functions remain valid. */
   async free(): Promise<void> {
     await this.ask('free');
     forgetHidden(this.own.engine, this.info.id);
@@ -366,12 +365,12 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
 
   /**
    * Replaces the model and recompiles the same loss. Training restarts at step 0. With `keep`,
-   * parameters of equal name and shape keep their values, as do buffers. Attached functions follow;
-   * generators of text stay with the old model. Nothing is changed if it throws, for example since
-   * the function of attach() does not take the new model.
+   * parameters of equal name and shape keep their values, as do buffers. Attached functions use the
+   * new model; text generators keep the old one. If replaceModel() throws, for example because
+   * an attached function does not accept the new model, nothing is changed.
    *
    * With `seed` or `optimizer`, schedule and run-time scalars are those of the options, and buffers
-   * start anew.
+   * return to their initial values.
    */
   replaceModel(model: M, { keep = false, ...changes }: ReplaceOptions & { optimizer?: Optimizer } = {}):
   Promise<void> {
@@ -400,8 +399,8 @@ export class MultiTrainer<M extends Module = Module, O = { [name: string]: Input
       [name, new Objective(this, name, specs)])) as any;
 
   /**
-   * Replaces the model, as `Trainer.replaceModel()`. With `seed`, schedules and run-time scalars are
-   * those of the options, and buffers start anew.
+   * Replaces the model, as `Trainer.replaceModel()`. With `seed`, schedules and run-time scalars
+   * are those of the options, and buffers return to their initial values.
    */
   replaceModel(model: M, { keep = false, seed }: ReplaceOptions = {}): Promise<void> {
     const changed = seed === undefined ? undefined

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Values as they cross into WebAssembly and to a worker. web/bindings/value.h has the format.
+// Encoding of values passed to WebAssembly and to a worker. web/bindings/value.h describes the
+// format.
 import { Tensor, type DType } from './tensor.js';
 
-/** Objects with this method are encoded as what it returns. */
+/** Objects with this method are encoded as its result. */
 export const wire: unique symbol = Symbol('wire');
 
 const dtypes: DType[] = ['f32', 'i32', 'u32', 'bool', 'f16'];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The worker that runs programs. It runs none of the user's code.
+// The worker that runs programs. It runs no user code.
 import { serve } from './index.js';
 
 serve();
