@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that take functions of JavaScript. web/src/callbacks.ts has their counterparts.
+// Ops that take JavaScript functions. web/src/callbacks.ts has their counterparts.
 #include "registry.h"
 
 namespace tensorgrad::web {
@@ -7,7 +7,7 @@ namespace {
 
 Tensor one_tensor(const Value& value, const Where& where) { return read<Tensor>(value, where); }
 
-// The function that argument i stands for.
+// The JavaScript function passed as argument i.
 class Callback {
  public:
   Callback(const Call& call, std::size_t i, const char* argument)
@@ -63,7 +63,7 @@ void associative_scan_op(const Call& c, Writer& w) {
                           c.location));
 }
 
-// JavaScript inferred the result, and wrote the kernel for it.
+// JavaScript has inferred the result type and generated the kernel.
 void custom_op(const Call& c, Writer& w) {
   const TensorType result{c.get<Shape>(2, "shape"), c.get<DType>(3, "dtype")};
   CustomOp::Definition definition{.name = c.get<std::string>(0, "name"),
@@ -80,7 +80,7 @@ void custom_op(const Call& c, Writer& w) {
   put(w, op(c.get<std::vector<Tensor>>(1, "inputs"), c.location));
 }
 
-// The ops that `function` calls are traced in a scope, for example of mixed precision.
+// Traces the ops that `function` calls in a scope, for example of mixed precision.
 template <class Scope>
 void scoped_op(const Call& c, Writer& w) {
   const Scope scope(c.get<bool>(0, "on"), c.location);

@@ -9,7 +9,7 @@
 namespace tensorgrad::web {
 namespace {
 
-// Calls the maker that {make, arguments, file, line} names.
+// Calls the maker named by {make, arguments, file, line}.
 template <class Make>
 auto make_by_name(MakerTable<Make> table, const Value& v, const Where& where) {
   const std::string name(v["make"].text);

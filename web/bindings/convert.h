@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversion of values of JavaScript to the types of the public headers and back. The enums and
-// structs are generated from the headers (enums.inc, structs.inc).
+// Converts JavaScript values to the types of the public headers and back. Enums and structs are
+// generated from the headers (enums.inc, structs.inc).
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@
 
 namespace tensorgrad::web {
 
-// What is being converted, for errors: "softmax: axis".
+// The name of the value being converted, for errors: "softmax: axis".
 struct Where {
   std::string path;
   Loc location;
@@ -30,18 +30,18 @@ struct Where {
   }
 };
 
-// The tensor of an id in the function that is being traced. Throws UserError outside one.
+// Returns the tensor with an id in the function being traced. Throws UserError if there is none.
 Tensor traced_tensor(double id, const Where& where);
-// The id that JavaScript knows a tensor of that function by; a new one for each call.
+// Returns a new id by which JavaScript knows a tensor of that function.
 std::uint32_t register_tensor(Tensor tensor);
 
-// `EnumNames<T>::kNames`: name in JavaScript and value. Generated.
+// `EnumNames<T>::kNames`: JavaScript name and value of each enumerator. Generated.
 template <class T>
 struct EnumNames;
 
 // Calls `visit(name, field)` for each field of a struct. Generated: visit_fields(visit, T&).
 
-// Type<T>: whether a value fits T, for overloads, and the conversion.
+// Type<T>: tests whether a value fits T, for overload resolution, and converts it.
 template <class T>
 struct Type;
 
@@ -119,7 +119,7 @@ struct Type<std::optional<T>> {
   }
 };
 
-// dtype of a typed array of JavaScript whose elements are a T; none has that of kBytes + 1.
+// dtype of a JavaScript typed array with elements of type T. No array has kBytes + 1.
 template <class T>
 inline constexpr std::uint32_t kArrayOf = kBytes + 1;
 template <>
@@ -222,7 +222,7 @@ struct Type<optim::Hyperparameter> {
   }
 };
 
-// A pattern, or a list of names, which JavaScript makes of a function.
+// A pattern, or a list of names that JavaScript computes from a function.
 template <>
 struct Type<ParamFilter> {
   static ParamFilter read(const Value& v, const Where& where);
@@ -233,7 +233,7 @@ struct Type<InputSpec> {
   static InputSpec read(const Value& v, const Where& where);
 };
 
-// Made by name: {make: "cosine", arguments: [...]}.
+// Constructed by name: {make: "cosine", arguments: [...]}.
 template <>
 struct Type<Init> {
   static Init read(const Value& v, const Where& where);
@@ -247,27 +247,27 @@ struct Type<Optimizer> {
   static Optimizer read(const Value& v, const Where& where);
 };
 
-// Initial values by the name of the parameter, which JavaScript makes of a function.
+// Initial values by parameter name, which JavaScript computes from a function.
 template <>
 struct Type<InitFunction> {
   static InitFunction read(const Value& v, const Where& where);
 };
 
-// Ranges of rows by the name of the parameter, likewise.
+// Ranges of rows by parameter name, which JavaScript computes from a function.
 using RowsFunction = std::function<std::vector<RowRange>(const std::string&, const Shape&)>;
 template <>
 struct Type<RowsFunction> {
   static RowsFunction read(const Value& v, const Where& where);
 };
 
-// By the number of the listener that hears of it.
+// Given as the number of a listener.
 using RecoveryFunction = std::function<void(const Recovery&)>;
 template <>
 struct Type<RecoveryFunction> {
   static RecoveryFunction read(const Value& v, const Where& where);
 };
 
-// By the number of a trainer or a function that uses it.
+// Given as the number of a trainer or function that uses the device.
 template <>
 struct Type<std::shared_ptr<Device>> {
   static std::shared_ptr<Device> read(const Value& v, const Where& where);
@@ -374,7 +374,7 @@ void put(Writer& w, const std::optional<T>& value) {
 }
 template <Described T>
 void put(Writer& w, const T& value) {
-  auto& fields = const_cast<T&>(value);  // visited without a change
+  auto& fields = const_cast<T&>(value);  // visited without modification
   std::size_t count = 0;
   visit_fields([&](std::string_view, auto&) { ++count; }, fields);
   w.object(count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The functions that WebAssembly exports to web/src/instance.ts, and those that it imports.
+// Functions that WebAssembly exports to web/src/instance.ts, and those that it imports.
 #include <emscripten.h>
 
 #include <typeinfo>
@@ -7,7 +7,7 @@
 #include "full_module.h"
 #include "requests.h"
 
-// Runs the function that is being recorded, or a callback of it. Returns 0 if it threw.
+// Runs the function being recorded, or one of its callbacks. Returns 0 if it threw.
 EM_JS(int, tgw_run_traced, (), { return Module.tensorgrad.runTraced(); })
 EM_JS(int, tgw_run_callback, (int number, const void* bytes, int size),
       { return Module.tensorgrad.runCallback(number, bytes >>> 0, size); })
@@ -17,7 +17,7 @@ EM_JS(void, tgw_emit, (int number, const void* bytes, int size),
 namespace tensorgrad::web {
 namespace {
 
-// What the last call returned, and what JavaScript passed to tgw_reply().
+// Result of the last call, and the value that JavaScript passed to tgw_reply().
 std::vector<std::byte> output, reply;
 
 enum class Status { kDone, kFailed, kThrew, kNeedsTape };
@@ -48,7 +48,7 @@ void put_error(Writer& w, const std::exception& error) {
   w.number(ours != nullptr ? ours->location().line : 0);
 }
 
-// Calls `function(writer)`, keeps what it writes for tgw_result(), and catches what it throws.
+// Calls `function(writer)`, keeps its output for tgw_result(), and catches its exceptions.
 template <class Function>
 int guarded(const Function& function) {
   Writer result;
@@ -78,7 +78,7 @@ std::span<const std::byte> message(const std::byte* bytes, int size) {
   throw Recorded{Tracing(model, inputs).record()};
 }
 
-// Traces a function without compiling it. Its options are checked as those of a compiled one.
+// Traces a function without compiling it. Checks its options as compilation would.
 void record(const Value& request, Writer& result) {
   const Loc location = source_location(request["file"], request["line"]);
   const Where where{"compile", location};
@@ -91,8 +91,8 @@ void record(const Value& request, Writer& result) {
           std::move(model), [](const Model& m, const Inputs& in) -> Tensor { record_in(m, in); },
           options, location);
     } else if (request["kind"].text == "optimizer") {
-      // Its loss is recorded, and it is not: see traced_optimizer(). As one of several objectives,
-      // since these choose their parameters.
+      // Replays the tape of the loss; traced_optimizer() records the optimizer. Compiled as one of
+      // several objectives, since only these select parameters.
       auto options = read<CompileOptions>(request["options"], where);
       const InitFunction initial = std::exchange(options.initial, {});
       options.seed = CompileOptions().seed;
@@ -109,7 +109,7 @@ void record(const Value& request, Writer& result) {
     } else {
       auto options = read<FunctionOptions>(request["options"], where);
       options.device = {.kind = "null"};
-      // These belong to the trainer it is attached to, and to the sizes that it is recorded for.
+      // These belong to the trainer that the function is attached to, and to the recorded sizes.
       options.weights = WeightSource::kTrained;
       options.dynamic_size = FunctionOptions().dynamic_size;
       compile_function(
@@ -139,7 +139,7 @@ using namespace tensorgrad::web;
 
 extern "C" {
 
-// Calls an op in the function that is being recorded.
+// Calls an op in the function being recorded.
 EMSCRIPTEN_KEEPALIVE int tgw_call(const std::byte* bytes, int size) {
   return guarded([&](Writer& w) {
     const auto call = message(bytes, size);
@@ -178,7 +178,7 @@ EMSCRIPTEN_KEEPALIVE void tgw_reply(const std::byte* bytes, int size) {
   reply.assign(given.begin(), given.end());
 }
 
-// Stops the calls of a trainer, a function or a generator that are under way.
+// Aborts running calls of a trainer, a function or a generator.
 EMSCRIPTEN_KEEPALIVE void tgw_abort(int id) {
   if (auto* object = trainers().find(id)) object->base().abort();
   if (auto* object = functions().find(id)) object->function.abort();

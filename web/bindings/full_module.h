@@ -7,8 +7,8 @@
 
 namespace tensorgrad::web {
 
-// What the core module throws if the full one is needed. JavaScript then records the function
-// again in the full module, where it can.
+// Thrown by the core module if the full one is needed. JavaScript then records the function again
+// in the full module, if possible.
 struct NeedsFullModule : UserError {
   using UserError::UserError;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests about compiled functions and devices.
+// Requests for compiled functions and devices.
 #include "requests.h"
 
 namespace tensorgrad::web {
@@ -33,10 +33,10 @@ void devices_request(const Request& r, Writer& w) {
 constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"compileFunction", compile_function_request},
     {"devices", devices_request},
-    // A tape for another dynamic size, which a call asked for by NeedsTape.
+    // Adds a tape for another dynamic size, which a call requested by NeedsTape.
     {"function.addTapes",
      [](const Request& r, Writer&) {
-       // Tapes of a model that was replaced meanwhile are of no use: the call asks once more.
+       // Ignores tapes of a model that was replaced meanwhile; the call requests them again.
        FunctionObject& f = functions().at(r);
        if (f.generation == r.get<int>("generation", 0)) f.traced->add(r["tapes"]);
      }},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tables of layers that web/generate.py makes of the public headers.
+// Tables of layers, generated from the public headers by web/generate.py.
 #include "registry.h"
 
 namespace tensorgrad::web {

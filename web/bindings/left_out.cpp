@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What both modules leave out of the library, because a page has no file system and no environment:
-// nothing calls these. core/left_out.cpp has what only the core module leaves out.
+// Stubs for parts of the library that both modules omit, since a page has no file system and no
+// environment. Nothing calls them. core/left_out.cpp has those of the core module only.
 #include "compile/debug/shadow.h"
 #include "io/atomic_file.h"
 #include "io/tuning_file.h"

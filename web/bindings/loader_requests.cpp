@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests about data loaders. C++ has the order and the position; JavaScript reads the samples.
+// Requests for data loaders. C++ manages order and position; JavaScript reads the samples.
 #include "requests.h"
 
 namespace tensorgrad::web {
@@ -17,7 +17,7 @@ void create(const Request& r, Writer& w) {
   w.number(loaders().add(DataLoader(r.get<std::int64_t>("size"), index, options, r.location)));
 }
 
-// The batch at a position, which may be ahead of that of the loader.
+// Writes the batch at a position, which may be ahead of the loader's.
 void batch(const Request& r, Writer& w) {
   DataLoader& loader = loaders().at(r);
   const LoaderState now = loader.state();

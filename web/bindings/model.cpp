@@ -48,7 +48,7 @@ Model::Part make_part(const Value& entry, Loc location) {
   return make(Call(layer.text, entry["arguments"].items, location));
 }
 
-// The parameter of a layer by its path in the layer.
+// Returns the parameter of a layer by its path in the layer.
 const Parameter& find_parameter(const AnyLayer& layer, const std::string& wanted,
                                 const Call& call) {
   const Parameter* found = nullptr;

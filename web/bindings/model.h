@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model that JavaScript describes: a list of parameters, buffers and layers with their paths.
+// A model described by JavaScript: a list of parameters, buffers and layers with their paths.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class Layer final : public AnyLayer {
 
 template <class T, class... Arguments>
 std::shared_ptr<const AnyLayer> make_layer(Arguments&&... arguments) {
-  // By way of a pointer to the base class, so that all layers share the code of one control block.
+  // Through a pointer to the base class, so that all layers share the code of one control block.
   return std::unique_ptr<const AnyLayer>(new Layer<T>(std::forward<Arguments>(arguments)...));
 }
 
@@ -43,7 +43,7 @@ class Model {
     Part part;
   };
 
-  // Reads the list of entries that web/src/module.ts makes. Throws what constructors of layers and
+  // Reads the list of entries from web/src/module.ts. Throws what constructors of layers and
   // parameters throw.
   static Model from(const Value& entries);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tables of what JavaScript can call by name. Most are generated from the public headers.
+// Tables of the functions that JavaScript can call by name. Most are generated from the public
+// headers.
 #pragma once
 
 #include <initializer_list>
@@ -16,12 +17,12 @@ namespace tensorgrad::web {
 
 using OpTable = std::span<const std::pair<std::string_view, Op>>;
 
-OpTable generated_ops();     // functions of the headers of ops
-OpTable generated_layers();  // what layers compute: "Linear.call"
-OpTable language_layers();   // that of layers of language models; only in the full module
+OpTable generated_ops();     // functions of the op headers
+OpTable generated_layers();  // methods of layers: "Linear.call"
+OpTable language_layers();   // methods of language model layers; only in the full module
 OpTable model_ops();         // parameters, buffers and inputs
 OpTable callback_ops();      // ops that take functions
-OpTable update_ops();        // what optimizers of JavaScript call
+OpTable update_ops();        // methods for optimizers written in JavaScript
 
 inline std::vector<OpTable> op_tables() {
   return {generated_ops(), generated_layers(), language_layers(),

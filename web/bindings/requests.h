@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls of JavaScript that can wait for a device: of trainers, functions and language models.
+// JavaScript calls that may wait for a device: of trainers, functions and language models.
 #pragma once
 
 #include <cstddef>
@@ -49,29 +49,29 @@ HandlerTable function_handlers();
 HandlerTable loader_handlers();
 HandlerTable full_handlers();  // text and ONNX; those of the core module throw or are missing
 
-// Ends the texts that a generator is writing.
+// Stops the texts that a generator is producing.
 void stop_generator(int id);
 
-// Tells JavaScript, while a request is answered, something about it: the number is its listener's.
+// Sends an event to a JavaScript listener, given by its number, while a request is answered.
 void emit(double listener, std::span<const std::byte> event);
 
 // Answers an encoded request {call, file, line, ...}.
 void answer(const Value& message, Writer& result);
 
-// A function that JavaScript traced, by its tapes: one, or one for each dynamic size.
+// A function traced by JavaScript, as one tape or one for each dynamic size.
 class TracedFunction {
  public:
   // Reads {tapes: [[size, tape or error text], ...]}.
   static std::shared_ptr<TracedFunction> from(const Value& value);
   void add(const Value& tapes);
 
-  // Repeats the tape. Throws NeedsTape.
+  // Replays the tape. Throws NeedsTape.
   std::map<std::string, Tensor> operator()(const Model& model, const Inputs& in,
                                            const std::vector<InputSpec>& specs) const;
 
  private:
   std::map<std::int64_t, Tape> tapes_;
-  std::map<std::int64_t, std::string> failed_;  // sizes that the function does not take
+  std::map<std::int64_t, std::string> failed_;  // sizes that the function does not accept
 };
 
 // Objects that JavaScript knows by number.
@@ -100,10 +100,10 @@ class Objects {
 
 using ModelFunction = std::function<std::map<std::string, Tensor>(const Model&, const Inputs&)>;
 
-// What JavaScript traced for the losses of a trainer, in their order.
+// The losses of a trainer as traced by JavaScript, in their order.
 struct TracedLosses {
   std::vector<std::shared_ptr<TracedFunction>> losses;
-  std::vector<std::shared_ptr<Tape>> optimizers;  // null for those of the library
+  std::vector<std::shared_ptr<Tape>> optimizers;  // null for optimizers of the library
 };
 
 // A trainer of one loss, or of several objectives.
@@ -111,7 +111,7 @@ struct TrainerObject {
   std::variant<Trainer<Model>, MultiTrainer<Model>> trainer;
   TracedLosses traced;
   std::map<std::string, Objective> objectives = {};  // by name; empty if there is one loss
-  int generation = 0;                                // how often its model was replaced
+  int generation = 0;                                // number of times that its model was replaced
 
   [[nodiscard]] TrainerBase& base();
   [[nodiscard]] const Model& model() const;
@@ -121,24 +121,24 @@ struct FunctionObject {
   CompiledFunction function;
   Model model;
   std::shared_ptr<TracedFunction> traced;
-  int generation = 0;  // how often the model of its trainer was replaced
+  int generation = 0;  // number of times that the model of its trainer was replaced
 };
 Objects<TrainerObject>& trainers();
 Objects<FunctionObject>& functions();
 Objects<DataLoader>& loaders();
 
-// Returns a function that repeats the tapes of a loss with these inputs.
+// Returns a function that replays the tapes of a loss with these inputs.
 std::function<Tensor(const Model&, const Inputs&)> loss_function(
     const std::shared_ptr<TracedFunction>& traced, const std::vector<InputSpec>& inputs);
 
-// Values of a call's inputs, which lie in the request.
+// Returns the inputs of a call. Refers to the request.
 FeedView read_feed(const Value& inputs, const Where& where);
-// Tensors by name: {shape, data}, or data with the shape that the model has.
+// Returns tensors by name. Each is {shape, data}, or data with the shape in the model.
 std::map<std::string, HostTensor> read_tensors_by_name(const Value& values, const Model& model,
                                                        const Where& where);
 void put_profile(Writer& w, const Profile& profile);
 
-// The content of a file.
+// Writes the content of a file.
 void put_bytes(Writer& w, const std::vector<std::byte>& bytes);
 
 }  // namespace tensorgrad::web

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tables that web/generate.py makes of the public headers.
+// Tables that web/generate.py generates from the public headers.
 #include "registry.h"
 
 namespace tensorgrad::web {
@@ -18,7 +18,7 @@ constexpr std::pair<std::string_view, MakeSchedule> kSchedules[] = {
 };
 
 namespace initial {
-using namespace tensorgrad::init;  // default values name what is in it
+using namespace tensorgrad::init;  // used by default values
 constexpr std::pair<std::string_view, MakeInit> kInits[] = {
 #include "inits.inc"
 };

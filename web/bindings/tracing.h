@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions that JavaScript traced. JavaScript runs such a function once, which records its calls
-// on a tape; the library replays the tape whenever it traces the function, in this instance of the
+// Functions traced by JavaScript. JavaScript runs such a function once, which records its calls on
+// a tape. The library replays the tape whenever it traces the function, in this instance of the
 // module or in that of a worker.
 #pragma once
 
@@ -35,11 +35,11 @@ struct TapeEntry {
 void put(Writer& w, const Tape& tape);
 Tape read_tape(const Value& value);
 
-// JavaScript threw: the exception waits there. Not an exception of the library, which must not
-// add to it.
+// JavaScript threw, and keeps the exception. Not an exception of the library, because the library
+// must not add context to it.
 struct JavaScriptThrew {};
 
-// Thrown at the end of a recorded function: the library need not compile it.
+// Thrown at the end of a recorded function, because the library need not compile it.
 struct Recorded {
   Tape tape;
 };
@@ -112,11 +112,11 @@ using Op = void (*)(const Call& call, Writer& result);
 // unknown.
 void call_op(const Value& message, Writer& result);
 
-// A function while it is traced: the tensors that JavaScript knows by number, in the order in which
-// they were made. The order is the same when the tape is replayed.
+// A function while it is traced. Keeps the tensors that JavaScript knows by number, in order of
+// creation. The order is the same when the tape is replayed.
 class Tracing {
  public:
-  // Begins to trace a function of a model, until the end of the scope.
+  // Starts tracing a function of a model, until the end of the scope.
   Tracing(const Model& model, const Inputs& inputs);
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
@@ -128,12 +128,12 @@ class Tracing {
 
   // Lets JavaScript run the function and returns its tape. Throws JavaScriptThrew.
   Tape record();
-  // Repeats the calls of a tape, and returns its result.
+  // Replays a tape and returns its result.
   Value replay(const Tape& tape);
 
-  // Calls an op and returns its encoded result; while recording, notes it on the tape.
+  // Calls an op and returns its encoded result. While recording, also appends it to the tape.
   std::vector<std::byte> call(std::span<const std::byte> message);
-  // Calls the function of JavaScript that an argument stands for, or repeats what it did.
+  // Calls the JavaScript function that an argument stands for, or replays it.
   Value callback(const Value& function, const std::vector<std::vector<Tensor>>& arguments);
 
   Tensor tensor(double id, const Where& where) const;
@@ -147,11 +147,11 @@ class Tracing {
   Tracing* outer_;
   std::vector<Tensor> tensors_;
   bool recording_ = false;
-  Tape* tape_ = nullptr;                      // that is being recorded
-  TapeEntry* entry_ = nullptr;                // the call that is being made, while recording
-  const TapeEntry* done_ = nullptr;           // the call that is being repeated
-  std::size_t callbacks_ = 0;                 // of it, so far
-  std::vector<std::vector<std::byte>> kept_;  // what decoded values refer to
+  Tape* tape_ = nullptr;                      // the tape being recorded
+  TapeEntry* entry_ = nullptr;                // the call being recorded
+  const TapeEntry* done_ = nullptr;           // the call being replayed
+  std::size_t callbacks_ = 0;                 // its callbacks so far
+  std::vector<std::vector<std::byte>> kept_;  // bytes that decoded values refer to
 };
 
 // Reads the optimizer {lr, params, tape} that JavaScript traced. Without a tape, applying it
@@ -163,9 +163,9 @@ Optimizer traced_optimizer(const Value& value, const Where& where, std::shared_p
 // Reads a list of tensors, or one.
 std::vector<Tensor> read_tensors(const Value& value, const Where& where);
 
-// Calls of JavaScript out of WebAssembly; see exports.cpp.
+// Calls from WebAssembly to JavaScript; see exports.cpp.
 bool run_traced_function();                                       // false if it threw
-bool run_callback(int number, std::span<const std::byte> bytes);  // likewise
-std::vector<std::byte> take_reply();                              // what either returned
+bool run_callback(int number, std::span<const std::byte> bytes);  // false if it threw
+std::vector<std::byte> take_reply();                              // the result of either
 
 }  // namespace tensorgrad::web

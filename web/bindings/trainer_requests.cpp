@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests about trainers.
+// Requests for trainers.
 #include <algorithm>
 
 #include "compile/debug/dump.h"
@@ -10,7 +10,7 @@ namespace {
 
 TrainerBase& base(const Request& r) { return trainers().at(r).base(); }
 
-// The steps of a loss: of the only one, or of the objective that the request names.
+// Returns the only loss of a trainer, or the objective that the request names.
 Stepper& stepper(const Request& r) {
   TrainerObject& object = trainers().at(r);
   if (auto* one = std::get_if<Trainer<Model>>(&object.trainer)) return *one;
@@ -20,7 +20,7 @@ Stepper& stepper(const Request& r) {
   return known->second;
 }
 
-// The objective that the request names, if it names one.
+// Returns the objective that the request names, or null.
 const Objective* objective(const Request& r) {
   return r["objective"].present() ? static_cast<const Objective*>(&stepper(r)) : nullptr;
 }
@@ -29,7 +29,7 @@ StepOptions step_options(const Request& r) {
   return {.captures = r.get<std::vector<std::string>>("captures", {})};
 }
 
-// What JavaScript keeps of a trainer.
+// Writes the properties of a trainer that JavaScript keeps.
 void put_trainer(Writer& w, double id, TrainerObject& object, Loc location) {
   const TrainerBase& base = object.base();
   w.object(4);
@@ -39,7 +39,7 @@ void put_trainer(Writer& w, double id, TrainerObject& object, Loc location) {
   put(w, base.device());
   w.key("parameters");
   put(w, base.parameter_names());
-  w.key("captures");  // of each objective by name; of one loss, under ""
+  w.key("captures");  // by objective; a single loss is named ""
   std::map<std::string, std::vector<std::string>> captures;
   if (auto* one = std::get_if<Trainer<Model>>(&object.trainer))
     captures[""] = one->captures(location);
@@ -70,8 +70,8 @@ TrainerObject with_objectives(MultiTrainer<Model> trainer, TracedLosses traced) 
   return {std::move(trainer), std::move(traced), std::move(objectives)};
 }
 
-// Compiles what a request describes: one loss, or {objectives, options}; on the device of `on`, if
-// it is given.
+// Compiles the trainer that a request describes: one loss, or {objectives, options}. Uses the
+// device of `on` if it is given.
 TrainerObject compiled(const Request& r, const TrainerBase* on = nullptr) {
   TracedLosses traced;
   const Value& objectives = r["objectives"];
@@ -103,7 +103,7 @@ void compile_request(const Request& r, Writer& w) {
   put_trainer(w, id, *trainers().find(static_cast<int>(id)), r.location);
 }
 
-// Compiles a trainer that nobody uses.
+// Compiles a trainer only to dump its programs.
 void dump_request(const Request& r, Writer& w) {
   const DumpToMemory dump;
   compiled(r);
@@ -125,8 +125,8 @@ void attach_request(const Request& r, Writer& w) {
       attached(trainers().at(r), r.all(), r.where("options"), r.get<int>("generation", 0))));
 }
 
-// Another model with the losses and options of before. Their tapes name entries of the model, so
-// that they are recorded again for the new one.
+// Returns a trainer of another model with the losses and options of `before`. Tapes refer to
+// entries of the model, so they are recorded again.
 TrainerObject replaced(const Request& r, const TrainerObject& before) {
   const auto renew = [&](std::size_t i, const Value& loss) {
     *before.traced.losses[i] = *TracedFunction::from(loss["function"]);
@@ -156,7 +156,7 @@ void copy_params(const TrainerBase& from, TrainerBase& to, Loc location) {
   if (!params.empty()) to.upload_params(params, {.partial = true}, location);
 }
 
-// The functions that follow to a new model: {id, options, function, file, line} each.
+// Attaches the functions {id, options, function, file, line} to the trainer of the new model.
 std::vector<FunctionObject> reattached(const Request& r, TrainerObject& to) {
   std::vector<FunctionObject> all;
   for (const Value& each : r["attached"].items) {
@@ -172,10 +172,10 @@ std::vector<FunctionObject> reattached(const Request& r, TrainerObject& to) {
 }
 
 // Replaces the model, and attaches the functions to the new one. Compiles with other options if
-// `anew` is set. Nothing is changed if it throws.
+// `anew` is set. If it throws, nothing is changed.
 void replace_model(const Request& r, Writer& w) {
   TrainerObject& object = trainers().at(r);
-  TracedLosses before;  // to go back to
+  TracedLosses before;  // to be restored after an error
   for (const auto& each : object.traced.losses)
     before.losses.push_back(std::make_shared<TracedFunction>(*each));
   for (const auto& each : object.traced.optimizers)
@@ -187,7 +187,7 @@ void replace_model(const Request& r, Writer& w) {
     auto following = reattached(r, made);
     put_trainer(w, r.get<double>("id"), made, r.location);
     for (std::size_t i = 0; i < following.size(); ++i) {
-      // A function that was freed meanwhile does not follow.
+      // Skips functions that were freed meanwhile.
       auto* known = functions().find(static_cast<int>(r["attached"].items[i]["id"].number));
       if (known != nullptr) *known = std::move(following[i]);
     }
@@ -202,10 +202,10 @@ void replace_model(const Request& r, Writer& w) {
   }
 }
 
-// Tapes of a loss for another dynamic size, which a step asked for by NeedsTape.
+// Adds tapes of a loss for another dynamic size, which a step requested by NeedsTape.
 void add_tapes(const Request& r, Writer&) {
   TrainerObject& object = trainers().at(r);
-  if (object.generation != r.get<int>("generation", 0)) return;  // of a model that was replaced
+  if (object.generation != r.get<int>("generation", 0)) return;  // tapes of a replaced model
   std::size_t i = 0;
   if (const auto* many = std::get_if<MultiTrainer<Model>>(&object.trainer)) {
     const std::vector<std::string> names = many->objectives();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Optimizers written in JavaScript: what web/src/optimizer.ts calls.
+// Ops for optimizers written in JavaScript, called by web/src/optimizer.ts.
 #include "model.h"
 #include "registry.h"
 

@@ -12,7 +12,7 @@ constexpr std::size_t kWord = 8;
 
 constexpr std::size_t padded(std::size_t size) { return (size + kWord - 1) / kWord * kWord; }
 
-// What is left to decode.
+// Decodes values from the remaining bytes.
 struct Reader {
   std::span<const std::byte> rest;
 

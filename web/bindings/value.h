@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values of JavaScript as they cross into WebAssembly and back. web/src/wire.ts is the other side.
+// JavaScript values as passed to WebAssembly and back. web/src/wire.ts is the other side.
 //
 // A value is a header of two 32-bit words, a tag and a count, then its content, padded to 8 bytes:
 //   0 nothing   1 number: a double   2 boolean: the count   3 string: `count` bytes of UTF-8
@@ -29,7 +29,7 @@ enum class Kind : std::uint32_t {
   kArray
 };
 
-// dtype of an array of bytes; the others have the numbers of DType.
+// dtype of an array of bytes; others are numbered as in DType.
 inline constexpr std::uint32_t kBytes = 16;
 
 // A decoded value. It refers to the bytes that it was decoded from.
@@ -43,9 +43,9 @@ struct Value {
   std::vector<Value> items;            // of a list or an object
 
   [[nodiscard]] bool present() const { return kind != Kind::kNothing; }
-  // The value of a key of an object; nothing if it has none.
+  // Returns the value of a key of an object, or nothing if the key is absent.
   [[nodiscard]] const Value& operator[](std::string_view key) const;
-  // For errors: "a string 'abc'", "a list of 3" ...
+  // Returns a description for errors: "a string 'abc'", "a list of 3" ...
   [[nodiscard]] std::string description() const;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the core module has in place of web/bindings/full/. JavaScript loads the full module for
-// models, tokenizers and generators that need it; see web/src/engine.ts.
+// Stubs of the core module for web/bindings/full/. JavaScript loads the full module for models,
+// tokenizers and generators that need it; see web/src/engine.ts.
 #include "full_module.h"
 #include "registry.h"
 #include "requests.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the core module leaves out of the library. The definitions here come before those of the
-// library, which the linker then leaves out with all that they need (cmake/web.cmake:
-// --allow-multiple-definition).
+// Stubs for parts of the library that the core module omits. The linker takes these definitions
+// instead of those of the library, and also drops everything that only the latter need
+// (cmake/web.cmake: --allow-multiple-definition).
 //
-// Selective scans are for Mamba and other language models. JavaScript records a function that calls
-// one of them again in the full module, and dumps programs there. ../left_out.cpp has what both
-// modules leave out.
+// Selective scans are for Mamba and other language models. If a function calls one of them,
+// JavaScript records it again in the full module. It also dumps programs there. ../left_out.cpp has
+// the stubs of both modules.
 #include "backend/cpu/step.h"
 #include "codegen/wgsl/parts.h"
 #include "compile/debug/dump.h"

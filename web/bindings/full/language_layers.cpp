@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tables of layers of language models that web/generate.py makes of the public headers.
+// Tables of the layers of language models, generated from the public headers by web/generate.py.
 #include "registry.h"
 
 namespace tensorgrad::web {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests about tokenizers, language models and files of ONNX: not in the core module.
+// Requests for tokenizers, language models and ONNX files. Not in the core module.
 #include "requests.h"
 
 namespace tensorgrad::web {
@@ -23,7 +23,7 @@ Objects<std::shared_ptr<lm::TextScorer>>& scorers() {
   return all;
 }
 
-// What JavaScript keeps of a tokenizer.
+// Writes the properties of a tokenizer that JavaScript keeps.
 void put_tokenizer(Writer& w, const Tokenizer& tokenizer) {
   w.object(7);
   w.key("id");
@@ -63,7 +63,7 @@ void train_tokenizer(const Request& r, Writer& w) {
   put_tokenizer(w, Tokenizer::train(views, options));
 }
 
-// The language model among the entries of a model: the only one, or the one of an entry.
+// Returns the language model among the entries of a model: the only one, or that of an entry.
 const nn::LanguageModel& language_model(const Model& model, std::size_t entry) {
   const auto* layer = dynamic_cast<const Layer<nn::LanguageModel>*>(&model.entry<AnyLayer>(entry));
   if (layer == nullptr) throw InternalError("the layer is no language model");
