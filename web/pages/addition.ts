@@ -58,7 +58,7 @@ class Adder extends Module {
     this.blocks = Array.from({ length: layers }, (_, i) => new Block(width, i));
     this.last = new LayerNorm(width);
   }
-  // Symbols i32 [B, T] -> logits [B, T, symbols]
+  // Symbols i32 [B, T] -> logits [B, T, symbols].
   forward(text: TensorLike): Tensor {
     let x = add(embedding(text, this.symbols), this.positions);
     for (const block of this.blocks) x = block.forward(x);
@@ -118,7 +118,7 @@ const run = new Run({
 
 function restart(): void { [draw, tested] = [random(seed), -1]; }
 
-// Digits that the network says, one after the other; each is part of the text for the next.
+// Returns the digits that the network predicts, one after another. Each becomes input for the next.
 async function addUp(sums: readonly (readonly [number, number])[], captures: string[] = []) {
   const text = Int32Array.from(sums.flatMap((each) => textOf(...each).slice(0, first + 1).concat(0, 0)));
   const digits = sums.map((): number[] => []);
@@ -169,7 +169,7 @@ async function answer(): Promise<void> {
   paint([...textOf(a, b).slice(0, first + 1), ...said]);
 }
 
-// ---- Attention: small maps to choose from, and the chosen one with its labels.
+// ---- Attention: small maps to choose from, and the selected one with its labels.
 
 let text: number[] = [];
 
@@ -218,7 +218,7 @@ function paintLarge(): void {
     context.fillText(label, at, margin * 0.5);
     context.fillText(label, margin * 0.5, at);
     if (i < first) continue;
-    context.fillStyle = accent;  // what this position predicts
+    context.fillStyle = accent;  // the prediction of this position
     context.fillText(`→ ${symbols[text[i + 1]!]}`, width - margin * 0.45, at);
   }
   cells(chosenHead, (row, column, weight) => {

@@ -14,17 +14,17 @@ const carts = 16, length = 200, rows = carts * length;
 class Policy extends Module {
   first = new Linear(4, 16);
   second = new Linear(16, 2);
-  /** Log-probabilities of the two pushes, left and right. */
+  /** Returns log-probabilities of the two pushes, left and right. */
   forward(state: Tensor): Tensor {
     return logSoftmax(this.second.forward(tanh(this.first.forward(state))));
   }
 }
 
-// Place, speed, angle and angular speed of each cart.
+// Position, speed, angle and angular speed of each cart.
 let states = new Float32Array(carts * 4);
 let fallen = new Uint8Array(carts);
 let draw = random(seed);
-let push = 0;       // by the user: change of speed
+let push = 0;       // speed added by the user
 let time = 0;       // within the round
 let recent: number | undefined;  // mean length of the last rounds
 let policy: CompiledFunction<{ state: readonly [number, number] }, Tensor>;
@@ -75,7 +75,7 @@ function place(): void {
   fallen = new Uint8Array(carts);
 }
 
-// Barto, Sutton and Anderson 1983, by Euler steps of 0.02 s.
+// Physics of Barto, Sutton and Anderson 1983, with Euler steps of 0.02 s.
 function move(c: number, right: boolean): void {
   const gravity = 9.8, pole = 0.1, total = 1.1, half = 0.5, dt = 0.02;
   let [x, v, angle, turn] = states.subarray(c * 4) as unknown as [number, number, number, number];
@@ -90,8 +90,8 @@ function move(c: number, right: boolean): void {
   fallen[c] = Number(Math.abs(x) > 2.4 || Math.abs(angle) > 12 / 180 * Math.PI);
 }
 
-// All carts play. Row t * carts + c is step t of cart c. The weight of a push is how much better
-// than the average the rest of the episode went, and 0 after a fall.
+// Plays all carts. Row t * carts + c is step t of cart c. The weight of a push is how much better
+// than average the rest of the episode was, and 0 after a fall.
 async function play() {
   const batch = { state: new Float32Array(rows * 4), action: new Int32Array(rows),
     weight: new Float32Array(rows) };
@@ -132,7 +132,7 @@ async function play() {
   return { batch, length: count / carts };
 }
 
-// The first cart that stands is drawn fully, the others as shadows.
+// Draws the first standing cart fully, and the others as shadows.
 function paint(): void {
   const { context, width, height } = fit(find<HTMLCanvasElement>('#track'));
   const { accent, muted, line, text } = palette();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What all pages share: the panel with buttons, numbers and the plot of the loss; settings; colours.
+// Common parts of the pages: the panel with buttons, numbers and the plot of the loss; settings;
+// colors.
 import { checkSupport, type Recovery } from 'tensorgrad';
 import uPlot from 'uplot';
 
-/** A trainer, as far as the panel needs it. */
+/** The part of a trainer that the panel needs. */
 export interface Trains {
   readonly device: string;
   readonly deviceKind: string;
@@ -14,31 +15,34 @@ export interface Trains {
   counters(): Promise<{ steps: number }>;
 }
 
-/** What a page trains. */
+/** The training of a page. */
 export interface Spec<T extends Trains> {
   /** Compiles the model with the current settings. */
   build(): Promise<T>;
   /** Runs one step, or a few, and returns their losses. */
   step(trainer: T): Promise<number | ArrayLike<number>>;
-  /** Shows what the model does now. Called a few times a second, and after each single step. */
+  /** Shows the current model. Called a few times a second, and after each single step. */
   show?(trainer: T): Promise<void> | void;
-  /** Called before a reset, to reset what the page holds itself. */
+  /** Called before a reset, to reset the page's own state. */
   reset?(): void;
   /** Number of steps after which training pauses. `?steps=N` in the address overrides it. */
   steps: number;
-  /** True if `step` may be called again before it is done, so that the worker never waits. */
+  /** True if `step` may be called again before it completes, so that the worker never waits. */
   overlap?: boolean;
   /** Time between two calls of `show`, in milliseconds (default 100). */
   every?: number;
-  /** What the next steps depend on beside trainer and settings. The panel then has Save and Resume. */
+  /**
+   * State of the page that the next steps depend on, besides trainer and settings. Adds Save and
+   * Resume to the panel.
+   */
   state?: { get(): object; set(state: any): void | Promise<void> };
-  /** What is plotted (default: the loss, on a logarithmic axis). */
+  /** The plotted value (default: the loss, on a logarithmic axis). */
   plot?: { label: string; log: boolean };
 }
 
 const parameters = new URLSearchParams(location.search);
 
-/** Number from the address of the page, for example `?steps=100`. */
+/** Returns a number from the address of the page, for example `?steps=100`. */
 export function parameter(name: string, otherwise: number): number {
   const value = Number(parameters.get(name) ?? otherwise);
   return Number.isFinite(value) ? value : otherwise;
@@ -58,10 +62,10 @@ export const recovery = {
     `The GPU was lost and has come back. Repeated ${repeatedSteps} steps from step ${snapshotStep}.`, 'note'),
 };
 
-/** Uniform random numbers in [0, 1). One with the `state` of another continues as that does. */
+/** Uniform random numbers in [0, 1). `state` can be saved to continue the sequence. */
 export interface Random { (): number; state: number }
 
-/** Returns random numbers: the same sequence for each seed. */
+/** Returns random numbers that depend only on the seed. */
 export function random(from: number): Random {
   const next = Object.assign(() => {  // mulberry32
     const state = (next.state = (next.state + 0x6d2b79f5) >>> 0);
@@ -72,14 +76,14 @@ export function random(from: number): Random {
   return next;
 }
 
-/** Index of the largest value. */
+/** Returns the index of the largest value. */
 export function argmax(values: ArrayLike<number>): number {
   let at = 0;
   for (let i = 1; i < values.length; ++i) if (values[i]! > values[at]!) at = i;
   return at;
 }
 
-/** The element that a selector finds. Throws if the page has none. */
+/** Returns the element for a selector. Throws if the page has none. */
 export function find<E extends Element = HTMLElement>(selector: string, within: ParentNode = document): E {
   const found = within.querySelector<E>(selector);
   if (!found) throw new Error(`the page has no ${selector}`);
@@ -102,7 +106,7 @@ export function message(text: string, kind: 'note' | 'error' = 'error'): void {
   box.hidden = !text;
 }
 
-/** Shows an error. Errors of full storage are put into words. */
+/** Shows an error. Explains errors of full storage. */
 export function report(error: unknown): void {
   const { name, message: text } = error as Error;
   if (name === 'AbortedError') return;
@@ -112,8 +116,8 @@ export function report(error: unknown): void {
 }
 
 /**
- * The settings of a form, by the names of its elements: numbers where the text is one. Values in
- * the address (`?rate=0.01`) replace those of the page. `changed` hears of each change.
+ * Returns the settings of a form by the names of its elements; numeric texts become numbers. Values
+ * in the address (`?rate=0.01`) override those of the page. `changed` is called after each change.
  */
 export function settings<S extends { [name: string]: number | string }>(
   selector: string, changed: (name: keyof S & string) => void): () => S {
@@ -131,7 +135,7 @@ export function settings<S extends { [name: string]: number | string }>(
     [name, value !== '' && Number.isFinite(Number(value)) ? Number(value) : value])) as S;
 }
 
-/** Colours of the style sheet, for canvases: `palette().accent`. */
+/** Returns colors of the style sheet, for canvases: `palette().accent`. */
 export function palette() {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -139,7 +143,7 @@ export function palette() {
     line: color('line'), card: color('card') };
 }
 
-/** Calls `redraw` if the colours of the page change. */
+/** Calls `redraw` when the colors of the page change. */
 export function onColors(redraw: () => void): void {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 }
@@ -192,14 +196,14 @@ export const storage = {
   },
 };
 
-/** Returns the content of a file that was packed with gzip. */
+/** Returns the content of a gzip file. */
 export async function unpacked(url: string): Promise<ArrayBuffer> {
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`${url}: ${answer.status} ${answer.statusText}`);
   return new Response(answer.body!.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
 }
 
-// The fields of the settings that have names, with their values as texts.
+// The named fields of the settings, with their values as text.
 function fieldsOf(selector: string): (HTMLInputElement | HTMLSelectElement)[] {
   return [...find<HTMLFormElement>(selector).elements].filter(
     (each): each is HTMLInputElement | HTMLSelectElement => 'name' in each && each.name !== '');
@@ -211,7 +215,8 @@ function choose(field: HTMLInputElement | HTMLSelectElement, value: string): voi
   field.value = value;
 }
 
-// A run in one file, so that it is replaced at once: the size of a text, the text, a checkpoint.
+// A run in a single file, so that it is replaced atomically: the size of a text, the text, a
+// checkpoint.
 interface Saved { settings: { [name: string]: string }; state: object }
 
 function packed(saved: Saved, checkpoint: Uint8Array): Uint8Array<ArrayBuffer> {
@@ -236,11 +241,11 @@ function opened(bytes: Uint8Array<ArrayBuffer>): { saved: Saved; checkpoint: Uin
 type State = 'building' | 'paused' | 'running' | 'pausing' | 'done' | 'failed';
 
 /**
- * Trains: start, pause, step and reset, the plot of the loss, progress, device and speed. The
- * panel fills the element `#run`. All training is in the library's worker.
+ * Runs training: start, pause, step and reset, the plot of the loss, progress, device and speed.
+ * The panel fills the element `#run`. All training is in the library's worker.
  */
 export class Run<T extends Trains> {
-  /** Compiled by `build`. */
+  /** The trainer that `build` compiled. */
   trainer: T | undefined;
   /** Number of steps since the last reset. */
   steps = 0;
@@ -256,7 +261,7 @@ export class Run<T extends Trains> {
   private readonly resume = make('button', { textContent: 'Resume', disabled: true });
   private readonly progress = make('progress', { max: 1, value: 0, ariaLabel: 'Progress' });
   private readonly pausesHidden = document.createElement('input');
-  private held = false;  // paused since the page is hidden
+  private held = false;  // paused because the page is hidden
   private readonly values = Object.fromEntries(['step', 'loss', 'steps per second', 'device'].map(
     (name) => [name, make('output', { name: name.replaceAll(' ', '-'), textContent: '–' })]));
   private readonly panel = find('#run');
@@ -281,11 +286,11 @@ export class Run<T extends Trains> {
     this.save.onclick = () => void this.keep();
     this.resume.onclick = () => void this.bringBack();
     if (spec.state) void storage.read(this.file).then((bytes) => { this.resume.disabled = !bytes; });
-    (globalThis as { run?: unknown }).run = this;  // for inside.ts, which looks into other pages
+    (globalThis as { run?: unknown }).run = this;  // for inside.ts, which inspects other pages
     void this.rebuild();
   }
 
-  /** Compiles anew and starts at step 0. Goes on training if it was. */
+  /** Compiles again and starts at step 0. Resumes training if it was running. */
   rebuild(): Promise<void> {
     return this.inOrder(async () => {
       message('');
@@ -332,7 +337,7 @@ export class Run<T extends Trains> {
     return label;
   }
 
-  // Pauses a hidden page if that is wanted, and resumes when it is visible again.
+  // Pauses a hidden page if requested, and resumes when it is visible again.
   private async look(): Promise<void> {
     if (document.hidden && this.pausesHidden.checked && this.state === 'running') {
       this.held = true;
@@ -369,7 +374,7 @@ export class Run<T extends Trains> {
     }, false);
   }
 
-  /** Continues at a step, after a checkpoint was loaded or the model was replaced. */
+  /** Continues at a step after a checkpoint was loaded or the model was replaced. */
   async restart(at: number): Promise<void> {
     this.clear();
     this.steps = at;
@@ -422,7 +427,7 @@ export class Run<T extends Trains> {
     });
   }
 
-  // Pauses, and calls `f` when the calls before it are done.
+  // Pauses, and calls `f` after all previous calls are done.
   private inOrder(f: () => Promise<void>, resume = true): Promise<void> {
     const before = this.queue;
     return (this.queue = (async () => {
@@ -448,7 +453,7 @@ export class Run<T extends Trains> {
         const now = performance.now();
         if (this.spec.overlap)
           burst = now - began < 20 ? Math.min(16, 2 * burst) : now - began > 80 ? Math.max(1, burst >> 1) : burst;
-        const short = !this.speed && this.steps >= this.goal && now > since;  // over before
+        const short = !this.speed && this.steps >= this.goal && now > since;  // ended earlier
         if (now - since > 500 || short) {
           this.speed = counted * 1000 / (now - since);
           [since, counted] = [now, 0];
@@ -515,7 +520,8 @@ export class Run<T extends Trains> {
   }
 }
 
-// Lines of a logarithmic axis: powers of ten, and 2 and 5 between them if there is room.
+// Returns the grid lines of a logarithmic axis: powers of ten, with 2 and 5 between them if there
+// is room.
 function visible({ scales }: uPlot, all: readonly (number | null)[]): (number | null)[] {
   const { min, max } = scales['y']!, wide = max! / min! > 100;
   return all.map((v) => {
@@ -524,7 +530,7 @@ function visible({ scales }: uPlot, all: readonly (number | null)[]): (number | 
   });
 }
 
-/** Plot of the loss. Long runs are thinned out, so that drawing stays fast. */
+/** Plot of the loss. Thins out long runs, so that drawing stays fast. */
 class LossPlot {
   last: number | undefined;
   private steps: number[] = [];
@@ -562,7 +568,7 @@ class LossPlot {
     this.losses.push(this.sum / this.count);
     this.sum = this.count = 0;
     if (this.steps.length < 1000) return;
-    // Twice as many steps to a point: neighbours are merged.
+    // Merges neighbors: each point covers twice as many steps.
     this.steps = this.steps.filter((_, i) => i % 2 === 1);
     this.losses = this.steps.map((_, i) => (this.losses[2 * i]! + this.losses[2 * i + 1]!) / 2);
     this.stride *= 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads handwritten digits: the samples digit-canvas (the MLP) and mnist-cnn (the CNN). It uses, as
-// digit-canvas did: compile, step, attach with a size that varies, captures, singleFlight, setLR,
-// replaceModel, reset, downloadParams, and save and load.
+// Recognizes handwritten digits: the samples digit-canvas (the MLP) and mnist-cnn (the CNN). Like
+// digit-canvas, uses compile, step, attach with a dynamic size, captures, singleFlight, setLR,
+// replaceModel, reset, downloadParams, save and load.
 import {
   Conv2d, Linear, Module, capture, compile, crossEntropy, dropout, maxPool2d, optim, relu, reshape,
   singleFlight, softmax, type CompiledFunction, type HostTensor, type Tensor, type Trainer,
@@ -47,13 +47,13 @@ class Mlp extends Classifier {
   }
 }
 
-// Settings name a model as 'cnn-8'.
+// Names of models in the settings are like 'cnn-8'.
 function makeModel(name: string): Classifier {
   const [kind, size] = name.split('-');
   return kind === 'cnn' ? new Cnn(Number(size)) : new Mlp(Number(size));
 }
 
-// The name of the model that a checkpoint holds, from the shapes in its header.
+// Returns the name of the model in a checkpoint, from the shapes in its header.
 function modelOf(bytes: Uint8Array): string {
   try {
     const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
@@ -65,7 +65,7 @@ function modelOf(bytes: Uint8Array): string {
   }
 }
 
-// The data: labels and images of 0 to 255. The last 1000 are kept for tests.
+// Labels, and images with values 0 to 255. The last 1000 are held out for tests.
 interface Digits { labels: Uint8Array; images: Uint8Array; trained: number }
 const digits: Promise<Digits> = unpacked('digits.gz').then((buffer) => {
   const count = new DataView(buffer).getUint32(0, true);
@@ -81,11 +81,11 @@ let next = random(seed), order: number[] = [], example = 0;
 let tested = 0;  // step of the last test
 
 async function replace(trainer: Trainer<Classifier, any, any>, name: string): Promise<void> {
-  await trainer.replaceModel(makeModel(name));  // `predict` follows
+  await trainer.replaceModel(makeModel(name));  // `predict` uses the new model
   await rewind(0);
 }
 
-// Draws the data of the steps after `steps` next. Checkpoints do not hold its order.
+// Makes the steps after `steps` draw the same data again. Checkpoints do not store its order.
 async function rewind(steps: number): Promise<void> {
   const { trained } = await digits;
   [next, order, tested] = [random(seed), [], -1];
@@ -149,7 +149,7 @@ function shuffled(count: number): number[] {
   return all;
 }
 
-// Accuracy on digits that are not trained on.
+// Computes the accuracy on held-out digits.
 async function test(): Promise<void> {
   tested = run.steps;
   const data = await digits, x = new Float32Array(tests * pixels);
@@ -203,7 +203,8 @@ function strokePath(context: CanvasRenderingContext2D, all: Point[][], map: (p: 
   }
 }
 
-// Strokes as MNIST has them: the longer side is 20 pixels, and the centre of mass is in the middle.
+// Scales strokes as in MNIST: the longer side is 20 pixels, and the center of mass is in the
+// middle.
 function centered(all: Point[][]): Float32Array<ArrayBuffer> {
   const points = all.flat(), xs = points.map(([x]) => x), ys = points.map(([, y]) => y);
   const [left, right, top, bottom] =
@@ -255,15 +256,15 @@ async function read(): Promise<void> {
     find('span', row).textContent = empty ? '–' : `${(100 * p[digit]!).toFixed(0)} %`;
   });
 }
-// While the model is busy, only the newest state of the drawing waits.
+// While the model is busy, only the latest state of the drawing waits.
 const latest = singleFlight(async () => { if (run.trainer) await read(); });
 
-// ---- The first layer: each kernel, and for a CNN its features of the drawing.
+// ---- The first layer: each kernel, and its features of the drawing for a CNN.
 
 const first = (params: { [name: string]: HostTensor }) =>
   ({ weight: (params['conv1.weight'] ?? params['hidden.weight'])! });
 
-// Values as an image; `low` to `high` is dark to bright.
+// Draws values as an image; `low` to `high` is dark to bright.
 function picture(canvas: HTMLCanvasElement, values: ArrayLike<number>, size: number, low: number, high: number) {
   [canvas.width, canvas.height] = [size, size];
   const context = canvas.getContext('2d')!, pixels = context.createImageData(size, size);

@@ -117,7 +117,7 @@ const run = new Run({
   reset: () => { draw = random(seed + 1); },
 });
 
-/** Mean distance of a new point from the shape. */
+/** Returns the mean distance of a generated point from the shape. */
 function distance(): number {
   const last = path!.length - count * 2;
   let sum = 0;
@@ -141,7 +141,7 @@ function shape(): void {
   paint();
 }
 
-// Time within the motion from noise to shape. It rests at its end before it starts again.
+// Time in the motion from noise to shape. Pauses at the end before it restarts.
 const slider = find<HTMLInputElement>('#time');
 let playing = true, since = performance.now();
 function animate(now: number): void {
@@ -197,7 +197,7 @@ function paint(): void {
   context.fill();
 }
 
-// Drawing a shape of one's own.
+// Drawing a custom shape.
 canvas.onpointerdown = (event) => {
   canvas.setPointerCapture(event.pointerId);
   find<HTMLSelectElement>('[name=shape]').value = 'own';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Flow matching of handwritten digits: the sample flow-matching-tiny (convolutions 1-32-32-32-1, a
-// vector for each of 101 times, 64 images a step, Adam at 2e-4, gradients clipped to 1, 25 steps of
-// Euler). Its network is small: it learns strokes rather than digits.
+// vector for each of 101 times, 64 images per step, Adam at 2e-4, gradients clipped to 1, 25 Euler
+// steps). The network is small: it learns strokes rather than digits.
 import {
   Conv2d, Embedding, Linear, Module, add, cast, compile, div, mse, mul, optim, randn, relu, reshape, sub,
   type CompiledFunction, type Tensor,
@@ -81,7 +81,7 @@ function randomImages(): Float32Array {
     Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw()));
 }
 
-/** Goes from noise to images, and shows each step. */
+/** Generates images from noise and shows each step. */
 async function generate(): Promise<void> {
   const { euler } = chosen();
   let x: Float32Array = Float32Array.from(noise);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Looks into the program of another page: its launches in time and as a table, the WGSL of each
-// beside the line of TypeScript that it comes from, and its memory. The other page runs in a frame
-// that is not seen, with its own settings.
+// Inspects the program of another page: its launches on a timeline and as a table, the WGSL of each
+// next to the line of TypeScript that it comes from, and its memory. The other page runs in a
+// hidden frame with its own settings.
 import type { Profile, ProfileResult, Trainer } from 'tensorgrad';
 import { download, find, make, message, report } from './common.js';
 import { sourceOf } from './source_map.js';
@@ -23,7 +23,7 @@ const kib = (bytes: number) => bytes < 1024 ? `${bytes} B`
 // Clocks of pages tick every 5 µs.
 const time = (us: number) => (us === 0 ? '< 5 µs' : us < 1000 ? `${us.toPrecision(3)} µs` : `${(us / 1000).toPrecision(3)} ms`);
 
-/** The pages that train, as index.html lists them. */
+/** Lists the pages that train, as index.html does. */
 async function listPages(): Promise<void> {
   const index = new DOMParser().parseFromString(await (await fetch('index.html')).text(), 'text/html');
   for (const link of index.querySelectorAll<HTMLAnchorElement>('.pages a')) {
@@ -47,7 +47,7 @@ async function open(name: string): Promise<void> {
     await run.step();  // after the model is compiled
     const found: AnyTrainer | undefined = run.trainer;
     if (!found) throw new Error(find('#message', frame.contentDocument!).textContent || `${name} has no model`);
-    // One more step, so that its inputs are known.
+    // Runs another step to capture its inputs.
     const step = found.step;
     found.step = function (...all: any[]) {
       inputs = all[0];
@@ -130,7 +130,7 @@ function mark(): void {
   [...find('#timeline').children].forEach((bar, i) => bar.classList.toggle('chosen', i === chosen));
 }
 
-/** The WGSL of a launch. A GPU may run several small launches as one, named "a | b". */
+/** Returns the WGSL of a launch. A GPU may run several small launches as one, named "a | b". */
 function kernelsOf(i: number): string[] {
   const parts = result!.profile.launches.map(({ name }) => name.split(' | ').length);
   const first = parts.slice(0, i).reduce((sum, count) => sum + count, 0);

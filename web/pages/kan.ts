@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Kolmogorov-Arnold network (Liu et al. 2024): every edge is a curve of its own. With the target
-// sin(πx) and 4 nodes it is the sample kan-tiny (1-4-1, cubic B-splines on 8 knots beside silu).
+// A Kolmogorov-Arnold network (Liu et al. 2024): every edge is its own curve. With the target
+// sin(πx) and 4 nodes it is the sample kan-tiny (1-4-1, cubic B-splines on 8 knots plus silu).
 import {
   Module, abs, add, arange, compile, div, flatten, init, linear, lt, mse, mul, optim, relu, reshape,
   silu, sub, unsqueeze, where, type CompiledFunction, type Tensor, type TensorLike,
@@ -11,7 +11,7 @@ import {
 
 const knots = 8, grid = 64, batch = 256;
 
-// The B-splines at x in [-1, 1]: [..., in] -> [..., in, 8].
+// Returns the B-splines at x in [-1, 1]: [..., in] -> [..., in, 8].
 function splines(x: TensorLike): Tensor {
   const u = abs(sub(unsqueeze(mul(add(x, 1), (knots - 1) / 2), -1), arange(knots, 'f32')));
   const square = mul(u, u), tail = relu(sub(2, u));
@@ -30,7 +30,7 @@ class KanLayer extends Module {
   forward(x: Tensor): Tensor {
     return add(linear(flatten(splines(x), -2), this.curves), linear(silu(x), this.weight));
   }
-  /** The curves of all edges at points [G, 1]: [G, outputs * inputs]. */
+  /** Returns the curves of all edges at points [G, 1]: [G, outputs * inputs]. */
   edges(x: Tensor): Tensor {
     const count = this.outputs * this.inputs;
     return add(linear(flatten(splines(x), -2), reshape(this.curves, [count, knots])),
@@ -56,7 +56,7 @@ const targets = {
   paper: { inputs: 2, f: (x: number, y: number) => Math.exp(Math.sin(Math.PI * x) + y * y) / 4 - 0.75 },
 };
 
-const cells = 32;  // of a side, where a function of two inputs is drawn
+const cells = 32;  // per side, for a function of two inputs
 let draw = random(seed);
 let shown: CompiledFunction<any, { first: Tensor; second: Tensor; y: Tensor }>;
 let edges: { first: ArrayLike<number>; second: ArrayLike<number>; y: ArrayLike<number> } | undefined;
@@ -134,7 +134,8 @@ function paintNetwork(first: ArrayLike<number>, second: ArrayLike<number>): void
     context.fillStyle = text;
     context.fill();
   };
-  // A curve in its box, with the wires to its nodes. The more it varies, the thicker they are.
+  // Draws a curve in its box, with the wires to its nodes. Wires of curves that vary more are
+  // thicker.
   const edge = (values: ArrayLike<number>, count: number, index: number, x: number, y: number,
                 from: readonly [number, number], to: readonly [number, number], tall: number) => {
     const curve = Array.from({ length: grid }, (_, i) => values[i * count + index]!);
@@ -170,7 +171,8 @@ function paintNetwork(first: ArrayLike<number>, second: ArrayLike<number>): void
   'xy'.slice(0, inputs).split('').forEach((name, i) => context.fillText(name, columns[0]! - 4, inputAt(i) - 12));
 }
 
-// A function of one input as two curves; of two inputs as two maps, the target left.
+// Draws a function of one input as two curves, and a function of two inputs as two maps with the
+// target on the left.
 function paintFunction(y: ArrayLike<number>): void {
   const { inputs, f } = targets[chosen().target];
   const { context, width, height } = fit(find<HTMLCanvasElement>('#function'));

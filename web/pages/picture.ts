@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Learns a picture as a function from a place to a color: the sample nerf-tiny (Fourier features of
-// 8 frequencies, 32-64-64-64-3, relu and sigmoid, 1024 pixels a step, 64 x 64 pixels).
+// Learns a picture as a function from position to color: the sample nerf-tiny (Fourier features of
+// 8 frequencies, 32-64-64-64-3, relu and sigmoid, 1024 pixels per step, 64 x 64 pixels).
 import {
   Linear, Module, compile, concat, cos, mse, mul, optim, relu, sigmoid, sin, type CompiledFunction,
   type Tensor,
@@ -21,7 +21,7 @@ class Field extends Module {
     this.third = new Linear(width, width);
     this.color = new Linear(width, 3);
   }
-  /** Places [B, 2] in (-1, 1) -> colors [B, 3] in (0, 1). */
+  /** Positions [B, 2] in (-1, 1) -> colors [B, 3] in (0, 1). */
   forward(place: Tensor): Tensor {
     const features: Tensor[] = [];
     for (let k = 0; k < this.waves; ++k) {
@@ -34,7 +34,7 @@ class Field extends Module {
   }
 }
 
-/** The centers of side x side pixels, row by row. */
+/** Returns the centers of side x side pixels, row by row. */
 function places(side: number): Float32Array {
   return Float32Array.from({ length: side * side * 2 }, (_, i) =>
     ((i % 2 ? Math.floor(i / 2 / side) : (i / 2) % side) + 0.5) / side * 2 - 1);
@@ -98,7 +98,7 @@ const run = new Run({
   },
 });
 
-/** Draws the chosen picture at the size of training, cut to a square, and returns its colors. */
+/** Draws the selected picture at the training size, cropped to a square, and returns its colors. */
 function target(): Float32Array {
   const { side } = chosen(), canvas = find<HTMLCanvasElement>('#target');
   canvas.width = canvas.height = side;
@@ -111,7 +111,7 @@ function target(): Float32Array {
   return Float32Array.from({ length: side * side * 3 }, (_, i) => data[Math.floor(i / 3) * 4 + i % 3]! / 255);
 }
 
-/** Goes on training with another picture. */
+/** Continues training with another picture. */
 async function take(next: typeof source): Promise<void> {
   source = next;
   await run.between(async (trainer) => trainer.uploadData('color', target()));

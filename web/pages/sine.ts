@@ -30,7 +30,7 @@ class Mlp extends Module {
   }
 }
 
-const points = 256;  // of the curve that is drawn
+const points = 256;  // of the plotted curve
 const grid = Float32Array.from({ length: points }, (_, i) => (i / (points - 1) * 2 - 1) * Math.PI);
 let curve: ArrayLike<number> = [];
 let predict: CompiledFunction<{ x: readonly [number, number] }, Tensor>;

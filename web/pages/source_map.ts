@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a line of a built page to the line of TypeScript that it was made from.
+// Maps a line of a built page to the line of TypeScript that it was generated from.
 
 /** A line of a source file, with the whole file. */
 export interface Place { file: string; line: number; lines: string[] }
@@ -9,7 +9,7 @@ interface SourceMap { sources: string[]; sourcesContent: string[]; mappings: str
 const maps = new Map<string, Promise<SourceMap | undefined>>();
 const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 
-// The numbers of one segment: base 64, five bits a digit, the sign in the last bit.
+// Returns the numbers of one segment: base 64, five bits per digit, the sign in the last bit.
 function numbers(segment: string): number[] {
   const result: number[] = [];
   let value = 0, shift = 0;

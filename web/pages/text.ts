@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes like a text: a character-level language model of Mamba, Mamba-2 or attention layers, as in
-// the samples makemore and char GPT. The download is a model file that `tg lm` reads.
+// Generates text in the style of a given text: a character-level language model of Mamba, Mamba-2
+// or attention layers, as in the samples makemore and char GPT. The download is a model file that
+// `tg lm` reads.
 import {
   Generator, LanguageModel, Tokenizer, compile, optim, saveLanguageModel, schedule, type MixerKind,
   type Trainer,
@@ -85,7 +86,7 @@ function start(): void {
   find('#samples').replaceChildren();
 }
 
-// Writes a sample, on top of those before it.
+// Writes a sample above the previous ones.
 async function write(): Promise<void> {
   if (!generator) return;
   const begin = beginning();

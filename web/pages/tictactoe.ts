@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Learns tic-tac-toe from games against itself: a network values what a board is worth to the
-// player who has just moved. It is trained towards what the best answer says of the board (temporal
-// differences), as in examples/tic_tac_toe.cpp. The sample tic-tac-toe has the same body
-// (27-64-64, tanh).
+// Learns tic-tac-toe from games against itself. A network estimates the value of a board for the
+// player who has just moved. Its target is the negated value of the opponent's best reply (temporal
+// differences), as in examples/tic_tac_toe.cpp. The sample tic-tac-toe has the same body (27-64-64,
+// tanh).
 import {
   Linear, Module, compile, flatten, mse, optim, schedule, tanh, type CompiledFunction, type Tensor,
 } from 'tensorgrad';
@@ -10,19 +10,19 @@ import { Run, device, find, make, parameter, random, recovery, seed, settings } 
 
 const games = 128, cells = 9;
 
-// 1: the player who has just moved; -1: the other; 0: empty.
+// 1: the player who has just moved; -1: the opponent; 0: empty.
 type Board = readonly number[];
 const empty: Board = Array(cells).fill(0);
 const lines = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]];
 const winning = (board: Board) => lines.find((line) => line.every((cell) => board[cell] === 1));
 const over = (board: Board) => winning(board) !== undefined || !board.includes(0);
 
-/** The other side takes the cell: the board as that side sees it then. */
+/** Returns the board after the opponent takes the cell, as seen by the opponent. */
 function answered(board: Board, cell: number): Board {
   return board.map((each, i) => (i === cell ? 1 : -each));
 }
 
-// The network sees one of the eight turned and mirrored forms of a board: the least.
+// The network sees one of the eight rotations and reflections of a board: the smallest.
 const turned = [6, 3, 0, 7, 4, 1, 8, 5, 2], mirrored = [2, 1, 0, 5, 4, 3, 8, 7, 6];
 const forms: number[][] = [[...empty.keys()]];
 for (let i = 1; i < 8; ++i) forms.push((i === 4 ? mirrored : turned).map((cell) => forms[i - 1]![cell]!));
@@ -38,7 +38,7 @@ function least(board: Board): Board {
   return form;
 }
 
-/** Nine cells, each mine, the other's, or empty. */
+/** Writes each cell as a one-hot vector: mine, the opponent's, empty. */
 function write(board: Board, to: Float32Array, at: number): void {
   for (const [i, cell] of least(board).entries())
     to.set([Number(cell === 1), Number(cell === -1), Number(cell === 0)], at + 3 * i);
@@ -65,7 +65,10 @@ const chosen = settings<{ rate: number; explore: number; first: string; hints: s
     else if (name === 'hints') void hint();
   });
 
-/** What each answer to each board is worth to the side that answers; NaN if the cell is taken. */
+/**
+ * Returns the value of each reply to each board for the player who replies; NaN if the cell is
+ * taken.
+ */
 async function judge(all: readonly Board[]): Promise<Float32Array> {
   const input = new Float32Array(games * cells * 27);
   const worth = new Float32Array(all.length * cells);
@@ -86,7 +89,7 @@ async function judge(all: readonly Board[]): Promise<Float32Array> {
   return worth;
 }
 
-/** The cell of the largest value. */
+/** Returns the cell with the largest value. */
 function best(worth: ArrayLike<number>): number {
   let found = -1;
   for (let cell = 0; cell < cells; ++cell)
@@ -94,7 +97,10 @@ function best(worth: ArrayLike<number>): number {
   return found;
 }
 
-/** Counts all games that can be played against the network, and those that it loses. */
+/**
+ * Explores all games that are possible against the network, each board once. Returns the number of
+ * games, and how many the network loses.
+ */
 async function examine(): Promise<{ lost: number; all: number }> {
   let lost = 0, all = 0;
   for (let ours of [true, false]) {
@@ -162,7 +168,7 @@ function begin(): void {
   boards = Array<Board>(games).fill(empty);
 }
 
-// The game against the user. `board` is as the side sees it that has just moved.
+// The game against the user. `board` is seen by the player who has just moved.
 let board = empty, userMoved = false, mark = 'X';
 const buttons = Array.from({ length: cells }, (_, cell) => {
   const button = make('button', { type: 'button', onclick: () => void user(cell) });
@@ -213,7 +219,7 @@ function paint(): void {
     : over(board) ? 'A draw.' : userMoved ? 'The network moves.' : `Your move: ${mark}.`;
 }
 
-/** Tints the free cells by what the network thinks of the user's moves. */
+/** Colors the free cells by the network's value of the user's moves. */
 async function hint(): Promise<void> {
   if (userMoved || over(board) || !run.trainer) return;
   const before = board, worth = chosen().hints === 'on' ? await judge([board]) : new Float32Array(cells).fill(NaN);
