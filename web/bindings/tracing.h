@@ -122,7 +122,7 @@ class Tracing {
   Tracing& operator=(const Tracing&) = delete;
   ~Tracing();
 
-  // The innermost function. Throws UserError if there is none.
+  // Returns the innermost function being traced. Throws UserError if there is none.
   static Tracing& current(std::string_view what, Loc loc);
   static bool active();
 

@@ -28,7 +28,7 @@ export interface CustomOpDefinition {
 
 /**
  * User-defined op, for functions that are impossible or slow with other ops. Each element of its
- * result must be a function of the inputs only. It runs on WebGPU only, since a page cannot bring a
+ * result must be a function of the inputs only. It runs on WebGPU only, since a page cannot add a
  * kernel for the CPU.
  * ```ts
  * const hypotenuse = new CustomOp({

@@ -69,11 +69,11 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
     }
   }
   /**
-   * Runs launches of a step for `seconds`, as many as fit by what they took before, but at least
-   * one. Returns the step's result once it is complete, else undefined. A page that draws with the
-   * same GPU calls it once a frame.
+   * Runs part of a step: the launches that are expected to fit into `seconds`, judged by their
+   * earlier times, but at least one. Returns the step's result once it is complete, else undefined.
+   * A page that draws with the same GPU calls it once per frame.
    *
-   * The first call starts the step on `inputs`, as step(); the calls that continue it ignore theirs.
+   * The first call starts the step on `inputs`, as step(); calls that continue it ignore theirs.
    * Other calls of the trainer finish the step first; the next stepFor() then returns its result.
    * There are no captures.
    */

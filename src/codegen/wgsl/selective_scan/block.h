@@ -21,8 +21,8 @@ class SelectiveBlock : SelectiveChunks {
   void open_channel();
   void share();
   [[nodiscard]] std::int64_t shared_bytes() const;
-  // Per-step values staged in workgroup memory, in vectors of four channels, and how they are
-  // staged.
+  // Staging of per-step values in workgroup memory, in vectors of four channels. of_steps() returns
+  // their names.
   [[nodiscard]] std::vector<std::string> of_steps() const;
   [[nodiscard]] std::int64_t quads() const { return block_ / 4; }
   [[nodiscard]] std::int64_t rows_at_once() const { return threads_ / quads(); }

@@ -24,13 +24,14 @@ struct LaneSizes {
   [[nodiscard]] std::int64_t pairs() const { return block / 2; }
   [[nodiscard]] std::int64_t state_lanes() const { return 2 * fours; }
   [[nodiscard]] std::int64_t channel_lanes() const { return subgroup / state_lanes(); }
-  // Number of states, rounded up to the threads that share a channel; elements of B and C together.
+  // padded(): number of states, rounded up to the threads that share a channel. bc(): padded states
+  // of B and C together.
   [[nodiscard]] std::int64_t padded() const { return 4 * fours; }
   [[nodiscard]] std::int64_t bc() const { return 2 * padded(); }
 };
 
-// Returns nothing if the launch is no backward pass, subgroups are too small, or workgroup memory
-// is too small.
+// Returns nullopt if the launch is not a backward pass, or if subgroups or workgroup memory are too
+// small.
 std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& options);
 
 class SelectiveLanes : SelectiveChunks {

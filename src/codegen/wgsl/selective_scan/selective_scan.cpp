@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Selective scans by lines, used by the adjoint and by forward passes with few channels and many
-// steps. A thread has all states of a channel; neighboring threads have neighboring channels.
-// block.cpp has the other variants.
+// Selective scans by lines, used by the adjoint and by forward passes that selective_by_block()
+// rejects: those with few channels and many steps, or with a single chunk. A thread has all states
+// of a channel; neighboring threads have neighboring channels. block.cpp has the other variants.
 //
 // Several lanes may share the steps of a line:
 // - Each lane scans its own steps from a zero state.
