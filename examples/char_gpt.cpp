@@ -50,11 +50,14 @@ struct Gpt {
   }
 };
 
-// Windows i32 [B, T + 1] -> mean loss of predicting each token from the previous ones.
 tg::Tensor loss_of(const Gpt& net, const tg::Inputs& in) {
-  const tg::Tensor text = in["text"];
-  const std::int64_t length = text.shape()[1] - 1;
-  return cross_entropy(net(narrow(text, 1, 0, length)), narrow(text, 1, 1, length));
+  return cross_entropy(net(in["text"]), in["next"]);
+}
+
+// Tokens and the next tokens, i32 [B, T] each.
+std::vector<tg::InputSpec> inputs_of(const Size& size) {
+  return {{"text", {size.batch, size.length}, tg::i32},
+          {"next", {size.batch, size.length}, tg::i32}};
 }
 
 // Reads at most `most` works. The last tenth of each goes to the validation data.
@@ -82,12 +85,13 @@ tg::TextData read_works(const std::string& folder, int most) {
   return data;
 }
 
-tg::DataLoader loader_of(const tg::TokenWindows& windows, bool shuffle, std::int64_t batch) {
-  return {windows.size(),
-          [&windows](std::int64_t index) -> tg::NamedTensors {
-            const auto window = windows.at(index);
-            const auto length = static_cast<std::int64_t>(window.size());
-            return {{"text", tg::HostTensor::from({length}, window)}};
+tg::DataLoader loader_of(const tg::TokenDataset& data, bool shuffle, std::int64_t batch) {
+  return {data.size(),
+          [data](std::int64_t index) -> tg::NamedTensors {
+            const tg::TokenExample example = data.at(index);
+            const auto length = static_cast<std::int64_t>(example.inputs.size());
+            return {{"text", tg::HostTensor::from({length}, example.inputs)},
+                    {"next", tg::HostTensor::from({length}, example.targets)}};
           },
           {.batch = batch, .shuffle = shuffle}};
 }
@@ -120,9 +124,10 @@ bool learn(const sample::Options& options) {
   const Size size = options.smoke() ? kTiny : options.large ? kLarge : kSmall;
   const tg::TextData data =
       read_works(sample::data_folder(options, "shakespeare"), options.steps(1000, 4));
-  const tg::TokenWindows train(data.train, size.length + 1);
+  const tg::TokenDataset train(tg::TokenSequence(data.train), {.length = size.length, .stride = 1});
   const auto held_out = static_cast<std::int64_t>(data.validation.size());
-  const tg::TokenWindows tests(data.validation, size.length + 1, held_out / kTestWindows);
+  const tg::TokenDataset tests(tg::TokenSequence(data.validation),
+                               {.length = size.length, .stride = held_out / kTestWindows});
   tg::DataLoader batches = loader_of(train, true, size.batch);
   tg::DataLoader test_batches = loader_of(tests, false, size.batch);
   const std::int64_t test_count = options.full() ? test_batches.batches_per_epoch() : 2;
@@ -131,7 +136,7 @@ bool learn(const sample::Options& options) {
   const int steps = options.steps(size.steps, 60);
   auto trainer = tg::compile(
       Gpt(size, data.vocabulary.size()), loss_of,
-      {.inputs = {{"text", {size.batch, size.length + 1}, tg::i32}},
+      {.inputs = inputs_of(size),
        .optimizer = tg::optim::AdamW{.lr = tg::Schedule::warmup(
                                          steps / 20 + 1, tg::Schedule::cosine(3e-3, 1e-4, steps)),
                                      .beta2 = 0.99,
@@ -140,8 +145,7 @@ bool learn(const sample::Options& options) {
        .clip_grad_norm = 1,
        .seed = 1,
        .device = options.device});
-  auto test =
-      trainer.attach(loss_of, {.inputs = {{"text", {size.batch, size.length + 1}, tg::i32}}});
+  auto test = trainer.attach(loss_of, {.inputs = inputs_of(size)});
   auto next =
       trainer.attach([](const Gpt& net, const tg::Inputs& in) { return softmax(net(in["text"])); },
                      {.inputs = {{"text", {1, size.length}, tg::i32}}});

@@ -72,7 +72,7 @@ bool holds_tokens(const std::string& path) {
 }
 
 // Adds the size and evenly spaced ranges of the tokens.
-void add_tokens(Fingerprint& print, const lm::TokenText& text) {
+void add_tokens(Fingerprint& print, const TokenSequence& text) {
   const std::int64_t size = text.size();
   print.add(&size, sizeof size);
   constexpr std::int64_t kStretches = 16;
@@ -151,7 +151,7 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
       throw UserError(fmt::format("{}: encoded with a tokenizer of {} tokens; this one has {}",
                                   paths[0], file.vocab_size(), text.tokenizer.vocab_size()));
     }
-    std::tie(text.split.train, text.split.validation) = lm::TokenText(file).split(options.holdout);
+    std::tie(text.split.train, text.split.validation) = TokenSequence(file).split(options.holdout);
     return finished(std::move(text));
   }
   const std::vector<std::string> files = text_files(paths);

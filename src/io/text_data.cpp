@@ -91,25 +91,4 @@ TextData read_text(const FileSource& source, const TextOptions& options) {
   return data;
 }
 
-TokenWindows::TokenWindows(std::span<const std::int32_t> tokens, std::int64_t length,
-                           std::int64_t stride, SourceLocation loc)
-    : tokens_(tokens), length_(length), stride_(stride) {
-  if (length < 1 || stride < 1 || length > static_cast<std::int64_t>(tokens.size())) {
-    throw UserError("cannot take windows of " + std::to_string(length) + " tokens with stride " +
-                        std::to_string(stride) + " from " + std::to_string(tokens.size()) +
-                        " tokens",
-                    loc);
-  }
-}
-
-std::span<const std::int32_t> TokenWindows::at(std::int64_t index, SourceLocation loc) const {
-  if (index < 0 || index >= size()) {
-    throw UserError("window " + std::to_string(index) + " is out of range; expected 0 to " +
-                        std::to_string(size() - 1),
-                    loc);
-  }
-  return tokens_.subspan(static_cast<std::size_t>(index * stride_),
-                         static_cast<std::size_t>(length_));
-}
-
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -87,31 +87,29 @@ CompileOptions compile_options(const nn::LanguageModelConfig& config,
   return made;
 }
 
-std::shared_ptr<const TextWindows> windows_of(TokenText text, const TrainingOptions& options,
-                                              Loc loc) {
+TokenDataset windows_of(TokenSequence text, const TrainingOptions& options, Loc loc) {
   if (text.size() < options.length) {
     throw UserError("LanguageTrainer: expected a text of at least " +
                         std::to_string(options.length) + " tokens (one window), got " +
                         std::to_string(text.size()) + "; set a smaller length for shorter texts",
                     loc);
   }
-  return std::make_shared<TextWindows>(std::move(text), options.length, options.seed,
-                                       options.batch);
+  return {std::move(text),
+          {.length = options.length,
+           .tail = TokenTail::kWrap,
+           .batch = options.batch,
+           .seed = options.seed},
+          loc};
 }
 
-DataLoader loader_of(std::shared_ptr<const TextWindows> windows, const TrainingOptions& options,
-                     Loc loc) {
-  const std::int64_t length = options.length;
-  const std::int64_t count = windows->size();
-  auto get = [windows = std::move(windows), length](std::int64_t index,
-                                                    std::int64_t epoch) -> NamedTensors {
-    const std::vector<std::int32_t> tokens = windows->at(index, epoch);
-    const std::span<const std::int32_t> all(tokens);
-    const auto size = static_cast<std::size_t>(length);
-    return {{"tokens", HostTensor::from({length}, all.first(size))},
-            {"next", HostTensor::from({length}, all.last(size))}};
+DataLoader loader_of(const TokenDataset& windows, const TrainingOptions& options, Loc loc) {
+  auto get = [windows, length = options.length](std::int64_t index,
+                                                std::int64_t epoch) -> NamedTensors {
+    const TokenExample window = windows.at(index, epoch);
+    return {{"tokens", HostTensor::from({length}, window.inputs)},
+            {"next", HostTensor::from({length}, window.targets)}};
   };
-  return {count, std::move(get), {.batch = options.batch, .seed = options.seed}, loc};
+  return {windows.size(), std::move(get), {.batch = options.batch, .seed = options.seed}, loc};
 }
 
 // Returns the rows of B and C if a parameter is the weight or bias that computes them, else an
@@ -202,20 +200,19 @@ std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, boo
   return groups;
 }
 
-LanguageTrainer::LanguageTrainer(const nn::LanguageModelConfig& config, TokenText train,
-                                 TokenText validation, const TrainingOptions& options, Loc loc)
+LanguageTrainer::LanguageTrainer(const nn::LanguageModelConfig& config, TokenSequence train,
+                                 TokenSequence validation, const TrainingOptions& options, Loc loc)
     : config_(nn::LanguageModel(trained_config(config, loc), loc).config),
       options_((check_training(options, loc), options)),
       validation_(std::move(validation)),
-      windows_(windows_of(std::move(train), options, loc)),
-      loader_(loader_of(windows_, options, loc)),
+      loader_(loader_of(windows_of(std::move(train), options, loc), options, loc)),
       trainer_(compile(nn::LanguageModel(config, loc), language_loss(options.document_start, loc),
                        compile_options(config_, options, loc), loc)) {
   trainer_.add_loader("text", loader_, loc);
 }
 
-LanguageTrainer::LanguageTrainer(const SavedModel& model, TokenText train, TokenText validation,
-                                 const TrainingOptions& options, Loc loc)
+LanguageTrainer::LanguageTrainer(const SavedModel& model, TokenSequence train,
+                                 TokenSequence validation, const TrainingOptions& options, Loc loc)
     : LanguageTrainer(model.config, std::move(train), std::move(validation), options, loc) {
   trainer_.upload_params(model.weights, {}, loc);
 }

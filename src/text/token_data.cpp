@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Token files and chunks of tokens.
+// Token files, sequences and datasets.
 #include "tensorgrad/data/token_data.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <utility>
 
 #include "io/input_file.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr std::string_view kTensorName = "tokens";
 constexpr std::int64_t kMaxOfU16 = 65'536;
 constexpr std::size_t kBlock = 1 << 16;  // number of tokens converted at a time
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 template <class Word>
 void append_words(std::span<const std::int32_t> tokens, std::vector<std::byte>& bytes) {
@@ -151,49 +154,123 @@ std::vector<std::int32_t> TokenFile::read_all() const {
   return all;
 }
 
-TokenChunks::TokenChunks(std::int64_t tokens, std::int64_t length, SourceLocation loc)
-    : length_(length), pairs_(tokens - 1) {
-  if (tokens >= 2 && length >= 1) return;
-  throw UserError("cannot make chunks of " + std::to_string(length) +
-                      " pairs of a token and its successor from " + std::to_string(tokens) +
-                      " tokens",
-                  loc);
-}
+TokenSequence::TokenSequence(std::vector<std::int32_t> tokens)
+    : tokens_(std::make_shared<const std::vector<std::int32_t>>(std::move(tokens))),
+      end_(static_cast<std::int64_t>(tokens_->size())) {}
 
-TokenChunks::TokenChunks(std::span<const std::int32_t> tokens, std::int64_t length,
-                         SourceLocation loc)
-    : TokenChunks(static_cast<std::int64_t>(tokens.size()), length, loc) {
-  tokens_ = tokens;
-}
+TokenSequence::TokenSequence(TokenFile file)
+    : file_(std::make_shared<const TokenFile>(std::move(file))), end_(file_->size()) {}
 
-TokenChunks::TokenChunks(TokenFile file, std::int64_t length, SourceLocation loc)
-    : TokenChunks(file.size(), length, loc) {
-  file_ = std::make_shared<const TokenFile>(std::move(file));
-}
-
-TokenChunks::Chunk TokenChunks::at(std::int64_t index, SourceLocation loc) const {
-  if (index < 0 || index >= size()) {
-    throw UserError("chunk " + std::to_string(index) + " is out of range; expected 0 to " +
-                        std::to_string(size() - 1),
+void TokenSequence::read(std::int64_t begin, std::span<std::int32_t> out,
+                         SourceLocation loc) const {
+  if (size() == 0 || begin < 0) {
+    throw UserError("TokenSequence: token " + std::to_string(begin) +
+                        " is out of range; the sequence has " + std::to_string(size()) + " tokens",
                     loc);
   }
-  const std::int64_t fresh = index * length_;  // the first pair that counts
-  const std::int64_t begin = std::max<std::int64_t>(0, std::min(fresh, pairs_ - length_));
-  const std::int64_t pairs = std::min(length_, pairs_ - begin);
-  std::vector<std::int32_t> part(static_cast<std::size_t>(pairs) + 1);
-  if (file_) {
-    file_->read(begin, part, loc);
-  } else {
-    std::copy_n(tokens_.begin() + begin, part.size(), part.begin());
+  std::int64_t at = begin % size();
+  while (!out.empty()) {
+    const auto part = std::min<std::size_t>(out.size(), static_cast<std::size_t>(size() - at));
+    if (file_) {
+      file_->read(begin_ + at, out.first(part), loc);
+    } else {
+      std::copy_n(tokens_->begin() + begin_ + at, part, out.begin());
+    }
+    out = out.subspan(part);
+    at = 0;
   }
-  Chunk chunk;
-  chunk.inputs.assign(part.begin(), part.end() - 1);
-  chunk.targets.assign(part.begin() + 1, part.end());
-  std::fill_n(chunk.targets.begin(), fresh - begin, kIgnoreIndex);
-  chunk.counted = pairs - (fresh - begin);
-  chunk.inputs.resize(static_cast<std::size_t>(length_), 0);
-  chunk.targets.resize(static_cast<std::size_t>(length_), kIgnoreIndex);
-  return chunk;
+}
+
+std::vector<std::int32_t> TokenSequence::read_all() const {
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(size()));
+  if (!tokens.empty()) read(0, tokens);
+  return tokens;
+}
+
+std::pair<TokenSequence, TokenSequence> TokenSequence::split(double last,
+                                                             SourceLocation loc) const {
+  if (!(last >= 0 && last < 1)) {
+    throw UserError(
+        "TokenSequence: split: expected a fraction in [0, 1), got " + std::to_string(last), loc);
+  }
+  std::pair<TokenSequence, TokenSequence> parts(*this, *this);
+  const std::int64_t edge = end_ - static_cast<std::int64_t>(static_cast<double>(size()) * last);
+  parts.first.end_ = parts.second.begin_ = edge;
+  return parts;
+}
+
+TokenDataset::TokenDataset(TokenSequence tokens, const TokenDatasetOptions& options,
+                           SourceLocation loc)
+    : tokens_(std::move(tokens)), options_(options) {
+  const bool wraps = options.tail == TokenTail::kWrap;
+  const auto check = [&](bool fits, const std::string& name, std::int64_t value,
+                         const std::string& expected) {
+    if (fits) return;
+    throw UserError(
+        "TokenDataset: " + name + " must be " + expected + ", got " + std::to_string(value), loc);
+  };
+  check(options.length >= 1, "length", options.length, "at least 1");
+  check(options.batch >= 1, "batch", options.batch, "at least 1");
+  check(options.stride >= 0 && (!wraps || options.stride == 0), "stride", options.stride,
+        wraps ? "0 if the tail wraps" : "at least 0");
+  if (options_.stride == 0) options_.stride = options.length;
+  if (options.tail == TokenTail::kMask) {
+    check(options_.stride <= options.length, "stride", options.stride,
+          "at most the length, " + std::to_string(options.length) + ", if the tail is masked");
+  }
+  const std::int64_t least =
+      options.tail == TokenTail::kMask ? 2 : options.length + (wraps ? 0 : 1);
+  if (tokens_.size() < least) {
+    throw UserError("TokenDataset: expected at least " + std::to_string(least) +
+                        " tokens for examples of length " + std::to_string(options.length) +
+                        ", got " + std::to_string(tokens_.size()),
+                    loc);
+  }
+  if (wraps) {
+    count_ = ceil_div(tokens_.size(), options.length * options.batch) * options.batch;
+  } else {
+    const std::int64_t more = std::max<std::int64_t>(tokens_.size() - 1 - options.length, 0);
+    count_ = 1 + (options.tail == TokenTail::kMask ? ceil_div(more, options_.stride)
+                                                   : more / options_.stride);
+  }
+}
+
+std::int64_t TokenDataset::wrapped_begin(std::int64_t index, std::int64_t epoch) const {
+  std::seed_seq mixed{options_.seed, static_cast<std::uint32_t>(epoch)};
+  std::uint32_t first = 0;
+  mixed.generate(&first, &first + 1);
+  // The first `more` distances are one token longer. None exceeds `length`.
+  const std::int64_t distance = tokens_.size() / count_, more = tokens_.size() % count_;
+  return static_cast<std::int64_t>(first) % tokens_.size() + index * distance +
+         std::min(index, more);
+}
+
+TokenExample TokenDataset::at(std::int64_t index, std::int64_t epoch, SourceLocation loc) const {
+  if (index < 0 || index >= count_) {
+    throw UserError("TokenDataset: example " + std::to_string(index) +
+                        " is out of range; expected 0 to " + std::to_string(count_ - 1),
+                    loc);
+  }
+  const std::int64_t length = options_.length;
+  std::int64_t begin = index * options_.stride, used = length, repeated = 0;
+  if (options_.tail == TokenTail::kWrap) {
+    begin = wrapped_begin(index, epoch);
+  } else if (options_.tail == TokenTail::kMask) {
+    const std::int64_t pairs = tokens_.size() - 1;  // of a token and the next
+    begin = std::max<std::int64_t>(0, std::min(begin, pairs - length));
+    used = std::min(length, pairs);
+    if (index > 0) repeated = (index - 1) * options_.stride + length - begin;
+  }
+  std::vector<std::int32_t> part(static_cast<std::size_t>(used) + 1);
+  tokens_.read(begin, part, loc);
+  TokenExample example;
+  example.inputs.assign(part.begin(), part.end() - 1);
+  example.targets.assign(part.begin() + 1, part.end());
+  std::fill_n(example.targets.begin(), repeated, kIgnoreIndex);
+  example.counted = used - repeated;
+  example.inputs.resize(static_cast<std::size_t>(length), 0);
+  example.targets.resize(static_cast<std::size_t>(length), kIgnoreIndex);
+  return example;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

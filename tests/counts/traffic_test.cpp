@@ -38,7 +38,7 @@ void expect_loss_alone(const std::shared_ptr<Device>& plain, std::int64_t vocab,
   const auto device = std::make_shared<MeteredDevice>(plain);
   const nn::LanguageModelConfig config = small_mamba(
       vocab, {nn::MixerKind::kMamba1, nn::MixerKind::kAttention, nn::MixerKind::kMlp}, kLength);
-  const lm::TokenText text(random_tokens(200, vocab, 1));
+  const TokenSequence text(random_tokens(200, vocab, 1));
   lm::LanguageTrainer trainer(config, text, text, training_on(device, accumulate));
   trainer.step();  // includes compilation and initial uploads
   device->downloaded = device->uploaded = 0;

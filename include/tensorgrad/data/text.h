@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text as characters: vocabularies, text files and windows of tokens.
+// Text as characters: vocabularies and text files.
 #pragma once
 
 #include <cstdint>
@@ -68,32 +68,5 @@ struct TextData {
 /// file cannot be read, is too large, empty or not UTF-8, if a character is not in the vocabulary,
 /// or if `holdout` is out of range.
 TextData read_text(const FileSource& source, const TextOptions& options = {});
-
-/// Windows of `length` consecutive tokens, `stride` tokens apart. Tokens after the last complete
-/// window are not used. The tokens must outlive the windows.
-///
-/// With stride 1, a shuffled DataLoader draws windows at random positions. With stride
-/// `length - 1`, an unshuffled one reads the text in order and has each token but the first as a
-/// target once.
-class TokenWindows {
- public:
-  /// Creates the windows. Throws UserError if `length` or `stride` is less than 1, or if there are
-  /// fewer than `length` tokens.
-  TokenWindows(std::span<const std::int32_t> tokens, std::int64_t length, std::int64_t stride = 1,
-               SourceLocation loc = SourceLocation::current());
-
-  /// Returns the number of windows.
-  [[nodiscard]] std::int64_t size() const {
-    return (static_cast<std::int64_t>(tokens_.size()) - length_) / stride_ + 1;
-  }
-
-  /// Returns a window. Throws UserError if the index is not in [0, size()).
-  [[nodiscard]] std::span<const std::int32_t> at(
-      std::int64_t index, SourceLocation loc = SourceLocation::current()) const;
-
- private:
-  std::span<const std::int32_t> tokens_;
-  std::int64_t length_, stride_;
-};
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

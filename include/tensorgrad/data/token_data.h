@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Files of tokens, and chunks of inputs and targets for language models. Errors about files are
+// Token files, and datasets of inputs and targets for language models. Errors about files are
 // IoErrors that name the file and the position in it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tensorgrad/data/file_source.h"
@@ -65,42 +66,97 @@ class TokenFile {
   int width_ = 0;            // bytes per token
 };
 
-/// Chunks of `length` inputs and their targets, the next tokens. Together they contain each pair of
-/// adjacent tokens once: n tokens form n - 1 pairs.
-///
-/// All chunks have the same length. The last one begins earlier to fill it up; targets that it
-/// repeats are kIgnoreIndex. If the text is shorter than a chunk, the missing inputs are 0 and the
-/// missing targets kIgnoreIndex.
-class TokenChunks {
+/// Sequence of tokens in memory or in a file. Any number of threads can read it at once. Copies
+/// share the tokens.
+class TokenSequence {
  public:
-  /// Creates the chunks of tokens in memory, which must outlive them, or of a file. Throws
-  /// UserError if there are fewer than two tokens or `length` is less than 1.
-  TokenChunks(std::span<const std::int32_t> tokens, std::int64_t length,
-              SourceLocation loc = SourceLocation::current());
-  TokenChunks(TokenFile file, std::int64_t length, SourceLocation loc = SourceLocation::current());
+  /// Creates an empty sequence.
+  TokenSequence() = default;
 
-  /// Inputs and targets of a chunk.
-  struct Chunk {
-    std::vector<std::int32_t> inputs, targets;  ///< [length]
-    std::int64_t counted = 0;                   ///< Number of targets other than kIgnoreIndex.
-  };
+  /// Creates a sequence of these tokens.
+  explicit TokenSequence(std::vector<std::int32_t> tokens);
 
-  /// Returns the number of chunks.
-  [[nodiscard]] std::int64_t size() const { return (pairs_ + length_ - 1) / length_; }
+  /// Creates a sequence of the tokens in a file, which is read on demand.
+  explicit TokenSequence(TokenFile file);
 
-  /// Returns the number of pairs, one less than the number of tokens.
-  [[nodiscard]] std::int64_t pairs() const { return pairs_; }
+  /// Returns the number of tokens.
+  [[nodiscard]] std::int64_t size() const { return end_ - begin_; }
 
-  /// Returns a chunk. Throws UserError if the index is not in [0, size()), and as
-  /// TokenFile::read().
-  [[nodiscard]] Chunk at(std::int64_t index, SourceLocation loc = SourceLocation::current()) const;
+  /// Fills `out` with the tokens from `begin`. After the last token, continues with the first one.
+  /// Throws UserError if the sequence is empty or `begin` is negative, and as TokenFile::read().
+  void read(std::int64_t begin, std::span<std::int32_t> out,
+            SourceLocation loc = SourceLocation::current()) const;
+
+  /// Returns all tokens. Throws as TokenFile::read().
+  [[nodiscard]] std::vector<std::int32_t> read_all() const;
+
+  /// Returns the sequence in two parts. The second one has the fraction `last` of the tokens,
+  /// rounded down. Throws UserError if `last` is not in [0, 1).
+  [[nodiscard]] std::pair<TokenSequence, TokenSequence> split(
+      double last, SourceLocation loc = SourceLocation::current()) const;
 
  private:
-  TokenChunks(std::int64_t tokens, std::int64_t length, SourceLocation loc);
+  std::shared_ptr<const std::vector<std::int32_t>> tokens_;  // null if file_ is used
+  std::shared_ptr<const TokenFile> file_;
+  std::int64_t begin_ = 0, end_ = 0;
+};
 
-  std::span<const std::int32_t> tokens_;
-  std::shared_ptr<const TokenFile> file_;  // null if tokens_ is used
-  std::int64_t length_ = 0, pairs_ = 0;
+/// How a TokenDataset ends.
+enum class TokenTail : std::uint8_t {
+  /// Tokens after the last complete example are not used.
+  kDrop,
+  /// The last example ends at the last token. In all examples, targets that are also in a previous
+  /// example are kIgnoreIndex. Hence each token but the first counts as a target once, as for the
+  /// perplexity of a text. If there are too few tokens for an example, the missing inputs are 0 and
+  /// the missing targets kIgnoreIndex.
+  kMask,
+  /// The first token follows the last one, and every token is a target in each epoch. The number of
+  /// examples is a multiple of `batch`, so that fewer than `batch * length` tokens are targets
+  /// twice. The examples begin at equal distances, up to one token. The start of the first one
+  /// depends on seed and epoch.
+  kWrap,
+};
+
+/// Options of TokenDataset.
+struct TokenDatasetOptions {
+  std::int64_t length = 0;  ///< Inputs per example.
+  std::int64_t stride = 0;  ///< Distance between examples, in tokens; 0: `length`. Not for kWrap.
+  TokenTail tail = TokenTail::kDrop;
+  std::int64_t batch = 1;  ///< Batch size of the loader, for kWrap.
+  std::uint32_t seed = 0;  ///< For kWrap.
+};
+
+/// Example of a TokenDataset.
+struct TokenExample {
+  std::vector<std::int32_t> inputs;   ///< [length]
+  std::vector<std::int32_t> targets;  ///< [length], the token after each input.
+  std::int64_t counted = 0;           ///< Number of targets other than kIgnoreIndex.
+};
+
+/// Examples of `length` consecutive tokens and their next tokens, for language models.
+///
+/// With stride 1, a shuffled DataLoader draws examples at random positions.
+class TokenDataset {
+ public:
+  /// Creates the dataset. Throws UserError if an option is out of range, or if there are fewer than
+  /// `length + 1` tokens for kDrop, 2 for kMask, or `length` for kWrap.
+  TokenDataset(TokenSequence tokens, const TokenDatasetOptions& options,
+               SourceLocation loc = SourceLocation::current());
+
+  /// Returns the number of examples.
+  [[nodiscard]] std::int64_t size() const { return count_; }
+
+  /// Returns an example. `epoch` matters only for kWrap. Throws UserError if the index is not in
+  /// [0, size()), and as TokenFile::read().
+  [[nodiscard]] TokenExample at(std::int64_t index, std::int64_t epoch = 0,
+                                SourceLocation loc = SourceLocation::current()) const;
+
+ private:
+  [[nodiscard]] std::int64_t wrapped_begin(std::int64_t index, std::int64_t epoch) const;
+
+  TokenSequence tokens_;
+  TokenDatasetOptions options_;
+  std::int64_t count_ = 0;
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -12,7 +12,7 @@
 
 #include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/lm/evaluate.h"
-#include "tensorgrad/lm/token_text.h"
+#include "tensorgrad/lm/pack_documents.h"
 #include "tensorgrad/train/compile.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
@@ -50,16 +50,17 @@ struct TrainingOptions {
   std::optional<std::int32_t> document_start = std::nullopt;
 };
 
-/// Trains a language model on a text. Each update uses `accumulate` batches of TextWindows, so that
-/// every token is trained on in each epoch.
+/// Trains a language model on a text. Each update uses `accumulate` batches of a TokenDataset that
+/// wraps, so that every token is trained on in each epoch.
 class LanguageTrainer {
  public:
   /// Creates a trainer with initial weights, or with those of a loaded model. `validation` can be
   /// empty. Throws UserError if the text is shorter than a window, an option is out of range or the
   /// model is quantized, and as compile().
-  LanguageTrainer(const nn::LanguageModelConfig& config, TokenText train, TokenText validation,
-                  const TrainingOptions& options, Loc loc = Loc::current());
-  LanguageTrainer(const SavedModel& model, TokenText train, TokenText validation,
+  LanguageTrainer(const nn::LanguageModelConfig& config, TokenSequence train,
+                  TokenSequence validation, const TrainingOptions& options,
+                  Loc loc = Loc::current());
+  LanguageTrainer(const SavedModel& model, TokenSequence train, TokenSequence validation,
                   const TrainingOptions& options, Loc loc = Loc::current());
   LanguageTrainer(const LanguageTrainer&) = delete;
   LanguageTrainer& operator=(const LanguageTrainer&) = delete;
@@ -124,8 +125,7 @@ class LanguageTrainer {
  private:
   nn::LanguageModelConfig config_;
   TrainingOptions options_;
-  TokenText validation_;
-  std::shared_ptr<const TextWindows> windows_;
+  TokenSequence validation_;
   DataLoader loader_;
   Trainer<nn::LanguageModel> trainer_;
   std::optional<CompiledFunction> validator_;  // created by the first validate()

@@ -76,21 +76,5 @@ TEST(Vocabulary, refuses_tokens_that_are_none) {
               ThrowsMessage<IoError>(HasSubstr("token -1 is out of range; expected 0 to 1")));
 }
 
-TEST(TokenWindows, read_the_tokens_from_beginning_to_end) {
-  const std::vector<std::int32_t> tokens = {0, 1, 2, 3, 4, 5, 6};
-  const auto windows = [&](std::int64_t length, std::int64_t stride) {
-    const TokenWindows all(tokens, length, stride);
-    std::vector<std::vector<std::int32_t>> found;
-    for (std::int64_t i = 0; i < all.size(); ++i)
-      found.emplace_back(all.at(i).begin(), all.at(i).end());
-    return found;
-  };
-  using Windows = std::vector<std::vector<std::int32_t>>;
-  EXPECT_EQ(windows(3, 2), (Windows{{0, 1, 2}, {2, 3, 4}, {4, 5, 6}}));
-  EXPECT_EQ(windows(3, 3), (Windows{{0, 1, 2}, {3, 4, 5}}));
-  EXPECT_EQ(windows(6, 1), (Windows{{0, 1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}}));
-  EXPECT_EQ(windows(7, 9), (Windows{tokens}));
-}
-
 }  // namespace
 }  // namespace tensorgrad::test

@@ -29,7 +29,7 @@ class HostileCheckpoints {
  public:
   HostileCheckpoints()
       : trainer_(small_mamba(9, {nn::MixerKind::kMamba1, nn::MixerKind::kMlp}, 16),
-                 lm::TokenText(random_tokens(61, 9, 1)), lm::TokenText(),
+                 TokenSequence(random_tokens(61, 9, 1)), TokenSequence(),
                  {.batch = 2,
                   .length = 8,
                   .steps = 20,

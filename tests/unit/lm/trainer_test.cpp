@@ -19,7 +19,6 @@ namespace {
 
 using lm::LanguageTrainer;
 using lm::TextScorer;
-using lm::TokenText;
 using lm::TrainingOptions;
 using nn::LanguageModelConfig;
 using nn::MixerKind;
@@ -43,26 +42,6 @@ TrainingOptions few_steps() {
           .device = {.kind = "cpu"}};
 }
 
-TEST(TokenText, reads_from_memory_and_from_files_and_goes_round) {
-  const Tokens tokens = letters(23, 1);
-  const test::TempDir folder;
-  const std::string path = folder / "tokens.safetensors";
-  write_tokens(path, tokens, kLetters);
-  for (const TokenText& text : {TokenText(tokens), TokenText(TokenFile(path))}) {
-    EXPECT_EQ(text.size(), 23);
-    EXPECT_EQ(text.read_all(), tokens);
-    const auto [first, last] = text.split(0.2);
-    EXPECT_EQ(first.size(), 19);
-    EXPECT_EQ(last.read_all(), Tokens(tokens.begin() + 19, tokens.end()));
-    Tokens round(9);
-    last.read(2, round);
-    for (std::size_t i = 0; i < round.size(); ++i) EXPECT_EQ(round[i], tokens[19 + (2 + i) % 4]);
-  }
-  Tokens one(1);
-  EXPECT_THROW(TokenText().read(0, one), UserError);
-  EXPECT_THROW((void)TokenText(tokens).split(1), UserError);
-}
-
 TEST(PackDocuments, holds_out_the_end_of_each_and_marks_where_pieces_end) {
   Tokenizer tokenizer = Tokenizer::characters({"a", "b", "c"}, {"<end>"});
   const std::vector<std::string> documents = {"aaaaaaab", "", "cb", "bbbbbbcc<end>"};
@@ -78,55 +57,6 @@ TEST(PackDocuments, holds_out_the_end_of_each_and_marks_where_pieces_end) {
   EXPECT_EQ(whole.validation.size(), 0);
 }
 
-// Returns how often each token of a text of `size` tokens is predicted in an epoch. A window
-// predicts all its tokens but the first.
-std::vector<int> times_foretold(const lm::TextWindows& windows, std::int64_t size,
-                                std::int64_t epoch) {
-  std::vector<int> times(static_cast<std::size_t>(size), 0);
-  for (std::int64_t i = 0; i < windows.size(); ++i) {
-    const Tokens window = windows.at(i, epoch);
-    for (std::size_t k = 1; k < window.size(); ++k) {
-      EXPECT_EQ(window[k], (window[k - 1] + 1) % size);
-      ++times[static_cast<std::size_t>(window[k])];
-    }
-  }
-  return times;
-}
-
-TokenText counted_text(std::int64_t size) {
-  Tokens tokens(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i);
-  return TokenText(tokens);
-}
-
-TEST(TextWindows, foretell_each_token_once_an_epoch_from_another_beginning) {
-  const lm::TextWindows windows(counted_text(35), 5, 9);
-  ASSERT_EQ(windows.size(), 7);
-  std::set<std::int32_t> begins;
-  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
-    EXPECT_EQ(times_foretold(windows, 35, epoch), std::vector<int>(35, 1));
-    begins.insert(windows.at(0, epoch)[0]);
-    ASSERT_EQ(windows.at(3, epoch).size(), 6U);
-    EXPECT_EQ(windows.at(3, epoch), lm::TextWindows(counted_text(35), 5, 9).at(3, epoch));
-  }
-  EXPECT_GT(begins.size(), 1U);
-}
-
-TEST(TextWindows, leave_out_no_token_in_any_epoch) {
-  for (const std::int64_t batch : {1, 3, 8}) {
-    for (std::int64_t size = 5; size < 60; ++size) {
-      const lm::TextWindows windows(counted_text(size), 5, 9, batch);
-      EXPECT_EQ(windows.size() % batch, 0);
-      EXPECT_LT(windows.size() * 5 - size, batch * 5) << "less than a batch comes again";
-      for (std::int64_t epoch = 0; epoch < 2; ++epoch)
-        EXPECT_THAT(times_foretold(windows, size, epoch), ::testing::Each(::testing::Ge(1)))
-            << size << " tokens, batches of " << batch;
-    }
-  }
-  EXPECT_THROW(lm::TextWindows(counted_text(4), 5, 9), UserError);
-  EXPECT_THROW(lm::TextWindows(counted_text(9), 5, 9, 0), UserError);
-}
-
 void goes_on_bit_for_bit(const std::string& device) {
   const test::TempDir folder;
   const std::string path = folder / "checkpoint.safetensors";
@@ -135,7 +65,7 @@ void goes_on_bit_for_bit(const std::string& device) {
   options.accumulate = 3;
   options.device = {.kind = device, .allow_software = true};
   const auto make = [&] {
-    return std::make_unique<LanguageTrainer>(config, TokenText(letters(61, 1)), TokenText(),
+    return std::make_unique<LanguageTrainer>(config, TokenSequence(letters(61, 1)), TokenSequence(),
                                              options);
   };
   auto whole = make();
@@ -165,7 +95,7 @@ TEST(LanguageTrainer, learns_a_text_and_says_how_well) {
     text.push_back(i * 3 % static_cast<std::int32_t>(kLetters));
   TrainingOptions options = few_steps();
   options.steps = 90;
-  const auto [train, held] = TokenText(text).split(0.2);
+  const auto [train, held] = TokenSequence(text).split(0.2);
   LanguageTrainer trainer(letters_config({MixerKind::kMamba2}), train, held, options);
   const double before = trainer.validate().loss();
   EXPECT_NEAR(before, std::log(kLetters), 0.3);
@@ -181,7 +111,7 @@ TEST(LanguageTrainer, learns_a_text_of_one_window) {
   TrainingOptions options = few_steps();
   options.steps = 60;
   LanguageTrainer trainer(letters_config({MixerKind::kMamba1}),
-                          TokenText(Tokens{0, 1, 2, 3, 4, 5, 6, 3}), TokenText(), options);
+                          TokenSequence(Tokens{0, 1, 2, 3, 4, 5, 6, 3}), TokenSequence(), options);
   double loss = 0;
   for (int i = 0; i < 60; ++i) loss = trainer.step();
   EXPECT_LT(loss, 0.2);
@@ -194,7 +124,7 @@ TEST(LanguageTrainer, accumulates_batches_to_one_update) {
   options.batch = 6;
   const auto make = [&] {
     return LanguageTrainer(letters_config({MixerKind::kMamba1, MixerKind::kMlp}),
-                           TokenText(letters(6 * 8, 1)), TokenText(), options);
+                           TokenSequence(letters(6 * 8, 1)), TokenSequence(), options);
   };
   LanguageTrainer at_once = make();
   options.batch = 2;
@@ -215,7 +145,7 @@ TEST(LanguageTrainer, accumulates_batches_to_one_update) {
 std::map<std::string, std::vector<double>> first_update(TrainingOptions options) {
   options.warmup = 0;
   LanguageTrainer trainer(letters_config({MixerKind::kMamba1, MixerKind::kMamba3}),
-                          TokenText(letters(61, 1)), TokenText(), options);
+                          TokenSequence(letters(61, 1)), TokenSequence(), options);
   const auto before = trainer.model().weights;
   trainer.step();
   std::map<std::string, std::vector<double>> changes;
@@ -249,7 +179,7 @@ TEST(LanguageTrainer, decays_what_is_not_in_the_group_without_decay) {
   const auto plain = first_update(options);
   options.weight_decay = 0.5;
   const LanguageTrainer as_begun(letters_config({MixerKind::kMamba1, MixerKind::kMamba3}),
-                                 TokenText(letters(61, 1)), TokenText(), options);
+                                 TokenSequence(letters(61, 1)), TokenSequence(), options);
   const ParamGroup spared = nn::LanguageModel::no_weight_decay();
   const auto weights = as_begun.model().weights;
   for (const auto& [name, changes] : first_update(options)) {
@@ -264,8 +194,8 @@ TEST(LanguageTrainer, lets_the_rate_grow_and_come_down) {
   TrainingOptions options = few_steps();
   options.steps = 9;
   options.final_lr = 1e-3;
-  LanguageTrainer trainer(letters_config({MixerKind::kMlp}), TokenText(letters(61, 1)), TokenText(),
-                          options);
+  LanguageTrainer trainer(letters_config({MixerKind::kMlp}), TokenSequence(letters(61, 1)),
+                          TokenSequence(), options);
   for (int i = 0; i < 11; ++i) {
     const double along = std::min(1.0, (i - 3) / 6.0);
     const double falls = 1e-3 + 9e-3 * (1 + std::cos(along * 3.14159265358979)) / 2;
@@ -282,22 +212,22 @@ std::vector<std::int64_t> order_of_windows(std::uint32_t seed) {
   options.batch = 1;
   options.seed = seed;
   options.lr = options.final_lr = 1e-30;
-  const TokenText text(letters(75, 1));  // 10 windows
-  LanguageTrainer begun(letters_config({MixerKind::kMamba1}), text, TokenText(), few_steps());
-  LanguageTrainer trainer(begun.model(), text, TokenText(), options);
+  const TokenSequence text(letters(75, 1));  // 10 windows
+  LanguageTrainer begun(letters_config({MixerKind::kMamba1}), text, TokenSequence(), few_steps());
+  LanguageTrainer trainer(begun.model(), text, TokenSequence(), options);
   auto forward = begun.trainer().attach(
       [](const nn::LanguageModel& net, const Inputs& in) {
         return cross_entropy(net(in["tokens"]), in["next"]);
       },
       {.inputs = {{"tokens", {1, 8}, i32}, {"next", {1, 8}, i32}}});
-  const lm::TextWindows windows(text, 8, seed);
+  const TokenDataset windows(text, {.length = 8, .tail = TokenTail::kWrap, .seed = seed});
   std::vector<std::int64_t> order;
   for (std::int64_t step = 0; step < 2 * windows.size(); ++step) {
     const double loss = trainer.step();
     for (std::int64_t i = 0; i < windows.size(); ++i) {
-      const Tokens window = windows.at(i, step / windows.size());
-      const Tokens tokens(window.begin(), window.end() - 1), next(window.begin() + 1, window.end());
-      const double nats = forward({{"tokens", tokens}, {"next", next}}).floats()[0];
+      const TokenExample window = windows.at(i, step / windows.size());
+      const double nats =
+          forward({{"tokens", window.inputs}, {"next", window.targets}}).floats()[0];
       if (std::abs(nats - loss) < 1e-6) order.push_back(i);
     }
   }
@@ -327,7 +257,7 @@ TEST(LanguageTrainer, NothingGoesFromOnePackedDocumentToTheNext) {
     TrainingOptions options = few_steps();
     options.document_start = start;
     const LanguageModelConfig config = mixed_mamba(kLetters, 16);
-    LanguageTrainer trainer(config, TokenText(letters(80, 2)), TokenText(text), options);
+    LanguageTrainer trainer(config, TokenSequence(letters(80, 2)), TokenSequence(text), options);
     for (int i = 0; i < 5; ++i) trainer.step();
     const lm::TextScore score = trainer.validate();
     EXPECT_EQ(score.tokens, static_cast<std::int64_t>(text.size()) - 1);
@@ -340,7 +270,7 @@ TEST(LanguageTrainer, NothingGoesFromOnePackedDocumentToTheNext) {
 TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
   const LanguageModelConfig config = letters_config({MixerKind::kMamba1});
   const Tokens text = letters(30, 8);  // 29 targets: windows of 8, 8, 8 and 5
-  LanguageTrainer trainer(config, TokenText(letters(40, 1)), TokenText(text), few_steps());
+  LanguageTrainer trainer(config, TokenSequence(letters(40, 1)), TokenSequence(text), few_steps());
   auto forward = trainer.trainer().attach(
       [](const nn::LanguageModel& net, const Inputs& in) {
         return cross_entropy(net(in["tokens"]), in["next"], Reduction::kSum);
@@ -368,7 +298,7 @@ void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::in
   config.mamba.x_bias = config.mamba2.bias = biased;
   TrainingOptions options = few_steps();
   options.train_only_bc = true;
-  LanguageTrainer trainer(config, TokenText(letters(61, 1)), TokenText(), options);
+  LanguageTrainer trainer(config, TokenSequence(letters(61, 1)), TokenSequence(), options);
   const auto before = trainer.model().weights;
   for (int i = 0; i < 3; ++i) trainer.step();
   for (const auto& [name, tensor] : trainer.model().weights) {
@@ -483,7 +413,7 @@ TEST(TextScorer, carries_the_state_over_a_long_text) {
 
 TEST(TextScorer, goes_back_as_far_as_attention_does) {
   const LanguageModelConfig config = letters_config({MixerKind::kAttention, MixerKind::kMamba2});
-  LanguageTrainer trainer(config, TokenText(letters(61, 1)), TokenText(), few_steps());
+  LanguageTrainer trainer(config, TokenSequence(letters(61, 1)), TokenSequence(), few_steps());
   const Tokens text = letters(50, 2);
   TextScorer whole(trainer.trainer(), config, {.chunk = 5}),
       same(trainer.trainer(), config, {.chunk = 5, .context = 15});
@@ -512,7 +442,7 @@ TEST(LanguageTrainer, refuses_what_cannot_be_trained) {
   const auto refusal = [](const TrainingOptions& options, std::int64_t tokens) -> std::string {
     try {
       const LanguageTrainer trainer(letters_config({MixerKind::kMlp}),
-                                    TokenText(letters(tokens, 1)), TokenText(), options);
+                                    TokenSequence(letters(tokens, 1)), TokenSequence(), options);
     } catch (const UserError& error) {
       return error.message();
     }
@@ -528,8 +458,8 @@ TEST(LanguageTrainer, refuses_what_cannot_be_trained) {
   options.train_only_bc = true;
   EXPECT_EQ(refusal(options, 50), "train_only_bc: the model has no layer with B and C");
   options.train_only_bc = false;
-  LanguageTrainer trainer(letters_config({MixerKind::kMlp}), TokenText(Tokens(50, 7)), TokenText(),
-                          options);
+  LanguageTrainer trainer(letters_config({MixerKind::kMlp}), TokenSequence(Tokens(50, 7)),
+                          TokenSequence(), options);
   EXPECT_THROW(trainer.step(), UserError) << "there are 7 letters";
   EXPECT_THROW(trainer.validate(), UserError);
 }
