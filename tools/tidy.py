@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Runs clang-tidy on the repository's .cpp files that have changed since they last passed.
 
-A file counts as changed if it, one of our headers that it includes (also indirectly), .clang-tidy
-or clang-tidy itself has changed. BUILD/tidy/ stores a hash of all of these for each file that passed.
+A file counts as changed if its code, that of one of our headers that it includes (also indirectly),
+.clang-tidy or clang-tidy itself has changed. BUILD/tidy/ stores a hash of all of these for each file
+that passed.
 """
 
 import argparse
@@ -21,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # GCC's options for precompiled headers. clang cannot read these, and files include all they need
 # anyway.
 PRECOMPILED = re.compile(r" -fpch-preprocess| -Winvalid-pch| -include \S*cmake_pch\.hxx")
+# A literal, or a comment that clang-tidy does not read.
+COMMENT = re.compile(rb'(R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')|//(?![^\n]*NOLINT)[^\n]*', re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 BASES = [ROOT / name for name in ("src", "include", "cli", "bench", "tests")]
 
@@ -36,8 +39,15 @@ def includes_of(path):
     return found
 
 
+@functools.cache
+def without_comments(path):
+    """Returns the text of a file without line comments, of which only NOLINT has an effect."""
+    code = COMMENT.sub(lambda found: found[1] or b"", path.read_bytes())
+    return b"\n".join(filter(None, map(bytes.rstrip, code.splitlines())))
+
+
 def key_of(path, common):
-    """Returns a hash of all our files that the result for `path` depends on."""
+    """Returns a hash of all our code that the result for `path` depends on."""
     seen, todo = set(), [path]
     while todo:
         here = todo.pop()
@@ -46,7 +56,7 @@ def key_of(path, common):
             todo += includes_of(here)
     digest = hashlib.sha256(common)
     for here in sorted(seen):
-        digest.update(str(here).encode() + here.read_bytes())
+        digest.update(str(here).encode() + without_comments(here))
     return digest.hexdigest()
 
 
