@@ -45,6 +45,7 @@ class Writing {
       return token;
     }
     write(text_.take(stream_.step(token)), token);
+    if (!open_) return token;  // ended by the callback
     const auto count = static_cast<std::int64_t>(result_.tokens.size());
     if (text_.found()) {
       open_ = false;  // not end(): text that is held back is dropped

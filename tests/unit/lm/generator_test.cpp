@@ -97,9 +97,9 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
   Whole whole(model, 26);
   Decoder decoder(model,
                   {.batch = 4, .max_chunk = 4, .device = {.kind = device, .allow_software = true}});
-  for (unsigned scoped_call = 0; scoped_call < 2; ++scoped_call) {
-    std::vector<Tokens> texts = {some_text(9, scoped_call), some_text(1, 10 + scoped_call),
-                                 some_text(17, 20 + scoped_call)};
+  for (unsigned round = 0; round < 2; ++round) {
+    std::vector<Tokens> texts = {some_text(9, round), some_text(1, 10 + round),
+                                 some_text(17, 20 + round)};
     std::span<const float> logits = decoder.prefill(texts);
     for (unsigned step = 0;; ++step) {
       for (std::size_t row = 0; row < texts.size(); ++row) {
@@ -107,7 +107,7 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
                    "row " + std::to_string(row) + ", step " + std::to_string(step));
       }
       if (step == 4) break;
-      Tokens next = some_text(4, 100 * scoped_call + step);
+      Tokens next = some_text(4, 100 * round + step);
       for (std::size_t row = 0; row < texts.size(); ++row) texts[row].push_back(next[row]);
       logits = decoder.step(next);
     }
@@ -333,6 +333,15 @@ TEST(LmGenerator, ends_before_a_stop_string_that_spans_tokens) {
   EXPECT_EQ(made.finish_reason, lm::FinishReason::kStopString);
   EXPECT_EQ(made.tokens, Tokenizer::bytes().encode("bcdefg"));
   EXPECT_THAT(stream.pieces, ::testing::ElementsAre("b", "c", "d")) << "never a part of one";
+  // "c" may begin "cdx" until "d" completes the other stop string. The callback has priority.
+  stream.options.stop = {"cdx", "d"};
+  EXPECT_EQ(generator.generate("a", stream.options).finish_reason, lm::FinishReason::kStopString);
+  GenerateOptions refusing = stream.options;
+  refusing.on_text = [](const lm::GeneratedChunk& written) { return written.text != "c"; };
+  const Completion refused = generator.generate("a", refusing);
+  EXPECT_EQ(refused.text, "bc");
+  EXPECT_EQ(refused.finish_reason, lm::FinishReason::kCallback);
+  stream.options.stop = {"dx", "efg"};
   // Text that is held back is output at the end if it is not a stop string.
   stream.options.max_tokens = 5;
   stream.pieces.clear();
