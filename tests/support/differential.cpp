@@ -69,10 +69,10 @@ Way forced(Way way) {
 
 Way one_left_out(Way way, std::uint64_t seed) {
   const std::vector<std::string> names = skippable_names();
-  const std::uint64_t scoped_call = mixed(seed) / 3 % (names.size() + 1);
-  if (scoped_call == names.size()) return way;
-  way.name += " without " + names[scoped_call];
-  way.skip.push_back(names[scoped_call]);
+  const std::uint64_t dropped = mixed(seed) / 3 % (names.size() + 1);
+  if (dropped == names.size()) return way;
+  way.name += " without " + names[dropped];
+  way.skip.push_back(names[dropped]);
   return way;
 }
 

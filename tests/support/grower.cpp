@@ -413,7 +413,7 @@ Tensor Grower::halved(const Tensor& x) {
 }
 
 // A sequence of ops of one kind, each of which reads the previous result several times.
-Tensor Grower::fused_sequence(Tensor x) {
+Tensor Grower::repeated_reads(Tensor x) {
   x = ranked(x);
   const int axis = axis_of(x), last = static_cast<int>(x.rank()) - 1;
   const std::int64_t size = x.size(axis), columns = x.size(last), kind = draw_.whole(0, 8);
@@ -566,7 +566,7 @@ Tensor Grower::step() {
     case 21: return draw_.chance(0.5) ? remembered(x) : marked(x);
     case 22:
     case 23: return halved(x);
-    case 24: return fused_sequence(x);
+    case 24: return repeated_reads(x);
     case 25: return read_by_many(x);
     case 26: return padded(x);
     case 27: return scattered(x);

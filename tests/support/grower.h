@@ -56,7 +56,7 @@ class Grower {
   Tensor remembered(const Tensor& x);
   Tensor marked(const Tensor& x);
   Tensor halved(const Tensor& x);
-  Tensor fused_sequence(Tensor x);
+  Tensor repeated_reads(Tensor x);
   Tensor read_by_many(const Tensor& x);
   Tensor padded(const Tensor& x);
   Tensor scattered(const Tensor& x);

@@ -141,7 +141,7 @@ class Uniformity {
   void look_at(const std::string& name, Function& function) {
     name_ = name;
     function_ = &function;
-    for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {
+    for (int pass = 0; pass < 2; ++pass) {
       Flow flow;
       block(function.body, flow);
     }
@@ -267,7 +267,7 @@ class Uniformity {
     Flow inside = flow;
     const std::string reason = why_;
     // Twice, because threads that leave the loop in one iteration are absent in the next.
-    for (int scoped_call = 0; scoped_call < 2; ++scoped_call) {
+    for (int pass = 0; pass < 2; ++pass) {
       follow_calls(condition, inside);
       if (varies(condition) && !inside.apart) {
         why_ = "in a loop while " + condition;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Token files, and chunks that contain each pair of adjacent tokens exactly once.
+// Token files, sequences and datasets.
 #include "tensorgrad/data/token_data.h"
 
 #include <gmock/gmock.h>
