@@ -68,15 +68,15 @@ using ShortenFn = std::optional<Attrs> (*)(std::span<const Type> inputs, const A
 struct OpDef {
   const char* name;
   OpKind kind;
-  int arity;      // number of inputs; -1: one or more
-  InferFn infer;  // returns the type of the result; throws ShapeError or DtypeError
-  GradFn grad;    // returns one gradient per input, kNoValue for none. Null: no gradient
-                  // (comparisons, argmax) or, with `expand`, that of the decomposition
-  EvalFn eval;    // evaluates one node in double; null for leaves
-  ViewFn view;    // kView only
-  const PointwiseCode* code;         // kPointwise only
-  SampleRange samples[kMaxSamples];  // kPointwise only
-  bool barrier = false;              // kView: readers are not fused with what computes its input
+  int arity;              // number of inputs; -1: one or more
+  InferFn infer;          // returns the type of the result; throws ShapeError or DtypeError
+  GradFn grad;            // returns one gradient per input, kNoValue for none. Null: no gradient
+                          // (comparisons, argmax) or, with `expand`, that of the decomposition
+  EvalFn eval;            // evaluates one node in double; null for leaves
+  ViewFn view = nullptr;  // kView only
+  const PointwiseCode* code = nullptr;  // kPointwise only
+  SampleRange samples[kMaxSamples];     // kPointwise only
+  bool barrier = false;                 // kView: readers are not fused with what computes its input
   ExpandFn expand = nullptr;  // kComposite, kAttention, kSelectiveScan: builds the decomposition
                               // and returns its value
   // For a flat result of several parts: returns the attrs with which the last parts are omitted, if
@@ -85,20 +85,36 @@ struct OpDef {
   ShortenFn shorten = nullptr;
 };
 
+constexpr OpDef make_op(const char* name, OpKind kind, int arity, InferFn infer, GradFn grad,
+                        EvalFn eval, ExpandFn expand = nullptr) {
+  return {.name = name,
+          .kind = kind,
+          .arity = arity,
+          .infer = infer,
+          .grad = grad,
+          .eval = eval,
+          .samples = {},
+          .expand = expand};
+}
+
+constexpr OpDef make_view_op(const char* name, int arity, InferFn infer, GradFn grad, EvalFn eval,
+                             ViewFn view, bool barrier = false) {
+  OpDef op = make_op(name, OpKind::kView, arity, infer, grad, eval);
+  op.view = view;
+  op.barrier = barrier;
+  return op;
+}
+
+constexpr OpDef make_composite_op(const char* name, int arity, InferFn infer, GradFn grad,
+                                  EvalFn eval, ExpandFn expand) {
+  return make_op(name, OpKind::kComposite, arity, infer, grad, eval, expand);
+}
+
 // Returns the OpDef of an op with any number of operands that has kernels of its own and a
 // decomposition to use instead.
 constexpr OpDef with_decomposition(const char* name, OpKind kind, InferFn infer, GradFn grad,
                                    EvalFn eval, ExpandFn expand) {
-  return {.name = name,
-          .kind = kind,
-          .arity = -1,
-          .infer = infer,
-          .grad = grad,
-          .eval = eval,
-          .view = nullptr,
-          .code = nullptr,
-          .samples = {},
-          .expand = expand};
+  return make_op(name, kind, -1, infer, grad, eval, expand);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

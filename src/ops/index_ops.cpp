@@ -181,42 +181,13 @@ std::vector<ValueId> grad_scatter(GradContext& ctx) {
 
 namespace ops {
 
-constinit const OpDef concat = {.name = "concat",
-                                .kind = OpKind::kConcat,
-                                .arity = -1,
-                                .infer = infer_concat,
-                                .grad = grad_concat,
-                                .eval = eval_concat,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {{}}};
-constinit const OpDef pack = {.name = "pack",
-                              .kind = OpKind::kPack,
-                              .arity = -1,
-                              .infer = infer_pack,
-                              .grad = grad_pack,
-                              .eval = eval_pack,
-                              .view = nullptr,
-                              .code = nullptr,
-                              .samples = {{}}};
-constinit const OpDef gather = {.name = "gather",
-                                .kind = OpKind::kGather,
-                                .arity = 2,
-                                .infer = infer_gather,
-                                .grad = grad_gather,
-                                .eval = eval_gather,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {{}, {}}};
-constinit const OpDef scatter_add = {.name = "scatter_add",
-                                     .kind = OpKind::kScatter,
-                                     .arity = 2,
-                                     .infer = infer_scatter,
-                                     .grad = grad_scatter,
-                                     .eval = eval_scatter,
-                                     .view = nullptr,
-                                     .code = nullptr,
-                                     .samples = {{}, {}}};
+constinit const OpDef concat =
+    make_op("concat", OpKind::kConcat, -1, infer_concat, grad_concat, eval_concat);
+constinit const OpDef pack = make_op("pack", OpKind::kPack, -1, infer_pack, grad_pack, eval_pack);
+constinit const OpDef gather =
+    make_op("gather", OpKind::kGather, 2, infer_gather, grad_gather, eval_gather);
+constinit const OpDef scatter_add =
+    make_op("scatter_add", OpKind::kScatter, 2, infer_scatter, grad_scatter, eval_scatter);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

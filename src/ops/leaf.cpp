@@ -95,15 +95,7 @@ void eval_iota(const EvalContext& ctx, RefTensor& out) {
 // Defines a leaf whose value the caller provides. attrs: name, shape, dtype, and those in the op's
 // comment.
 constexpr OpDef stored(const char* name, InferFn infer = named_type) {
-  return {.name = name,
-          .kind = OpKind::kLeaf,
-          .arity = 0,
-          .infer = infer,
-          .grad = nullptr,
-          .eval = nullptr,
-          .view = nullptr,
-          .code = nullptr,
-          .samples = {}};
+  return make_op(name, OpKind::kLeaf, 0, infer, nullptr, nullptr);
 }
 
 }  // namespace
@@ -120,43 +112,13 @@ constinit const OpDef data = stored("data");
 // state{name, init}: keeps its value between steps; starts as `init`.
 constinit const OpDef state = stored("state", state_type);
 // scalar{name}: a run-time scalar of the step.
-constinit const OpDef scalar = {.name = "scalar",
-                                .kind = OpKind::kLeaf,
-                                .arity = 0,
-                                .infer = scalar_type,
-                                .grad = nullptr,
-                                .eval = nullptr,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {}};
-constinit const OpDef constant = {.name = "constant",
-                                  .kind = OpKind::kLeaf,
-                                  .arity = 0,
-                                  .infer = constant_type,
-                                  .grad = nullptr,
-                                  .eval = eval_constant,
-                                  .view = nullptr,
-                                  .code = nullptr,
-                                  .samples = {}};
+constinit const OpDef scalar = make_op("scalar", OpKind::kLeaf, 0, scalar_type, nullptr, nullptr);
+constinit const OpDef constant =
+    make_op("constant", OpKind::kLeaf, 0, constant_type, nullptr, eval_constant);
 // literal{bits}: 32-bit patterns of all elements.
-constinit const OpDef literal = {.name = "literal",
-                                 .kind = OpKind::kLeaf,
-                                 .arity = 0,
-                                 .infer = literal_type,
-                                 .grad = nullptr,
-                                 .eval = eval_literal,
-                                 .view = nullptr,
-                                 .code = nullptr,
-                                 .samples = {}};
-constinit const OpDef iota = {.name = "iota",
-                              .kind = OpKind::kGenerator,
-                              .arity = 0,
-                              .infer = iota_type,
-                              .grad = nullptr,
-                              .eval = eval_iota,
-                              .view = nullptr,
-                              .code = nullptr,
-                              .samples = {}};
+constinit const OpDef literal =
+    make_op("literal", OpKind::kLeaf, 0, literal_type, nullptr, eval_literal);
+constinit const OpDef iota = make_op("iota", OpKind::kGenerator, 0, iota_type, nullptr, eval_iota);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -18,34 +18,12 @@ std::vector<ValueId> grad_barrier(GradContext& ctx) { return {ctx.dy().id}; }
 
 namespace ops {
 
-constinit const OpDef barrier = {.name = "barrier",
-                                 .kind = OpKind::kView,
-                                 .arity = 1,
-                                 .infer = infer_same,
-                                 .grad = grad_barrier,
-                                 .eval = eval_same,
-                                 .view = view_all,
-                                 .code = nullptr,
-                                 .samples = {{}},
-                                 .barrier = true};
-constinit const OpDef checkpoint = {.name = "checkpoint",
-                                    .kind = OpKind::kView,
-                                    .arity = -1,
-                                    .infer = infer_same,
-                                    .grad = nullptr,
-                                    .eval = eval_same,
-                                    .view = view_all,
-                                    .code = nullptr,
-                                    .samples = {{}}};
-constinit const OpDef custom_gradient = {.name = "custom_gradient",
-                                         .kind = OpKind::kView,
-                                         .arity = -1,
-                                         .infer = infer_same,
-                                         .grad = nullptr,
-                                         .eval = eval_same,
-                                         .view = view_all,
-                                         .code = nullptr,
-                                         .samples = {{}}};
+constinit const OpDef barrier =
+    make_view_op("barrier", 1, infer_same, grad_barrier, eval_same, view_all, /*barrier=*/true);
+constinit const OpDef checkpoint =
+    make_view_op("checkpoint", -1, infer_same, nullptr, eval_same, view_all);
+constinit const OpDef custom_gradient =
+    make_view_op("custom_gradient", -1, infer_same, nullptr, eval_same, view_all);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

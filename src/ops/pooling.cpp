@@ -333,66 +333,18 @@ ValueId expand_max_pick(ExpandContext& ctx) {
 
 namespace ops {
 
-constinit const OpDef sum_pool = {.name = "sum_pool",
-                                  .kind = OpKind::kComposite,
-                                  .arity = 1,
-                                  .infer = infer_pool,
-                                  .grad = grad_sum_pool,
-                                  .eval = eval_sum_pool,
-                                  .view = nullptr,
-                                  .code = nullptr,
-                                  .samples = {{}},
-                                  .expand = expand_sum_pool};
-constinit const OpDef sum_unpool = {.name = "sum_unpool",
-                                    .kind = OpKind::kComposite,
-                                    .arity = 1,
-                                    .infer = infer_unpool,
-                                    .grad = grad_sum_unpool,
-                                    .eval = eval_sum_unpool,
-                                    .view = nullptr,
-                                    .code = nullptr,
-                                    .samples = {{}},
-                                    .expand = expand_sum_unpool};
-constinit const OpDef max_pool = {.name = "max_pool",
-                                  .kind = OpKind::kComposite,
-                                  .arity = 1,
-                                  .infer = infer_max,
-                                  .grad = grad_max_pool,
-                                  .eval = eval_max<false>,
-                                  .view = nullptr,
-                                  .code = nullptr,
-                                  .samples = {{}},
-                                  .expand = expand_max_pool};
-constinit const OpDef max_pool_index = {.name = "max_pool_index",
-                                        .kind = OpKind::kComposite,
-                                        .arity = 1,
-                                        .infer = infer_max_index,
-                                        .grad = nullptr,
-                                        .eval = eval_max<true>,
-                                        .view = nullptr,
-                                        .code = nullptr,
-                                        .samples = {{}},
-                                        .expand = expand_max_index};
-constinit const OpDef max_unpool = {.name = "max_unpool",
-                                    .kind = OpKind::kComposite,
-                                    .arity = 2,
-                                    .infer = infer_max_unpool,
-                                    .grad = grad_max_unpool,
-                                    .eval = eval_max_unpool,
-                                    .view = nullptr,
-                                    .code = nullptr,
-                                    .samples = {{}, {}},
-                                    .expand = expand_max_unpool};
-constinit const OpDef max_pick = {.name = "max_pick",
-                                  .kind = OpKind::kComposite,
-                                  .arity = 2,
-                                  .infer = infer_max_pick,
-                                  .grad = grad_max_pick,
-                                  .eval = eval_max_pick,
-                                  .view = nullptr,
-                                  .code = nullptr,
-                                  .samples = {{}, {}},
-                                  .expand = expand_max_pick};
+constinit const OpDef sum_pool =
+    make_composite_op("sum_pool", 1, infer_pool, grad_sum_pool, eval_sum_pool, expand_sum_pool);
+constinit const OpDef sum_unpool = make_composite_op("sum_unpool", 1, infer_unpool, grad_sum_unpool,
+                                                     eval_sum_unpool, expand_sum_unpool);
+constinit const OpDef max_pool =
+    make_composite_op("max_pool", 1, infer_max, grad_max_pool, eval_max<false>, expand_max_pool);
+constinit const OpDef max_pool_index = make_composite_op("max_pool_index", 1, infer_max_index,
+                                                         nullptr, eval_max<true>, expand_max_index);
+constinit const OpDef max_unpool = make_composite_op(
+    "max_unpool", 2, infer_max_unpool, grad_max_unpool, eval_max_unpool, expand_max_unpool);
+constinit const OpDef max_pick =
+    make_composite_op("max_pick", 2, infer_max_pick, grad_max_pick, eval_max_pick, expand_max_pick);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -103,51 +103,16 @@ std::vector<ValueId> grad_extreme(GradContext& ctx) {
 
 namespace ops {
 
-constinit const OpDef reduce_sum = {.name = "sum",
-                                    .kind = OpKind::kReduce,
-                                    .arity = 1,
-                                    .infer = infer_reduce,
-                                    .grad = grad_sum,
-                                    .eval = eval_sum,
-                                    .view = nullptr,
-                                    .code = nullptr,
-                                    .samples = {{}}};
-constinit const OpDef reduce_max = {.name = "max",
-                                    .kind = OpKind::kReduce,
-                                    .arity = 1,
-                                    .infer = infer_reduce,
-                                    .grad = grad_extreme,
-                                    .eval = eval_extreme<true, false>,
-                                    .view = nullptr,
-                                    .code = nullptr,
-                                    .samples = {{}}};
-constinit const OpDef reduce_min = {.name = "min",
-                                    .kind = OpKind::kReduce,
-                                    .arity = 1,
-                                    .infer = infer_reduce,
-                                    .grad = grad_extreme,
-                                    .eval = eval_extreme<false, false>,
-                                    .view = nullptr,
-                                    .code = nullptr,
-                                    .samples = {{}}};
-constinit const OpDef argmax = {.name = "argmax",
-                                .kind = OpKind::kReduce,
-                                .arity = 1,
-                                .infer = infer_arg,
-                                .grad = nullptr,
-                                .eval = eval_extreme<true, true>,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {{}}};
-constinit const OpDef argmin = {.name = "argmin",
-                                .kind = OpKind::kReduce,
-                                .arity = 1,
-                                .infer = infer_arg,
-                                .grad = nullptr,
-                                .eval = eval_extreme<false, true>,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {{}}};
+constinit const OpDef reduce_sum =
+    make_op("sum", OpKind::kReduce, 1, infer_reduce, grad_sum, eval_sum);
+constinit const OpDef reduce_max =
+    make_op("max", OpKind::kReduce, 1, infer_reduce, grad_extreme, eval_extreme<true, false>);
+constinit const OpDef reduce_min =
+    make_op("min", OpKind::kReduce, 1, infer_reduce, grad_extreme, eval_extreme<false, false>);
+constinit const OpDef argmax =
+    make_op("argmax", OpKind::kReduce, 1, infer_arg, nullptr, eval_extreme<true, true>);
+constinit const OpDef argmin =
+    make_op("argmin", OpKind::kReduce, 1, infer_arg, nullptr, eval_extreme<false, true>);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

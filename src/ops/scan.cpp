@@ -143,15 +143,7 @@ std::vector<ValueId> grad_linear(GradContext& ctx) {
 }
 
 constexpr OpDef scan(const char* name, int arity, InferFn infer, GradFn grad, EvalFn eval) {
-  return {.name = name,
-          .kind = OpKind::kScan,
-          .arity = arity,
-          .infer = infer,
-          .grad = grad,
-          .eval = eval,
-          .view = nullptr,
-          .code = nullptr,
-          .samples = {}};
+  return make_op(name, OpKind::kScan, arity, infer, grad, eval);
 }
 
 }  // namespace

@@ -44,15 +44,8 @@ void eval_argsort(const EvalContext& ctx, RefTensor& out) {
 
 namespace ops {
 
-constinit const OpDef argsort = {.name = "argsort",
-                                 .kind = OpKind::kSort,
-                                 .arity = 1,
-                                 .infer = infer_argsort,
-                                 .grad = nullptr,
-                                 .eval = eval_argsort,
-                                 .view = nullptr,
-                                 .code = nullptr,
-                                 .samples = {{}}};
+constinit const OpDef argsort =
+    make_op("argsort", OpKind::kSort, 1, infer_argsort, nullptr, eval_argsort);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -234,69 +234,18 @@ void eval_view(const EvalContext& ctx, RefTensor& out) {
 
 namespace ops {
 
-constinit const OpDef reshape = {.name = "reshape",
-                                 .kind = OpKind::kView,
-                                 .arity = 1,
-                                 .infer = infer_reshape,
-                                 .grad = grad_reshape,
-                                 .eval = eval_view,
-                                 .view = view_reshape,
-                                 .code = nullptr,
-                                 .samples = {{}}};
-constinit const OpDef permute = {.name = "permute",
-                                 .kind = OpKind::kView,
-                                 .arity = 1,
-                                 .infer = infer_permute,
-                                 .grad = grad_permute,
-                                 .eval = eval_view,
-                                 .view = view_permute,
-                                 .code = nullptr,
-                                 .samples = {{}}};
-constinit const OpDef broadcast = {.name = "broadcast",
-                                   .kind = OpKind::kView,
-                                   .arity = 1,
-                                   .infer = infer_broadcast,
-                                   .grad = grad_broadcast,
-                                   .eval = eval_view,
-                                   .view = view_broadcast,
-                                   .code = nullptr,
-                                   .samples = {{}}};
-constinit const OpDef slice = {.name = "slice",
-                               .kind = OpKind::kView,
-                               .arity = 1,
-                               .infer = infer_slice,
-                               .grad = grad_slice,
-                               .eval = eval_view,
-                               .view = view_slice,
-                               .code = nullptr,
-                               .samples = {{}}};
-constinit const OpDef pad = {.name = "pad",
-                             .kind = OpKind::kView,
-                             .arity = 1,
-                             .infer = infer_pad,
-                             .grad = grad_pad,
-                             .eval = eval_view,
-                             .view = view_pad,
-                             .code = nullptr,
-                             .samples = {{}}};
-constinit const OpDef flip = {.name = "flip",
-                              .kind = OpKind::kView,
-                              .arity = 1,
-                              .infer = infer_flip,
-                              .grad = grad_flip,
-                              .eval = eval_view,
-                              .view = view_flip,
-                              .code = nullptr,
-                              .samples = {{}}};
-constinit const OpDef unfold = {.name = "unfold",
-                                .kind = OpKind::kView,
-                                .arity = 1,
-                                .infer = infer_unfold,
-                                .grad = grad_unfold,
-                                .eval = eval_view,
-                                .view = view_unfold,
-                                .code = nullptr,
-                                .samples = {{}}};
+constinit const OpDef reshape =
+    make_view_op("reshape", 1, infer_reshape, grad_reshape, eval_view, view_reshape);
+constinit const OpDef permute =
+    make_view_op("permute", 1, infer_permute, grad_permute, eval_view, view_permute);
+constinit const OpDef broadcast =
+    make_view_op("broadcast", 1, infer_broadcast, grad_broadcast, eval_view, view_broadcast);
+constinit const OpDef slice =
+    make_view_op("slice", 1, infer_slice, grad_slice, eval_view, view_slice);
+constinit const OpDef pad = make_view_op("pad", 1, infer_pad, grad_pad, eval_view, view_pad);
+constinit const OpDef flip = make_view_op("flip", 1, infer_flip, grad_flip, eval_view, view_flip);
+constinit const OpDef unfold =
+    make_view_op("unfold", 1, infer_unfold, grad_unfold, eval_view, view_unfold);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -267,36 +267,9 @@ ValueId expand_weight(ExpandContext& ctx) {
 
 namespace ops {
 
-constinit const OpDef conv2d = {.name = "conv2d",
-                                .kind = OpKind::kComposite,
-                                .arity = 2,
-                                .infer = infer_conv,
-                                .grad = grad_conv,
-                                .eval = eval_conv,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {{}, {}},
-                                .expand = expand_conv};
-constinit const OpDef conv_transpose2d = {.name = "conv_transpose2d",
-                                          .kind = OpKind::kComposite,
-                                          .arity = 2,
-                                          .infer = infer_transpose,
-                                          .grad = grad_transpose,
-                                          .eval = eval_transpose,
-                                          .view = nullptr,
-                                          .code = nullptr,
-                                          .samples = {{}, {}},
-                                          .expand = expand_transpose};
-constinit const OpDef conv2d_weight = {.name = "conv2d_weight",
-                                       .kind = OpKind::kComposite,
-                                       .arity = 2,
-                                       .infer = infer_weight,
-                                       .grad = grad_weight,
-                                       .eval = eval_weight,
-                                       .view = nullptr,
-                                       .code = nullptr,
-                                       .samples = {{}, {}},
-                                       .expand = expand_weight};
+constinit const OpDef conv2d = make_composite_op("conv2d", 2, infer_conv, grad_conv, eval_conv, expand_conv);
+constinit const OpDef conv_transpose2d = make_composite_op("conv_transpose2d", 2, infer_transpose, grad_transpose, eval_transpose, expand_transpose);
+constinit const OpDef conv2d_weight = make_composite_op("conv2d_weight", 2, infer_weight, grad_weight, eval_weight, expand_weight);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

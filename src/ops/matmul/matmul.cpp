@@ -71,15 +71,7 @@ std::vector<ValueId> grad_matmul(GradContext& ctx) {
 
 namespace ops {
 
-constinit const OpDef matmul = {.name = "matmul",
-                                .kind = OpKind::kContraction,
-                                .arity = 2,
-                                .infer = infer_matmul,
-                                .grad = grad_matmul,
-                                .eval = eval_matmul,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {{}, {}}};
+constinit const OpDef matmul = make_op("matmul", OpKind::kContraction, 2, infer_matmul, grad_matmul, eval_matmul);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
