@@ -37,7 +37,7 @@ void check_open(const std::string& name, CompiledFunction forward, const InputsF
   runtime.check();
 }
 
-TEST(OnnxOpenSizes, mlp_with_softmax_as_trained) {
+TEST(OnnxDynamicSizes, mlp_with_softmax_as_trained) {
   auto trainer =
       compile(Mlp{}, mlp_loss,
               {.inputs = mlp_inputs(), .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
@@ -57,7 +57,7 @@ TEST(OnnxOpenSizes, mlp_with_softmax_as_trained) {
 }
 
 // Texts of any length, chunk by chunk, with the states of each kind of layer.
-TEST(OnnxOpenSizes, LanguageModelsWithStatesOverOpenLengths) {
+TEST(OnnxDynamicSizes, LanguageModelsWithStatesOverOpenLengths) {
   using Kind = nn::MixerKind;
   OnnxRuntime runtime("open_language_models");
   std::map<std::string, nn::LanguageModelConfig> models = {
@@ -110,7 +110,7 @@ struct SmallCnn {
   }
 };
 
-TEST(OnnxOpenSizes, cnn_with_running_statistics_and_pools) {
+TEST(OnnxDynamicSizes, cnn_with_running_statistics_and_pools) {
   const auto loss = [](const SmallCnn& net, const Inputs& in) {
     return mean(square(net(in["x"])));
   };
@@ -129,7 +129,7 @@ TEST(OnnxOpenSizes, cnn_with_running_statistics_and_pools) {
 
 // The width is dynamic. With a stride, the output width is not an affine function of it, so the
 // output's size has no name.
-TEST(OnnxOpenSizes, convolutions_along_an_open_axis) {
+TEST(OnnxDynamicSizes, convolutions_along_an_open_axis) {
   const auto forward = [](const SmallCnn& net, const Inputs& in) {
     const Tensor x = relu(net.norm(net.first(in["x"])));
     return std::map<std::string, Tensor>{{"wide", x},
@@ -161,7 +161,7 @@ struct Reader {
   }
 };
 
-TEST(OnnxOpenSizes, attention_over_open_batches_and_open_lengths) {
+TEST(OnnxDynamicSizes, attention_over_open_batches_and_open_lengths) {
   const auto forward = [](const Reader& net, const Inputs& in) { return net(in["text"]); };
   const auto texts = [](std::int64_t n) {
     return std::map<std::string, HostTensor>{{"text", indices({n, 7}, 11)}};
@@ -176,7 +176,7 @@ TEST(OnnxOpenSizes, attention_over_open_batches_and_open_lengths) {
 }
 
 // Positions are a table of 16 rows, so larger sizes are left out.
-TEST(OnnxOpenSizes, learned_places_that_are_no_more_than_a_few) {
+TEST(OnnxDynamicSizes, learned_places_that_are_no_more_than_a_few) {
   struct Placed {
     nn::Embedding tokens{11, 8}, places{16, 8};
     TG_MODULE(tokens, places)
@@ -198,7 +198,7 @@ struct Gates {
   TG_MODULE(lstm, gru)
 };
 
-TEST(OnnxOpenSizes, lstm_and_gru_over_open_batches) {
+TEST(OnnxDynamicSizes, lstm_and_gru_over_open_batches) {
   const auto forward = [](const Gates& net, const Inputs& in) {
     const auto [output, h, c] = net.lstm(in["x"]);
     return std::map<std::string, Tensor>{{"y", net.gru(output).output}, {"c", c}};
@@ -331,7 +331,7 @@ const std::vector<OpenCase>& open_cases() {
   return cases;
 }
 
-TEST(OnnxOpenSizes, each_op_gives_the_same_for_every_size) {
+TEST(OnnxDynamicSizes, each_op_gives_the_same_for_every_size) {
   OnnxRuntime runtime("open_ops");
   for (const OpenCase& each : open_cases()) {
     const auto function = [apply = each.apply](const Nothing& net, const Inputs& in) {
@@ -355,7 +355,7 @@ TEST(OnnxOpenSizes, each_op_gives_the_same_for_every_size) {
 }
 
 // The trace for size 1 differs from the others, so only the given sizes are traced.
-TEST(OnnxOpenSizes, what_is_done_apart_for_one_needs_sizes) {
+TEST(OnnxDynamicSizes, what_is_done_apart_for_one_needs_sizes) {
   const auto forward = [](const Nothing&, const Inputs& in) {
     const Tensor x = in["x"];
     return linspace(0, 1, x.size(0)) + roll(x, {3}, {0});
@@ -366,7 +366,7 @@ TEST(OnnxOpenSizes, what_is_done_apart_for_one_needs_sizes) {
 }
 
 // Pairs up the rows of a batch, which must be even.
-TEST(OnnxOpenSizes, are_those_that_the_function_takes) {
+TEST(OnnxDynamicSizes, are_those_that_the_function_takes) {
   const auto forward = [](const Nothing&, const Inputs& in) {
     const Tensor x = in["x"];
     return sum(reshape(x, {x.size(0) / 2, 2, 6}), 1);

@@ -32,7 +32,7 @@ std::vector<std::string> operators_of(const io::OnnxModel& model) {
 
 using Names = std::vector<std::string>;
 
-TEST(OnnxOpenSize, has_a_name_wherever_it_is_on_a_line) {
+TEST(OnnxDynamicSize, has_a_name_wherever_it_is_on_a_line) {
   const io::OnnxModel model = open_model([](Tensor x) {
     return concat({x, pad(x, {0, 0, 1, 0})}, 0);  // 2 n + 1 rows
   });
@@ -43,13 +43,13 @@ TEST(OnnxOpenSize, has_a_name_wherever_it_is_on_a_line) {
   EXPECT_EQ(operators_of(model), (Names{"Pad", "Concat"}));
 }
 
-TEST(OnnxOpenSize, has_no_name_where_it_is_on_none) {
+TEST(OnnxDynamicSize, has_no_name_where_it_is_on_none) {
   const io::OnnxModel model = open_model([](Tensor x) { return flatten(matmul(x, transpose(x))); });
   EXPECT_EQ(model.graph.outputs[0].shape, (Shape{io::kUnknownSize}));
   EXPECT_EQ(model.graph.outputs[0].sizes, (Names{""}));
 }
 
-TEST(OnnxOpenSize, is_left_to_a_reshape_where_it_can_be) {
+TEST(OnnxDynamicSize, is_left_to_a_reshape_where_it_can_be) {
   const io::OnnxModel model = open_model([](Tensor x) { return reshape(x, {x.size(0) * 2, 2}); });
   EXPECT_EQ(operators_of(model), (Names{"Reshape"}));
   ASSERT_EQ(model.graph.initializers.size(), 1U);  // those of the separate models are gone
@@ -61,7 +61,7 @@ TEST(OnnxOpenSize, is_left_to_a_reshape_where_it_can_be) {
   EXPECT_EQ(shape[1], 2);
 }
 
-TEST(OnnxOpenSize, is_read_once_of_the_input_that_has_it) {
+TEST(OnnxDynamicSize, is_read_once_of_the_input_that_has_it) {
   const io::OnnxModel model = open_model([](Tensor x) {
     return reshape(x, {1, x.size(0), 4, 1}) * 0.5 + mean(x) + static_cast<double>(x.size(0));
   });

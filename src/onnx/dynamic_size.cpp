@@ -272,22 +272,22 @@ class Joining {
 
   std::string computed(const Constants& all, bool shape_of_reshape) {
     const io::OnnxValue& first = all[0].value;
-    std::optional<std::size_t> open_axis;
+    std::optional<std::size_t> dynamic_axis;
     for (std::size_t k = 1; k < all.size(); ++k) {
       const io::OnnxValue& other = all[k].value;
       if (other.type != first.type || other.shape.size() != first.shape.size()) refuse_nodes(k);
       for (std::size_t d = 0; d < first.shape.size(); ++d) {
         if (other.shape[d] == first.shape[d]) continue;
-        if (open_axis.value_or(d) != d) refuse_elements(all);
-        open_axis = d;
+        if (dynamic_axis.value_or(d) != d) refuse_elements(all);
+        dynamic_axis = d;
       }
     }
     std::vector<NumberTensor> tensors;
     for (const io::OnnxTensor& each : all) tensors.push_back({each.value.shape, elements_of(each)});
-    if (open_axis) {
-      const std::optional<Steps> steps = steps_along(sizes_, tensors, *open_axis);
+    if (dynamic_axis) {
+      const std::optional<Steps> steps = steps_along(sizes_, tensors, *dynamic_axis);
       if (!steps) refuse_elements(all);
-      return counted(*steps, *open_axis, first);
+      return counted(*steps, *dynamic_axis, first);
     }
     const std::string inferred = shape_of_reshape ? with_one_unknown(tensors) : "";
     return inferred.empty() ? element_by_element(first, tensors) : inferred;
