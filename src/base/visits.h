@@ -20,11 +20,11 @@ struct VisitState {
 class Visits {
  public:
   // Returns the number of visits of this thread so far.
-  static std::int64_t count() { return state_.count; }
+  static std::int64_t count() { return state.count; }
 
   static void add(std::int64_t visits) {
-    state_.count += visits;
-    if (state_.count >= state_.next) report();
+    state.count += visits;
+    if (state.count >= state.next) report();
   }
 
  private:
@@ -33,11 +33,11 @@ class Visits {
   static constexpr std::int64_t kBetweenReports = 1 << 16;
 
   static void report() {
-    state_.next = state_.count + kBetweenReports;
-    if (state_.watcher != nullptr) (*state_.watcher)();
+    state.next = state.count + kBetweenReports;
+    if (state.watcher != nullptr) (*state.watcher)();
   }
 
-  static inline thread_local VisitState state_;
+  static inline thread_local VisitState state;
 };
 
 // RAII guard that calls `watcher` once per kBetweenReports visits of this thread. The watcher may
@@ -45,16 +45,16 @@ class Visits {
 class VisitWatch {
  public:
   explicit VisitWatch(std::function<void()> watcher)
-      : watcher_(std::move(watcher)), before_(Visits::state_) {
+      : watcher_(std::move(watcher)), before_(Visits::state) {
     if (!watcher_) return;
-    Visits::state_.watcher = &watcher_;
-    Visits::state_.next = Visits::state_.count + Visits::kBetweenReports;
+    Visits::state.watcher = &watcher_;
+    Visits::state.next = Visits::state.count + Visits::kBetweenReports;
   }
   VisitWatch(const VisitWatch&) = delete;
   VisitWatch& operator=(const VisitWatch&) = delete;
   ~VisitWatch() {
-    Visits::state_.watcher = before_.watcher;
-    Visits::state_.next = before_.next;
+    Visits::state.watcher = before_.watcher;
+    Visits::state.next = before_.next;
   }
 
  private:
