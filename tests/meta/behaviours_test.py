@@ -8,7 +8,7 @@ tests. It names at least one test, in one of these forms, with spaces between th
   debug.cpu/ShadowOn.accepts_random_...   FOLDER.Instantiation/Suite.case
   meta.layers, package.NAME               a test that a .cmake file of that folder adds
   ops/softmax, golden/gelu, optim/adam    a row of the table that drives a folder's tests (TABLES)
-  errors/missing_input                    tests/errors/missing_input.cpp or .cc
+  errors/loss_that_returns_nothing        tests/errors/must_not_compile/loss_that_returns_nothing.cc
   passes/dce/unused                       tests/passes/dce/unused.ir
   examples/kan                            examples/kan.cpp, which examples_test runs
 
@@ -56,7 +56,7 @@ class Tests:
         if slash and folder in TABLES:
             return self.is_row(folder, rest)
         if slash and folder == "errors":
-            return any((self.root / "tests/errors" / (rest + end)).is_file() for end in (".cpp", ".cc"))
+            return (self.root / "tests/errors/must_not_compile" / (rest + ".cc")).is_file()
         if slash and folder == "passes":
             return (self.root / "tests/passes" / (rest + ".ir")).is_file()
         if slash and folder == "examples":
@@ -200,13 +200,13 @@ SOURCES = {
     "src/ops/pointwise.def": "POINTWISE1(relu,  Signed)\n",
     "tests/golden/a_test.cpp": 'one("gelu", gelu)\n{"mse_", x}\nadd(cases, "mean");\n',
     "tests/unit/optim/a_test.cpp": 'OptimizerCase{\n    "adam", x}\n',
-    "tests/errors/wrong.cpp": "", "tests/errors/broken.cc": "",
+    "tests/errors/must_not_compile/broken.cc": "",
     "tests/passes/dce/unused.ir": "", "examples/kan.cpp": "",
     "tests/meta/meta.cmake": "meta_test(layers tools/check_layers.py)\n",
 }
 EXISTING = ["unit.api.Plain.one", "unit.api.Fixed.two", "unit.api.All/Each.three", "ops/softmax",
             "ops/conv2d_plain", "ops/softmax_edges", "ops/sum_13", "ops/relu", "ops/relu_edges",
-            "golden/gelu", "golden/mse_mean", "optim/adam", "errors/wrong", "errors/broken", "passes/dce/unused",
+            "golden/gelu", "golden/mse_mean", "optim/adam", "errors/broken", "passes/dce/unused",
             "examples/kan", "meta.layers"]
 UNKNOWN = ["unit.api.Plain.two", "unit.api.Each.three", "unit.api.Other/Each.three", "api.Plain.one",
            "ops/softmin", "ops/conv2d_other", "ops/sum_x", "golden/relu", "golden/mse_sum",
