@@ -64,7 +64,7 @@ TEST(Async, throws_what_the_call_throws) {
   }
 }
 
-TEST(Async, a_result_is_taken_once) {
+TEST(Async, result_can_be_taken_once) {
   Future<int> future = async([] { return 1; });
   EXPECT_EQ(future.get(), 1);
   EXPECT_THROW(future.get(), UserError);
@@ -117,7 +117,7 @@ TEST(Async, coroutines_await_calls) {
   EXPECT_THROW(fails(executor).get(), UserError);
 }
 
-TEST(Async, coroutines_resume_on_the_executor_asked_for) {
+TEST(Async, coroutines_resume_on_the_requested_executor) {
   ThreadExecutor calls;
   ManualExecutor page;
   std::thread::id resumed;

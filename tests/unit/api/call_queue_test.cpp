@@ -52,7 +52,7 @@ TEST(CallQueue, many_threads_push_calls_that_run_one_after_another) {
   for (const auto& each : seen) EXPECT_EQ(each, in_order);
 }
 
-TEST(CallQueue, the_next_call_does_not_wait_for_what_a_result_sets_off) {
+TEST(CallQueue, next_call_does_not_wait_for_continuations) {
   const CallLock call_lock;
   const auto body = [&]() -> Future<int> {
     const int first = co_await push(call_lock, [] { return 1; });
@@ -82,7 +82,7 @@ TEST(CallQueue, waits_for_the_running_call_of_one_owner) {
   }).get();  // a call does not wait for itself
 }
 
-TEST(CallQueue, can_go_on_its_own_thread) {
+TEST(CallQueue, can_be_destroyed_on_its_own_thread) {
   for (int i = 0; i < 50; ++i) {
     auto call_lock = std::make_shared<CallLock>();
     std::atomic<bool> gone = false;
@@ -99,7 +99,7 @@ TEST(CallQueue, can_go_on_its_own_thread) {
   }
 }
 
-TEST(CallTime, an_abort_since_ends_the_turns_of_the_call) {
+TEST(CallTime, later_abort_ends_the_call) {
   CallLock call_lock, other;
   const CallTime made(call_lock);
   other.abort();

@@ -39,26 +39,26 @@ TEST(Dataset, rows_that_fill_no_batch_are_left_out_of_the_epoch) {
   EXPECT_EQ(trainer.epoch(), 2);
 }
 
-TEST(Dataset, may_be_one_row) {
+TEST(Dataset, works_with_one_row) {
   auto trainer = over_data(1, 1);
   EXPECT_EQ(trainer.batches_per_epoch(), 1);
   EXPECT_EQ(trainer.run(3), (std::vector<float>{0, 0, 0}));
   EXPECT_EQ(trainer.epoch(), 3);
 }
 
-TEST(Dataset, may_be_one_batch) {
+TEST(Dataset, works_with_one_batch) {
   auto trainer = over_data(4, 4);
   EXPECT_EQ(trainer.run(2), (std::vector<float>{1.5, 1.5}));
 }
 
-TEST(Dataset, may_be_given_anew_between_steps) {
+TEST(Dataset, can_be_replaced_between_steps) {
   auto trainer = over_data(2, 1);
   trainer.run(1);
   trainer.upload_data("x", std::vector<float>{10, 20});
   EXPECT_EQ(trainer.run(3), (std::vector<float>{20, 10, 20}));
 }
 
-TEST(Trainer, run_of_no_step_does_nothing) {
+TEST(Trainer, run_of_zero_steps_does_nothing) {
   auto trainer = over_data(4, 2);
   EXPECT_TRUE(trainer.run(0).empty());
   EXPECT_EQ(trainer.steps(), 0);
@@ -79,7 +79,7 @@ TEST(Trainer, results_come_in_the_order_of_the_calls) {
   EXPECT_EQ(trainer.losses(), std::vector<float>{5}) << "none is lost by run()";
 }
 
-TEST(Trainer, run_looks_at_each_step_with_detect_nan) {
+TEST(Trainer, run_checks_each_step_with_detect_nan) {
   auto loss = [](const One& m, const Inputs& in) { return mean(log(in["x"])) + sum(m.w) * 0; };
   auto trainer = compile(One{}, loss,
                          {.dataset = {{"x", {3}}},
@@ -98,7 +98,7 @@ TEST(Trainer, run_looks_at_each_step_with_detect_nan) {
   }
 }
 
-TEST(Trainer, run_gives_all_losses_however_many) {
+TEST(Trainer, run_returns_all_losses) {
   auto trainer = over_data(6, 1);
   const std::vector<float> losses = trainer.run(9000);
   ASSERT_EQ(losses.size(), 9000U);
@@ -226,7 +226,7 @@ TEST(HostTensor, is_written_as_text) {
   EXPECT_EQ(text.str(), "f32[2,1] {1, -0.5}\nbool[2] {1, 0}\n4000000000");
 }
 
-TEST(Forward, gives_every_output_by_name_with_its_type) {
+TEST(Forward, returns_every_output_by_name_with_its_type) {
   CompiledFunction forward = compile_function(
       One{},
       [](const One&, const Inputs& in) {
@@ -304,7 +304,7 @@ void expect_feedback(const char* kind) {
 TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_cpu) { expect_feedback("cpu"); }
 TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_webgpu) { expect_feedback("webgpu"); }
 
-TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
+TEST(HostTensor, unbind_splits_along_an_axis) {
   std::vector<std::int32_t> values(24);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i);
   const HostTensor all = HostTensor::from({1, 4, 3, 2}, values);
@@ -342,8 +342,8 @@ void expect_halves_through(const char* kind) {
     EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{4, -8, INFINITY}));
   }
 }
-TEST(Half, goes_in_and_comes_out_on_cpu) { expect_halves_through("cpu"); }
-TEST(Half, goes_in_and_comes_out_on_webgpu) { expect_halves_through("webgpu"); }
+TEST(Half, round_trips_through_a_function_on_cpu) { expect_halves_through("cpu"); }
+TEST(Half, round_trips_through_a_function_on_webgpu) { expect_halves_through("webgpu"); }
 
 void expect_halves_kept(const char* kind) {
   auto trainer = compile(

@@ -84,7 +84,7 @@ TEST(GraphView, shows_ops_inputs_shapes_names_and_lines) {
   }
 }
 
-TEST(GraphView, of_an_open_size_is_traced_for_it) {
+TEST(GraphView, of_a_dynamic_size_is_traced_for_that_size) {
   FunctionOptions options = view_options(kDynamic);
   options.dynamic_size = 2;
   CompiledFunction forward = compile_function(Scaled{}, scaled_difference, options);
@@ -139,7 +139,7 @@ TEST(GraphView, is_of_one_objective_of_several) {
   EXPECT_THAT(nodes_of(trainer["grown"].graph(), "exp").size(), 1U);
 }
 
-TEST(GraphView, says_which_leaves_there_are) {
+TEST(GraphView, lists_the_leaves) {
   const CompiledFunction forward = compile_function(Scaled{}, scaled_difference, view_options(4));
   try {
     static_cast<void>(forward.graph().leaf("input", "z"));

@@ -81,7 +81,7 @@ TEST(Indexing, has_the_gradient_of_its_elements) {
   EXPECT_THAT(trainer.download_grads().at("w").floats(), ElementsAre(0, 0, 0, 0, 0, 0, 3, 0, 3, 0));
 }
 
-TEST(Indexing, that_does_not_fit_names_the_axis) {
+TEST(Indexing, error_names_the_axis) {
   EXPECT_THAT(error_of([](const Tensor& x) { return x[{0, -4}]; }),
               HasSubstr("index: element -4 of axis 1 of [2,3,4] is out of range"));
   EXPECT_THAT(error_of([](const Tensor& x) { return x[{0, Slice{2, 2}}]; }),

@@ -33,7 +33,7 @@ CompileOptions pair_options(const InitFunction& initial) {
   return options;
 }
 
-TEST(InitFunction, is_asked_about_every_parameter_and_may_give_nothing) {
+TEST(InitFunction, is_called_for_every_parameter_and_may_return_none) {
   std::vector<std::string> seen;
   int asked = 0;
   const InitFunction initial = [&](const std::string& name,
@@ -60,7 +60,7 @@ TEST(InitFunction, is_asked_about_every_parameter_and_may_give_nothing) {
   EXPECT_EQ(given.download_params().at("first.weight").floats(), sixths(1));
 }
 
-TEST(InitFunction, is_of_functions_and_of_several_objectives_too) {
+TEST(InitFunction, works_for_functions_and_several_objectives) {
   const InitFunction initial = [](const std::string& name, const Shape& shape) {
     if (name == "first.weight")
       return init::literal(HostTensor::from({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}));
@@ -81,7 +81,7 @@ TEST(InitFunction, is_of_functions_and_of_several_objectives_too) {
   EXPECT_THAT(trainer.download_params().at("second.weight").floats(), Each(2));
 }
 
-TEST(InitFunction, gives_a_replaced_model_its_values) {
+TEST(InitFunction, initializes_a_replaced_model) {
   auto trainer =
       compile(Pair{}, pair_loss,
               pair_options([](const std::string&, const Shape&) { return init::constant(0.5); }));

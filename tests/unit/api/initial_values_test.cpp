@@ -34,7 +34,7 @@ TEST(InitialValues, are_each_drawn_from_words_of_its_own) {
 }
 
 // The cumulative distribution at each element is the number that was drawn.
-TEST(InitialValues, of_a_cut_normal_are_its_quantiles) {
+TEST(InitialValues, of_trunc_normal_match_its_quantiles) {
   const auto below = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
   for (const auto& [lo, hi] : {std::pair{-50.0, 50.0}, {-2.0, 2.0}, {-1.0, 5.0}, {-9.0, -7.0}}) {
     const std::vector<float> x = drawn(init::trunc_normal(0, 1, lo, hi), 5000);

@@ -26,7 +26,7 @@ Trainer<Wide> wide() {
                   .device = {.kind = "cpu"}});
 }
 
-TEST(DecimalComma, is_what_the_test_sets) {
+TEST(DecimalComma, is_set_by_the_test) {
   const test::DecimalComma comma;
   char text[16];
   std::snprintf(text, sizeof text, "%.1f", 2.5);

@@ -57,15 +57,13 @@ struct Spread {
   // clang-format on
 };
 
-TEST(Module, names_do_not_hold_the_blanks_of_the_list) {
-  EXPECT_EQ(names(Spread{}), (Names{"a", "b"}));
-}
+TEST(Module, names_have_no_spaces) { EXPECT_EQ(names(Spread{}), (Names{"a", "b"})); }
 
 struct Nothing {
   TG_MODULE()
 };
 
-TEST(Module, may_be_without_fields) { EXPECT_EQ(names(Nothing{}), Names{}); }
+TEST(Module, without_fields_has_no_names) { EXPECT_EQ(names(Nothing{}), Names{}); }
 
 struct Line {
   nn::Linear fc{3, 2};
@@ -80,7 +78,7 @@ Trainer<Line> trainer_of(std::uint32_t seed) {
                   .device = {.kind = "cpu"}});
 }
 
-TEST(Parameters, go_from_one_trainer_to_another_by_name) {
+TEST(Parameters, are_copied_between_trainers_by_name) {
   auto a = trainer_of(1), b = trainer_of(2);
   EXPECT_NE(a.download_params().at("fc.weight").bytes, b.download_params().at("fc.weight").bytes);
   b.upload_params(a.download_params());
@@ -90,7 +88,7 @@ TEST(Parameters, go_from_one_trainer_to_another_by_name) {
   }
 }
 
-TEST(Parameters, of_a_checkpoint_go_to_a_forward_function) {
+TEST(Parameters, of_a_checkpoint_load_into_a_function) {
   const ScratchFolder folder("parameters");
   const std::string path = folder.path() / "model.safetensors";
   auto trainer = trainer_of(1);
@@ -164,7 +162,7 @@ TEST(ParameterTable, lays_out_objectives_side_by_side) {
   EXPECT_EQ(three.entries[0].offset, 0);
 }
 
-TEST(ParameterTable, knows_where_others_parameters_lie_between) {
+TEST(ParameterTable, finds_parameters_of_others_in_between) {
   const Table model;
   const auto but = [](const std::string& but_name) {
     return [but_name](const std::string& name, const Shape&) { return name != but_name; };
@@ -180,7 +178,7 @@ TEST(ParameterTable, knows_where_others_parameters_lie_between) {
   EXPECT_EQ(with_gaps, 1);
 }
 
-TEST(ParameterTable, refuses_values_that_do_not_fit) {
+TEST(ParameterTable, values_that_do_not_fit_are_rejected) {
   const Table model;
   const ParameterTable table(functions_of(model));
   const auto good = table.unpack(table.initial(0));

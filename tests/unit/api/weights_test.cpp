@@ -13,7 +13,7 @@ namespace {
 
 using Parts = std::vector<std::string>;
 
-TEST(MatchPattern, gives_what_the_wildcards_meet) {
+TEST(MatchPattern, returns_the_text_of_each_wildcard) {
   EXPECT_EQ(match_pattern("h.*.w", "h.11.w"), Parts{"11"});
   EXPECT_EQ(match_pattern("*.*.w", "a.b.c.w"), (Parts{"a", "b.c"}));
   EXPECT_EQ(match_pattern("h?.*", "h1.w"), (Parts{"1", "w"}));

@@ -26,7 +26,7 @@ LaunchBuilder counter(std::int64_t n) {
   return b;
 }
 
-TEST(CpuDevice, says_what_it_is) {
+TEST(CpuDevice, info_names_backend_and_threads) {
   const auto device = make_cpu_device({.threads = 3});
   EXPECT_EQ(device->info().backend, "cpu");
   EXPECT_NE(device->info().name.find("3 threads"), std::string::npos);
@@ -62,7 +62,7 @@ TEST(CpuDevice, buffers_are_zero_and_copies_are_checked) {
   EXPECT_EQ(device->alloc(4, "again"), b) << "handles are used again";
 }
 
-TEST(CpuDevice, refuses_what_has_no_room_by_name) {
+TEST(CpuDevice, allocation_that_is_too_large_is_rejected_by_name) {
   const auto device = make_cpu_device({.threads = 1});
   try {
     device->alloc(std::int64_t{1} << 60, "huge");
@@ -130,7 +130,7 @@ TEST(CpuDevice, may_be_called_from_many_threads) {
   EXPECT_EQ(x[0], 100);
 }
 
-TEST(CpuDevice, refuses_a_launch_that_leaves_its_binding) {
+TEST(CpuDevice, launch_outside_its_binding_is_rejected) {
   LaunchBuilder b = counter(100);
   b.launch().name = "runaway";
   b.launch().body.accesses[0].map = {{View{{100}, {2}, 0, {}, {}}}};

@@ -248,7 +248,7 @@ LaunchBuilder cache_line(const CacheLine& given) {
   return b;
 }
 
-TEST(CpuMap, leaves_alone_what_a_condition_of_whole_lines_does_not_change) {
+TEST(CpuMap, skips_lines_whose_condition_is_false) {
   for (const float place : {0, 1, 5, 342, 699, 5000}) {
     for (const float keep : {0, 1}) {
       for (const bool swapped : {false, true}) {
@@ -267,7 +267,7 @@ TEST(CpuMap, leaves_alone_what_a_condition_of_whole_lines_does_not_change) {
 }
 
 // One condition for all elements of several stores, as for an update that is not due.
-TEST(CpuMap, leaves_all_alone_where_one_condition_for_all_does_not_hold) {
+TEST(CpuMap, skips_everything_if_a_common_condition_is_false) {
   const std::int64_t n = 5003;
   for (const bool alike : {true, false}) {
     for (const float due : {0, 1}) {
@@ -290,7 +290,7 @@ TEST(CpuMap, leaves_all_alone_where_one_condition_for_all_does_not_hold) {
   }
 }
 
-TEST(CpuMap, looks_at_every_block_where_conditions_differ_within_lines) {
+TEST(CpuMap, visits_every_block_if_conditions_differ_within_lines) {
   for (const bool keep : {false, true}) {
     LaunchBuilder b = cache_line({.keep = keep ? 1.0f : 0.0f, .finer = true});
     EXPECT_EQ(guarded_run(b), 0);
@@ -342,7 +342,7 @@ TEST(CpuMap, knows_indices_and_coordinates) {
   expect_as_oracle(b);
 }
 
-TEST(CpuMap, adds_the_ring_word_and_refuses_one_outside) {
+TEST(CpuMap, adds_the_ring_word_and_rejects_one_outside) {
   LaunchBuilder b(LaunchKind::kMap, "ring_writer");
   b.launch().rows = 1;
   const int x = b.input(1), out = b.output(8);

@@ -23,7 +23,7 @@ TEST(CpuTasks, tiny_work_stays_on_one_thread) {
   EXPECT_GT(task_count(20001, 1000), 1);
 }
 
-TEST(CpuTasks, are_no_more_than_pieces_and_none_is_short) {
+TEST(CpuTasks, do_not_exceed_the_pieces_and_have_a_minimum_size) {
   EXPECT_EQ(task_count(1e9, 1), 1);
   EXPECT_EQ(task_count(1e9, 7), 7);
   for (const double ns : {3e4, 1e5, 1e6, 1e12}) {
@@ -57,7 +57,7 @@ TEST(CpuPool, a_worker_number_is_on_one_thread_at_a_time) {
   EXPECT_EQ(std::accumulate(sums.begin(), sums.end(), std::int64_t{0}), 100 * 63 * 64 / 2);
 }
 
-TEST(CpuPool, a_thread_has_the_same_tasks_of_every_loop) {
+TEST(CpuPool, thread_gets_the_same_tasks_in_every_loop) {
   ThreadPool pool(2);
   for (int round = 0; round < 100; ++round) {
     std::atomic<int> there{0};
@@ -71,7 +71,7 @@ TEST(CpuPool, a_thread_has_the_same_tasks_of_every_loop) {
   }
 }
 
-TEST(CpuPool, takes_over_what_another_thread_does_not_come_to) {
+TEST(CpuPool, takes_over_tasks_of_a_busy_thread) {
   ThreadPool pool(2);
   std::atomic<int> done{0};
   std::vector<int> by(8, -1);
@@ -119,7 +119,7 @@ void pass_time(std::chrono::microseconds time) {
   }
 }
 
-TEST(CpuSharing, does_what_was_faster_in_the_last_trial) {
+TEST(CpuSharing, uses_the_faster_mode_of_the_last_trial) {
   ParallelTuner sharing;
   int shared_steps = 0;
   const auto cycle = [&](int alone_us, int shared_us) {

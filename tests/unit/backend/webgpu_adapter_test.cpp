@@ -31,7 +31,7 @@ struct Search {
   }
 };
 
-TEST(WebGpuAdapter, the_first_that_is_usable_or_the_one_that_is_asked_for) {
+TEST(WebGpuAdapter, is_the_requested_or_the_first_usable_one) {
   auto adapters = adapters_that_are_usable({false, true, true});
   EXPECT_EQ(choose_adapter(adapters, -1), &adapters[1]);
   EXPECT_EQ(choose_adapter(adapters, 0), &adapters[0]);
@@ -40,7 +40,7 @@ TEST(WebGpuAdapter, the_first_that_is_usable_or_the_one_that_is_asked_for) {
   EXPECT_EQ(choose_adapter(none, -1), nullptr);
 }
 
-TEST(WebGpuAdapter, is_looked_for_again_while_there_is_none) {
+TEST(WebGpuAdapter, search_is_repeated_until_one_is_found) {
   Search at_once{.attempts = {{true}}};
   EXPECT_EQ(at_once.found(-1), 1U);
   EXPECT_THAT(at_once.pauses, IsEmpty());

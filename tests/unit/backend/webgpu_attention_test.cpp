@@ -100,7 +100,7 @@ TEST_P(WebGpuAttention, of_tiles_that_hang_over) {
   check({1, 2 * side + 3, 2 * side - 1, 17, 21}, attend_causally);
 }
 
-TEST_P(WebGpuAttention, under_masks_of_truths_and_of_numbers) {
+TEST_P(WebGpuAttention, with_bool_masks_and_biases) {
   const int side = GetParam().rows;
   check({2, side + 3, 4 * side - 3, 16, 20}, attend_masked);
   check({2, side + 1, 2 * side - 3, 20, 16}, attend_biased);

@@ -68,7 +68,7 @@ TestProgram kernels(int count) {
   return test;
 }
 
-TEST(WebGpuBackground, pipelines_are_asked_for_together_and_come_in_any_order) {
+TEST(WebGpuBackground, pipelines_are_requested_together_and_finish_in_any_order) {
   TENSORGRAD_DEVICE_OR_RETURN(any);
   static Api api = real_api();  // the device keeps a reference
   background.real = api;

@@ -156,7 +156,7 @@ TEST(WebGpuContraction, of_few_rows_by_vectors) {
   }
 }
 
-TEST(WebGpuContraction, goes_by_vectors_where_rows_are_few_and_lie_along_k) {
+TEST(WebGpuContraction, uses_vectors_for_few_rows_along_k) {
   const auto by_vectors = [](std::int64_t m, std::int64_t k, bool b_along_k) {
     const std::int64_t n = 96;
     TestProgram test;
@@ -208,7 +208,7 @@ TEST(WebGpuContraction, by_matrix_units) {
 }
 
 // Checks only the kernel text: which products use the subgroup matrix, and that it is enabled.
-TEST(WebGpuContraction, goes_to_matrix_units_where_operands_are_f16) {
+TEST(WebGpuContraction, uses_matrix_units_for_f16_operands) {
   const auto text_of = [](std::int64_t side, bool half, const WgslOptions& options) {
     TestProgram test;
     Launch& launch = test.launch(LaunchKind::kContraction, "product");
@@ -273,7 +273,7 @@ TEST(WebGpuContraction, by_two_launches_that_share_its_rows) {
   }
 }
 
-TEST(WebGpuContraction, of_sizes_as_they_come) {
+TEST(WebGpuContraction, of_odd_sizes) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   check_layouts(*device, {1, 256, 64, 1});
   check_layouts(*device, {1, 64, 1, 256});
@@ -364,7 +364,7 @@ void check_scatter(webgpu::WebGpuDevice& device, const Spread& s, bool of_rows, 
   test.check(device);
 }
 
-TEST(WebGpuScatter, adds_what_points_at_each_place) {
+TEST(WebGpuScatter, sums_all_values_of_each_index) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const Spread& s : {Spread{1, 40, 16, 10},
                           {3, 7, 1, 5},

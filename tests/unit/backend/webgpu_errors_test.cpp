@@ -36,7 +36,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(WebGpuErrors, no_library) {
+TEST(WebGpuErrors, missing_library_is_an_error) {
   WebGpuOptions options;
   options.library = "/nowhere/libwgpu.so";
   std::string reason;
@@ -47,7 +47,7 @@ TEST(WebGpuErrors, no_library) {
   EXPECT_TRUE(has(text, "/nowhere/libwgpu.so")) << text;
 }
 
-TEST(WebGpuErrors, a_library_that_is_none_of_ours) {
+TEST(WebGpuErrors, unknown_library_is_an_error) {
   WebGpuOptions options;
   options.library = "libz.so.1";
   std::string reason;
@@ -55,7 +55,7 @@ TEST(WebGpuErrors, a_library_that_is_none_of_ours) {
   EXPECT_TRUE(has(reason, "wgpu")) << reason;
 }
 
-TEST(WebGpuErrors, software_adapters_are_taken_only_when_asked_for) {
+TEST(WebGpuErrors, software_adapters_are_used_only_on_request) {
   TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();
   WebGpuOptions options;
   std::string reason;
@@ -93,7 +93,7 @@ TEST(WebGpuErrors, a_checked_device_computes_the_same) {
   one_kernel().check(*device);
 }
 
-TEST(WebGpuErrors, a_refused_kernel_is_named_with_its_line) {
+TEST(WebGpuErrors, rejected_kernel_is_named_with_its_line) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = one_kernel();
   const std::vector<BufferHandle> handles = test.upload(*device);
@@ -141,7 +141,7 @@ TEST(WebGpuErrors, a_buffer_beyond_the_limits) {
   EXPECT_TRUE(has(text, "activations") && has(text, "314572800")) << text;
 }
 
-TEST(WebGpuErrors, a_use_that_only_shows_when_it_runs) {
+TEST(WebGpuErrors, usage_error_is_found_at_run_time) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = one_kernel();
   const std::vector<BufferHandle> handles = test.upload(*device);
@@ -163,7 +163,7 @@ TEST(WebGpuErrors, a_buffer_bound_twice) {
   EXPECT_TRUE(has(text, "add_one") && has(text, "twice")) << text;
 }
 
-TEST(WebGpuErrors, one_of_several_kernels_is_refused) {
+TEST(WebGpuErrors, one_of_several_kernels_is_rejected) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = one_kernel();
   Launch broken = test.program.launches[0];

@@ -70,7 +70,7 @@ void add_reductions(TestProgram& test, const Reductions& of, DType dtype) {
                        DType::kI32, Level::kRow);
 }
 
-TEST(WebGpuLanes, give_what_the_oracle_does_by_subgroups_and_without) {
+TEST(WebGpuLanes, match_the_oracle_with_and_without_subgroups) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const Subgroups& way : ways()) {
     for (const int lanes : {2, 16, 64, 256}) {
@@ -96,7 +96,7 @@ TEST(WebGpuLanes, give_what_the_oracle_does_by_subgroups_and_without) {
 
 // If lanes can exchange values within a subgroup of size s, a shader takes log2(s) rounds. It needs
 // one barrier if a row has several subgroups, and none if it has one.
-TEST(WebGpuLanes, wait_less_where_subgroups_hand_values_on) {
+TEST(WebGpuLanes, need_fewer_barriers_with_subgroups) {
   TestProgram test;
   Launch& launch = test.launch(LaunchKind::kRow, "sum");
   launch.rows = 4096;

@@ -64,7 +64,7 @@ TEST(WebGpuMapInFours, takes_four_of_rows_of_columns_and_of_one_element_for_all)
       Taken::kInFours);
 }
 
-TEST(WebGpuMapInFours, takes_four_of_what_begins_anywhere) {
+TEST(WebGpuMapInFours, takes_four_from_any_offset) {
   check(
       [](Sketch& s) {
         const Tensor x = s.input({12, 20}), wide = s.input({12, 43}), middle = s.input({12, 10});
@@ -98,7 +98,7 @@ TEST(WebGpuMapInFours, takes_four_of_a_state_that_it_updates) {
       Taken::kInFours);
 }
 
-TEST(WebGpuMapInFours, takes_one_by_one_what_is_no_multiple_of_four_or_lies_across_or_is_no_float) {
+TEST(WebGpuMapInFours, takes_single_elements_where_four_do_not_fit) {
   check([](Sketch& s) { s.output("y", exp(s.input({7, 9}))); }, Taken::kOneByOne);
   check([](Sketch& s) { s.output("y", s.input({8, 4}) > s.input({8, 4})); }, Taken::kOneByOne);
   check([](Sketch& s) { s.output("y", s.input({8, 12}) + transpose(s.input({12, 8}))); },
@@ -133,7 +133,7 @@ MapParts parts_of(const Graph& graph, std::int64_t most_bytes, const WgslOptions
 
 // Reads rows and adjacent elements, and generates random numbers and counters for each position of
 // the whole. The parts of 36,000 elements are vectorized; those of 32,748 are not.
-TEST(WebGpuMapInFours, cut_for_its_bindings_gives_the_same_bits) {
+TEST(WebGpuMapInFours, split_for_bindings_keeps_the_bits) {
   TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
   constexpr std::int64_t kMaxBytes = 48 << 10, kColumns = 12;
   for (const std::int64_t rows : {3000, 2729}) {

@@ -95,7 +95,7 @@ class WebGpuTuning : public ::testing::Test {
   const std::string path_ = dir_ / "tuning";
 };
 
-TEST_F(WebGpuTuning, times_a_product_once_and_then_the_file_decides) {
+TEST_F(WebGpuTuning, times_a_product_once_then_reads_the_file) {
   TunedProducts products({96, 300, 96});
   const auto first = tuned_device(path_);
   products.test.check(*first, {oracle_scalars()}, 1e-4);
@@ -121,7 +121,7 @@ TEST_F(WebGpuTuning, times_a_product_once_and_then_the_file_decides) {
   EXPECT_EQ(read_text_file(path_), text);
 }
 
-TEST_F(WebGpuTuning, without_a_file_nothing_is_timed_and_bits_are_as_before) {
+TEST_F(WebGpuTuning, without_a_file_times_nothing_and_keeps_the_bits) {
   TunedProducts products({300});
   const auto plain = tuned_device("");
   const std::vector<std::uint32_t> bits = products.run(*plain);
@@ -138,7 +138,7 @@ TEST_F(WebGpuTuning, without_a_file_nothing_is_timed_and_bits_are_as_before) {
 
 // The file selects one kernel at a time, as does force_kernels(), and both return the same bits.
 // The tiles differ in the order of sums, so there are several sets of bits.
-TEST_F(WebGpuTuning, a_tile_that_the_file_names_is_taken) {
+TEST_F(WebGpuTuning, uses_the_tile_of_the_file) {
   TunedProducts products({300});
   const auto plain = tuned_device("");
   products.run(*tuned_device(path_));
@@ -158,7 +158,7 @@ TEST_F(WebGpuTuning, a_tile_that_the_file_names_is_taken) {
   EXPECT_GE(kinds.size(), 3U);
 }
 
-TEST_F(WebGpuTuning, a_choice_that_means_nothing_is_named_with_its_line) {
+TEST_F(WebGpuTuning, error_names_the_line_of_an_invalid_choice) {
   TunedProducts products({96});
   products.run(*tuned_device(path_));
   const auto entry = entries_of(path_).at(0);
@@ -175,7 +175,7 @@ TEST_F(WebGpuTuning, a_choice_that_means_nothing_is_named_with_its_line) {
   EXPECT_THROW(tuned_device(path_), UserError);
 }
 
-TEST_F(WebGpuTuning, entries_of_other_devices_and_drivers_stay_and_do_not_count) {
+TEST_F(WebGpuTuning, keeps_and_ignores_entries_of_other_devices) {
   TunedProducts products({96});
   products.run(*tuned_device(path_));
   auto entry = entries_of(path_).at(0);
@@ -195,7 +195,7 @@ TEST_F(WebGpuTuning, entries_of_other_devices_and_drivers_stay_and_do_not_count)
 
 // The trial frees its buffers: the next buffer gets the first free handle, and no buffer of the
 // program is modified. Uses the host clock, as on devices without timestamps.
-TEST_F(WebGpuTuning, the_trial_leaves_buffers_alone) {
+TEST_F(WebGpuTuning, trial_does_not_change_buffers) {
   TunedProducts products({96});
   const auto device = tuned_device(path_);
   device->force_host_clock();

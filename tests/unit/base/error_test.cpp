@@ -37,13 +37,13 @@ TEST(SourceLocation, as_a_default_argument_is_the_line_of_the_call) {
   EXPECT_EQ(location_of_call({"mlp.ts", 7}).line, 7U);
 }
 
-TEST(Error, what_is_the_message_alone_without_site_and_context) {
+TEST(Error, what_is_only_the_message_without_location_and_context) {
   const Error error("add: shapes differ");
   EXPECT_STREQ(error.what(), "add: shapes differ");
   EXPECT_FALSE(error.location().known());
 }
 
-TEST(Error, what_names_the_site_then_the_contexts_innermost_first) {
+TEST(Error, what_names_the_location_then_contexts_innermost_first) {
   Error error("add: shapes differ", SourceLocation("mlp.cpp", 41));
   error.add_context("while fusing group 7 (gelu)");
   error.add_context("while compiling the step");
@@ -53,7 +53,7 @@ TEST(Error, what_names_the_site_then_the_contexts_innermost_first) {
   EXPECT_EQ(error.message(), "add: shapes differ");
 }
 
-TEST(Error, a_site_is_given_only_once) {
+TEST(Error, location_is_set_only_once) {
   Error error("bad");
   error.set_location(SourceLocation("first.cpp", 1));
   error.set_location(SourceLocation("second.cpp", 2));
@@ -71,7 +71,7 @@ TEST(Error, a_copy_keeps_its_text_when_the_original_is_gone) {
   EXPECT_EQ(text, std::string(100, 'x') + "\n  at a.cpp:3");
 }
 
-TEST(Error, family) {
+TEST(Error, classes_derive_from_user_error) {
   static_assert(std::is_base_of_v<UserError, ShapeError>);
   static_assert(std::is_base_of_v<UserError, DtypeError>);
   static_assert(std::is_base_of_v<UserError, IoError>);
@@ -80,7 +80,7 @@ TEST(Error, family) {
   EXPECT_THROW(throw DeviceLostError("gone"), UserError);
 }
 
-TEST(Check, throws_internal_error_with_condition_place_and_detail) {
+TEST(Check, throws_internal_error_with_condition_location_and_detail) {
   const int line = __LINE__ + 2;
   try {
     CHECK(1 + 1 == 3, "sums are " + std::to_string(2));

@@ -32,7 +32,7 @@ TEST(ParseFinite, reads_decimal_numbers_by_either_function) {
   }
 }
 
-TEST(ParseFinite, refuses_what_is_not_a_finite_decimal_number_by_either_function) {
+TEST(ParseFinite, other_text_is_rejected_by_either_function) {
   for (const char* text :
        {"",    ".",    "-",        "e5",    "1e",     "1e+", "+1",   "--1", "-+1",
         " 1",  "1 ",   "\n1",      "1,5",   "1.5.2",  "1-2", "0x10", "1p3", "nan",
@@ -45,7 +45,7 @@ TEST(ParseFinite, refuses_what_is_not_a_finite_decimal_number_by_either_function
   EXPECT_EQ(parse_finite_by_strtod(with_zero), Value());
 }
 
-TEST(ParseFinite, gives_the_same_bits_by_either_function) {
+TEST(ParseFinite, returns_the_same_bits_by_either_function) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> mantissa(-10, 10);
   std::uniform_int_distribution<int> exponent(-320, 307), digits(0, 18);

@@ -27,7 +27,7 @@ TEST(InParallel, does_each_piece_once) {
   }
 }
 
-TEST(InParallel, throws_what_the_first_piece_threw_and_begins_no_more) {
+TEST(InParallel, rethrows_the_first_error_and_starts_no_more_pieces) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> begun = 0;
     try {
@@ -66,7 +66,7 @@ TEST(Crew, works_at_the_same_time) {
   }
 }
 
-TEST(Crew, throws_what_the_first_piece_threw_and_goes_on) {
+TEST(Crew, rethrows_the_first_error_and_stays_usable) {
   Crew crew;
   for (int round = 0; round < 50; ++round) {
     try {

@@ -51,7 +51,7 @@ TEST(AtomicFile, follows_a_symbolic_link) {
   EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
 }
 
-TEST(AtomicFile, refuses_folders_devices_and_missing_folders) {
+TEST(AtomicFile, folders_devices_and_missing_folders_are_rejected) {
   const TempDir dir;
   EXPECT_EQ(io_error_of([&] { write_file_atomically(dir.str(), "x"); }),
             dir.str() + ": cannot be written: it exists and is not a regular file");
@@ -110,7 +110,7 @@ TEST(LineLog, each_line_is_there_at_once) {
             (dir / "metrics.jsonl") + ": a record must be one line: \"a\\x0ab\"");
 }
 
-TEST(LineLog, create_starts_over_and_append_goes_on) {
+TEST(LineLog, create_truncates_and_append_continues) {
   const TempDir dir;
   put_file(dir / "m", "1\n2\n");
   LineLog(dir / "m", LineLog::Open::kAppend).write("3");

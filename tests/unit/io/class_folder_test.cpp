@@ -91,7 +91,7 @@ TEST(ClassFolder, many_pictures_keep_their_labels) {
   EXPECT_GE(front.size(), 8U) << "the first pictures are of few classes";
 }
 
-TEST(ClassFolder, a_split_that_is_given_is_kept) {
+TEST(ClassFolder, given_split_is_kept) {
   for (const char* const name : {"test", "val", "valid"}) {
     const TempDir dir;
     put_class(dir / "train/a", 3, 0);
@@ -182,7 +182,7 @@ TEST(ClassFolder, classes_may_be_given) {
             (dir / "d") + ": is not one of the 3 known classes, \"c\" to \"a\"");
 }
 
-TEST(ClassFolder, says_what_does_not_fit) {
+TEST(ClassFolder, errors_name_what_does_not_fit) {
   const TempDir dir;
   const auto error = [&](const ImageFolderOptions& options = {}) {
     return io_error_of([&] { read_image_folder(dir.str(), options); });

@@ -164,7 +164,7 @@ TEST(Csv, each_malformed_table_gives_its_message) {
   for (const auto& row : table) EXPECT_EQ(error_of(row.text), "f: " + row.message) << row.text;
 }
 
-TEST(Csv, says_which_columns_there_are) {
+TEST(Csv, errors_list_the_columns) {
   EXPECT_EQ(error_of("a,b\n1,2\n", label("c")),
             "f: has no column named \"c\": the first line is \"a\", \"b\"");
   EXPECT_EQ(error_of("a,b\n1,2\n", label("2")), "f: has no column 2: it has 2 columns");
@@ -179,7 +179,7 @@ TEST(Csv, too_many_classes_look_like_the_wrong_column) {
             "f: line 3, column 2: more than 2 different labels (is this the label column?)");
 }
 
-TEST(Csv, a_column_that_holds_no_classes_is_refused) {
+TEST(Csv, column_without_classes_is_rejected) {
   EXPECT_EQ(error_of("a,b\n1,0.5\n2,1.5\n"),
             "f: the label column \"b\" (the last column by default) contains fractional numbers "
             "such as \"0.5\"; expected class names or numbers");
@@ -299,7 +299,7 @@ TEST(Csv, label_that_is_nan_is_missing) {
   EXPECT_EQ(parse("x,kind\n1,a\n2,nan\n", options).train.labels, (Labels{0, 1}));
 }
 
-TEST(Csv, compressed_table_that_expands_too_much_is_refused) {
+TEST(Csv, compressed_table_that_expands_too_much_is_rejected) {
   const std::string row = "0,0,0,0,0,0,0,a\n";
   std::string text;
   while (text.size() <= (std::size_t{64} << 20)) text += row;

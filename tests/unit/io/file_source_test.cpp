@@ -75,7 +75,7 @@ TEST(FileSource, views_bytes_unless_they_are_moved_in) {
   EXPECT_EQ(text_of(copy), "abc");
 }
 
-TEST(FileSource, is_limited_as_files_are) {
+TEST(FileSource, has_the_size_limit_of_files) {
   const TempDir folder;
   test::put_file(folder / "f", "abcd");
   const Bytes bytes = to_bytes("abcd");
@@ -211,7 +211,7 @@ TEST(FolderSource, converts_from_maps_and_lists) {
   EXPECT_EQ(mixed.file("f").name(), disk / "f");
 }
 
-TEST(FolderSource, refuses_names_that_no_folder_has) {
+TEST(FolderSource, invalid_file_names_are_rejected) {
   const auto refused = [](const std::vector<std::pair<std::string, FileSource>>& files,
                           const char* message) {
     EXPECT_THAT([&] { FolderSource folder(files); }, ThrowsMessage<UserError>(HasSubstr(message)));

@@ -100,7 +100,7 @@ TEST(Gguf, keeps_all_types_of_metadata) {
   EXPECT_TRUE(parsed_gguf(older) == file);
 }
 
-TEST(Gguf, refuses_what_is_cut_off_at_any_byte) {
+TEST(Gguf, truncation_at_any_byte_is_rejected) {
   GgufFile file;
   file.tensors["w"] = f32_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
   file.tensors["x"] = f32_tensor({1}, {7});
@@ -113,7 +113,7 @@ TEST(Gguf, refuses_what_is_cut_off_at_any_byte) {
   }
 }
 
-TEST(Gguf, refuses_malformed_files) {
+TEST(Gguf, malformed_files_are_rejected) {
   const auto error_of = [](const std::string& bytes) {
     return io_error_of([&] { parsed_gguf(bytes); });
   };
@@ -149,7 +149,7 @@ TEST(Gguf, refuses_malformed_files) {
   }
 }
 
-TEST(Gguf, refuses_malformed_tensors) {
+TEST(Gguf, malformed_tensors_are_rejected) {
   const auto error_of = [](const std::string& entry, std::size_t data_bytes) {
     return io_error_of([&] {
       parsed_gguf(padded_to_32(gguf_start(1, 0) + entry) + std::string(data_bytes, '\0'));
@@ -184,7 +184,7 @@ TEST(Gguf, refuses_malformed_tensors) {
   EXPECT_EQ(io_error_of([&] { parsed_gguf(two); }), "f: duplicate tensor \"w\" at byte 128");
 }
 
-TEST(Gguf, refuses_to_write_what_the_format_cannot_hold) {
+TEST(Gguf, values_outside_the_format_are_not_written) {
   const auto error_of = [](const GgufFile& file) {
     std::vector<std::byte> bytes;
     return io_error_of([&] { write_gguf({bytes, "f"}, file); });
@@ -204,7 +204,7 @@ TEST(Gguf, refuses_to_write_what_the_format_cannot_hold) {
             "f: general.alignment: expected a u32 that is a power of 2");
 }
 
-TEST(Gguf, converts_only_what_it_can) {
+TEST(Gguf, unsupported_types_are_not_converted) {
   EXPECT_EQ(io_error_of([] { gguf_floats("f", "w", {"I32", {1}, std::vector<std::byte>(4)}); }),
             "f: tensor \"w\": expected floats or one of ggml's quantized types that can be read, "
             "got \"I32\"");

@@ -46,7 +46,7 @@ TEST(Idx, reads_every_element_type_in_host_order) {
   EXPECT_EQ(to_string(wide.element), "f64");
 }
 
-TEST(Idx, gzip_is_told_by_its_bytes) {
+TEST(Idx, gzip_is_detected_by_its_bytes) {
   const TempDir dir;
   const std::string plain = idx_text(8, {2, 3}, "abcdef");
   put_file(dir / "named.gz", plain);
@@ -93,7 +93,7 @@ TEST(Idx, each_malformed_file_gives_its_message) {
             std::string::npos);
 }
 
-TEST(Idx, a_bomb_is_refused_before_it_is_inflated) {
+TEST(Idx, zip_bomb_is_rejected_before_inflating) {
   // 16 MB of zeros after a header that declares six bytes, and a header that declares 4 TB.
   const std::string bomb = gzipped(idx_text(8, {2, 3}, std::string(std::size_t{16} << 20, '\0')));
   EXPECT_NE(idx_error_of(bomb).find("extra bytes at byte 18"), std::string::npos);
@@ -225,7 +225,7 @@ TEST(ImageFolder, takes_class_names_from_a_file) {
   EXPECT_EQ(error(), (dir / "train-labels-idx1-ubyte") + ": label 2 at byte 9: expected 0 to 1");
 }
 
-TEST(ImageFolder, says_what_does_not_fit) {
+TEST(ImageFolder, errors_name_what_does_not_fit) {
   const TempDir dir;
   const auto error = [&] { return io_error_of([&] { read_image_folder(dir.str()); }); };
   EXPECT_EQ(error(), dir.str() +

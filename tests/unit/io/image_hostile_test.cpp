@@ -141,7 +141,7 @@ TEST(ImageHostile, colours_that_a_palette_lacks_are_black) {
   EXPECT_EQ(image.pixels, (std::vector<std::uint8_t>{'R', 'G', 'B', 0, 0, 0, 0, 0, 0}));
 }
 
-TEST(ImageHostile, sizes_are_looked_at_before_memory_is_taken) {
+TEST(ImageHostile, sizes_are_checked_before_allocation) {
   const auto png = [](std::uint32_t width, std::uint32_t height) {
     return picture_error_of(kPngStart + png_header(width, height, 8, 2) + png_chunk("IDAT", "x") +
                             kPngEnd);
@@ -231,7 +231,7 @@ TEST(ImageHostile, scans_without_end_are_an_error) {
 }
 
 // The file is 40 kB of compressed zeros.
-TEST(ImageHostile, few_bytes_with_very_many_pixels_are_an_error) {
+TEST(ImageHostile, few_bytes_for_many_pixels_are_an_error) {
   const std::string png = testing::plain_png(5000, 5000, 3);
   const auto bytes = std::as_bytes(std::span(png));
   const std::string error = io_error_of([&] { read_image({bytes, "f.png"}); });

@@ -185,7 +185,7 @@ TEST(Image, more_bytes_than_allowed_are_an_error) {
             (dir / "p.png") + ": has 1067 bytes; at most 1000 allowed");
 }
 
-TEST(Image, what_is_no_picture_is_named) {
+TEST(Image, error_names_the_format_that_was_found) {
   EXPECT_EQ(io_error_of([] { image_of("GIF89a\x01\x02\x03 and more"); }),
             R"(p: begins with "GIF89a\x01\x02\x03 an"; expected a PNG or JPEG image)");
   EXPECT_EQ(io_error_of([] { image_of(""); }),

@@ -63,7 +63,7 @@ OnnxModel model_with(std::span<const std::byte> data) {
   return model;
 }
 
-TEST(OnnxFile, holds_what_it_is_made_of) {
+TEST(OnnxFile, bytes_match_the_format) {
   const TempDir folder;
   const std::vector<std::byte> data(4, std::byte{0x40});
   write_onnx(folder / "m.onnx", model_with(data));
@@ -94,7 +94,7 @@ TEST(OnnxFile, sizes_are_numbers_or_names_or_unknown) {
 }
 
 // The elements are inaccessible memory, so the test crashes if they are read.
-TEST(OnnxFile, of_more_than_two_gib_is_refused_before_anything_is_written) {
+TEST(OnnxFile, above_two_gib_is_rejected_before_writing) {
   const TempDir folder;
   constexpr std::size_t kSize = std::size_t{1} << 31U;
   void* nothing =

@@ -240,7 +240,7 @@ TEST(SafetensorsHostile, mutated_files_throw_or_are_consistent) {
   EXPECT_LT(accepted, kRounds);
 }
 
-TEST(SafetensorsHostile, every_prefix_is_refused) {
+TEST(SafetensorsHostile, every_prefix_is_rejected) {
   const std::string text = read_fixture();
   for (std::size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(parses_safely(text.substr(0, n))) << n;
 }

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(TextData, has_the_characters_by_code_point_and_the_last_share_apart) {
+TEST(TextData, orders_characters_by_code_point_and_holds_out_the_end) {
   const TextData data =
       read_text(FileSource::text("b\u00e9a\nab\U0001F600b\u4e2da"), {.holdout = 0.2});
   EXPECT_EQ(data.vocabulary.symbols(),
@@ -43,7 +43,7 @@ TEST(TextData, is_read_gzipped_or_not_without_a_byte_order_mark) {
   EXPECT_EQ(zipped.train, plain.train);
 }
 
-TEST(TextData, names_the_byte_of_what_it_refuses) {
+TEST(TextData, errors_name_the_byte) {
   const auto refused = [](std::string_view text, const TextOptions& options, const char* message) {
     EXPECT_THAT([&] { read_text(FileSource::text(text, "f.txt"), options); },
                 ThrowsMessage<IoError>(HasSubstr(message)));
@@ -68,7 +68,7 @@ TEST(TextData, names_the_byte_of_what_it_refuses) {
               ThrowsMessage<IoError>(HasSubstr("text exceeds the limit of 9 bytes")));
 }
 
-TEST(Vocabulary, refuses_tokens_that_are_none) {
+TEST(Vocabulary, tokens_out_of_range_are_rejected) {
   const Vocabulary letters({"a", "b"});
   EXPECT_THAT([&] { std::ignore = letters.decode(std::vector<std::int32_t>{0, 2}); },
               ThrowsMessage<IoError>(HasSubstr("token 2 is out of range; expected 0 to 1")));

@@ -79,7 +79,7 @@ TEST(TuningFileTest, takes_names_of_any_text) {
   EXPECT_EQ(*TuningFile(dir / "t").find("a\tb\nc", "d", "k"), "tile 64");
 }
 
-TEST(TuningFileTest, a_damaged_one_is_named_with_its_line) {
+TEST(TuningFileTest, error_names_the_damaged_line) {
   const TempDir dir;
   const std::string path = dir / "t";
   const auto error_of = [&](const std::string& text) {
@@ -97,7 +97,7 @@ TEST(TuningFileTest, a_damaged_one_is_named_with_its_line) {
             (dir / "no/t") + ": cannot be written: no such folder: " + (dir / "no"));
 }
 
-TEST(TuningFileTest, many_that_write_at_once_lose_nothing) {
+TEST(TuningFileTest, concurrent_writers_lose_nothing) {
   const TempDir dir;
   constexpr int kWriters = 8, kEach = 12;
   std::vector<std::thread> writers;

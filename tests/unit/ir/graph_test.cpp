@@ -27,7 +27,7 @@ Graph small() {
   return graph;
 }
 
-TEST(Graph, add_infers_the_type_and_keeps_site_and_origin) {
+TEST(Graph, add_infers_the_type_and_keeps_location_and_origin) {
   const Graph graph = small();
   EXPECT_EQ(graph[2].type, (Type{f32, {2, 3}}));
   EXPECT_EQ(graph[1].location.line, 3U);
@@ -37,7 +37,7 @@ TEST(Graph, add_infers_the_type_and_keeps_site_and_origin) {
   EXPECT_EQ(graph.find_leaf(ops::input, "z"), kNoValue);
 }
 
-TEST(Graph, add_names_the_op_or_what_the_user_called) {
+TEST(Graph, add_error_names_the_op_or_the_composite) {
   Graph graph;
   const ValueId a = add_input(graph, "a", {2}), b = add_input(graph, "b", {3});
   const auto message = [&](std::string_view name) -> std::string {
@@ -54,7 +54,7 @@ TEST(Graph, add_names_the_op_or_what_the_user_called) {
   EXPECT_EQ(graph.size(), 2) << "what is refused is not added";
 }
 
-TEST(Graph, verify_finds_what_is_broken) {
+TEST(Graph, verify_finds_broken_graphs) {
   verify(small());
   const auto broken = [](const std::function<void(Graph&)>& spoil) {
     Graph graph = small();
@@ -71,7 +71,7 @@ TEST(Graph, verify_finds_what_is_broken) {
   broken([](Graph& g) { g.updates.push_back({0, 5}); });
 }
 
-TEST(Graph, hash_is_of_all_but_lines_and_origins) {
+TEST(Graph, hash_ignores_lines_and_origins) {
   const std::uint64_t want = hash(small());
   Graph same = small();
   same[1].location = SourceLocation("other.cpp", 7);

@@ -25,7 +25,7 @@ void refused(const std::string& text, const std::string& message) {
   }
 }
 
-TEST(Parse, an_offset_that_leaves_the_arena_is_refused) {
+TEST(Parse, offset_outside_the_arena_is_rejected) {
   const auto parameter = [](const std::string& offset, const std::string& shape) {
     return "%0 = parameter() {dtype=0, name=\"w\"" + offset + ", shape=" + shape + "} : f32" +
            shape + "\noutput y = %0\n";
@@ -51,7 +51,7 @@ TEST(Parse, missing_attributes_are_named_with_the_line) {
   refused(std::string(kSum) + "%3 = sum(%2) : f32[]\n", "x.ir:4: sum: attribute 'axes' is missing");
 }
 
-TEST(Parse, element_types_that_do_not_exist_are_refused) {
+TEST(Parse, unknown_element_types_are_rejected) {
   for (const char* number : {"32", "5", "-1", "256"}) {
     const std::string dtype = "dtype=" + std::string(number);
     const std::string expected =
@@ -66,7 +66,7 @@ TEST(Parse, element_types_that_do_not_exist_are_refused) {
   }
 }
 
-TEST(Parse, attention_of_two_ranks_is_refused) {
+TEST(Parse, attention_of_two_ranks_is_rejected) {
   refused(
       "%0 = input() {dtype=0, name=\"q\", shape=[6,2,2,5,4]} : f32[6,2,2,5,4]\n"
       "%1 = input() {dtype=0, name=\"k\", shape=[2,2,6,4]} : f32[2,2,6,4]\n"
@@ -74,14 +74,14 @@ TEST(Parse, attention_of_two_ranks_is_refused) {
       "x.ir:3: attention: expected q, k and v of one rank, got q [6,2,2,5,4] and [2,2,6,4]");
 }
 
-TEST(Parse, names_of_outputs_and_leaves_are_there_once) {
+TEST(Parse, repeated_names_of_outputs_and_leaves_are_rejected) {
   refused(std::string(kSum) + "output y = %2\noutput y = %0\n",
           "x.ir:5: two outputs are named 'y'");
   refused(std::string(kSum) + "%3 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n",
           "x.ir:4: input: the name 'x' is used twice");
 }
 
-TEST(Parse, an_update_is_of_a_leaf_that_keeps_its_value) {
+TEST(Parse, update_needs_a_leaf_that_keeps_its_value) {
   EXPECT_EQ(parse(std::string(kSum) + "update %1 = %2\n", "x.ir", find_op).updates.size(), 1U);
   const auto update = [](const std::string& line, const std::string& message) {
     refused(std::string(kSum) + "%3 = scalar() {dtype=0, name=\"rate\"} : f32[]\n" + line + "\n",

@@ -53,7 +53,7 @@ View random_view(Draw& draw, std::int64_t size) {
   return view;
 }
 
-TEST(View, simplified_means_the_same) {
+TEST(View, simplified_view_is_equivalent) {
   Draw draw(1);
   for (int i = 0; i < 3000; ++i) {
     const View view = random_view(draw, 60);
@@ -132,7 +132,7 @@ TEST(View, overlapping_windows_of_views_are_one_view) {
   EXPECT_EQ(offset_span(windows, 0, windows.domain_size()).low, 1);
 }
 
-TEST(View, recut_means_the_same) {
+TEST(View, recut_view_is_equivalent) {
   Draw draw(4);
   int done = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -148,14 +148,14 @@ TEST(View, recut_means_the_same) {
   EXPECT_GT(done, 1000);
 }
 
-TEST(View, recut_refuses_what_does_not_divide) {
+TEST(View, recut_fails_if_sizes_do_not_divide) {
   View out;
   EXPECT_FALSE(recut(View::contiguous({6}), {4}, out));
   EXPECT_FALSE(recut(View{{2, 3}, {1, 2}, 0, {}, {}}, {3, 2}, out));
   EXPECT_TRUE(out.shape.empty());
 }
 
-TEST(View, common_cut_suits_all) {
+TEST(View, common_cut_fits_all_views) {
   Draw draw(5);
   int done = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -175,7 +175,7 @@ TEST(View, common_cut_suits_all) {
   EXPECT_GT(done, 1000);
 }
 
-TEST(View, says_what_it_is) {
+TEST(View, identity_text_and_offsets_match) {
   EXPECT_TRUE(View::contiguous({2, 3}).is_identity());
   EXPECT_FALSE((View{{2, 3}, {1, 2}, 0, {}, {}}).is_identity());
   EXPECT_EQ(to_string(View{{256, 64}, {64, 1}, 0, {}, {}}), "[256,64]:(64,1)+0");
@@ -206,7 +206,7 @@ TEST(View, offset_span_holds_the_offsets_of_a_stretch) {
 }
 
 // Compares with a check of every index, for windows, permutations and padding of blocks of rows.
-TEST(View, stays_in_blocks_is_right_where_it_says_yes) {
+TEST(View, stays_in_blocks_has_no_false_positives) {
   const auto by_hand = [](const IndexMap& map, std::int64_t range, std::int64_t blocks) {
     const std::int64_t domain = map.domain_size();
     for (std::int64_t i = 0; i < domain; ++i) {

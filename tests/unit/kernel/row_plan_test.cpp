@@ -19,7 +19,7 @@ RowPlan plan_of(const std::function<Tensor(const Tensor&)>& function) {
   return plan_rows(program.launches[0]);
 }
 
-TEST(RowPlan, of_one_reduction_is_one_pass) {
+TEST(RowPlan, one_reduction_takes_one_pass) {
   const RowPlan plan = plan_of([](const Tensor& x) { return sum(square(x), 1); });
   ASSERT_EQ(plan.passes.size(), 1U);
   EXPECT_EQ(plan.passes[0].reduces.size(), 1U);
@@ -27,13 +27,13 @@ TEST(RowPlan, of_one_reduction_is_one_pass) {
   EXPECT_EQ(plan.row_stores.size(), 1U);
 }
 
-TEST(RowPlan, of_what_follows_a_reduction_needs_no_pass_of_its_own) {
+TEST(RowPlan, epilogue_takes_no_extra_pass) {
   const RowPlan plan = plan_of([](const Tensor& x) { return sqrt(sum(square(x), 1)) + 1.0; });
   ASSERT_EQ(plan.passes.size(), 1U);
   EXPECT_EQ(plan.row_after.size(), 2U) << "the root and the sum; the 1 is there before";
 }
 
-TEST(RowPlan, of_a_softmax_is_three_passes) {
+TEST(RowPlan, softmax_takes_three_passes) {
   const RowPlan plan = plan_of([](const Tensor& x) { return softmax(x); });
   ASSERT_EQ(plan.passes.size(), 3U);
   EXPECT_EQ(plan.passes[0].reduces.size(), 1U);

@@ -13,7 +13,7 @@ namespace {
 // If nothing is written to the states or nothing is read from them, their decay has no effect. This
 // shows that the first half of the rows computes B and the second half C. The biases of B and C are
 // set to 0.
-TEST(BAndCAlone, picks_the_rows_of_mamba3_that_write_and_read_the_states) {
+TEST(BAndCAlone, selects_the_rows_of_b_and_c_in_mamba3) {
   const nn::LanguageModelConfig config = small_mamba(7, {nn::MixerKind::kMamba3}, 16);
   const std::string mixer = "backbone.layers.0.mixer.", name = mixer + "in_proj.weight";
   CompiledFunction forward = compile_function(

@@ -72,7 +72,7 @@ lm::SavedModel model_of_all_kinds() {
   return model;
 }
 
-TEST(LmCheckpointHostile, metadata_that_cannot_be_is_refused) {
+TEST(LmCheckpointHostile, invalid_metadata_is_rejected) {
   using nlohmann::json;
   const test::TempDir folder;
   const std::string path = folder / "m.safetensors";
@@ -96,7 +96,7 @@ TEST(LmCheckpointHostile, metadata_that_cannot_be_is_refused) {
   hostile.expect_some(100, 500);
 }
 
-TEST(LmCheckpointHostile, damaged_bytes_are_refused_or_are_values) {
+TEST(LmCheckpointHostile, damaged_bytes_are_rejected_or_change_values) {
   const test::TempDir folder;
   const std::string path = folder / "m.safetensors";
   lm::save_model(path, model_of_all_kinds());
@@ -115,7 +115,7 @@ TEST(LmCheckpointHostile, damaged_bytes_are_refused_or_are_values) {
   hostile.expect_some(100, 500);
 }
 
-TEST(LmCheckpointHostile, folders_of_other_libraries_are_refused_or_read) {
+TEST(LmCheckpointHostile, folders_of_other_libraries_are_rejected_or_read) {
   TestRandom random(7);
   Hostile hostile;
   for (const auto& fixture :
@@ -150,7 +150,7 @@ lm::SavedModel tiny_model() {
   return new_model(config);
 }
 
-TEST(LmCheckpointHostile, mbjs_files_are_refused_or_read) {
+TEST(LmCheckpointHostile, mbjs_files_are_rejected_or_read) {
   const test::TempDir folder;
   const std::string path = folder / "m.mbjs";
   const lm::SavedModel model = tiny_model();
@@ -174,7 +174,7 @@ TEST(LmCheckpointHostile, mbjs_files_are_refused_or_read) {
 }
 
 // The content is well-formed, but its sizes do not match.
-TEST(LmCheckpointHostile, mbjs_tensors_of_other_sizes_are_refused_or_read) {
+TEST(LmCheckpointHostile, mbjs_tensors_of_other_sizes_are_rejected_or_read) {
   const test::TempDir folder;
   const lm::SavedModel model = tiny_model();
   lm::save_mbjs(folder / "m", model);
@@ -207,7 +207,7 @@ TEST(LmCheckpointHostile, mbjs_tensors_of_other_sizes_are_refused_or_read) {
 }
 
 // If a changed configuration is accepted, its model can be run, or an error explains why not.
-TEST(LmCheckpointHostile, models_with_another_number_run_or_say_why_not) {
+TEST(LmCheckpointHostile, models_with_changed_numbers_run_or_are_rejected) {
   const lm::SavedModel good = model_of_all_kinds();
   const std::string json = lm::to_json(good.config);
   TestRandom random(10);

@@ -92,7 +92,7 @@ std::string message_of(const std::function<void()>& work) {
   return "nothing was thrown";
 }
 
-TEST(LmConfig, is_read_as_it_was_written) {
+TEST(LmConfig, round_trips_through_text) {
   const LanguageModelConfig config = unusual();
   const std::string json = lm::to_json(config);
   const LanguageModelConfig read = lm::config_from_json(json);
@@ -124,7 +124,7 @@ TEST(LmConfig, is_read_as_it_was_written) {
               ::testing::ElementsAre("/d_model", "/format", "/layers", "/version", "/vocab_size"));
 }
 
-TEST(LmConfig, has_the_options_of_the_layers_that_there_are) {
+TEST(LmConfig, writes_only_options_of_used_layers) {
   const LanguageModelConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
   const std::string json = lm::to_json(config);
   EXPECT_THAT(json, ::testing::HasSubstr(R"("layers":["mamba1","mamba1"])"));
@@ -133,7 +133,7 @@ TEST(LmConfig, has_the_options_of_the_layers_that_there_are) {
 }
 
 // Older files do not have the field.
-TEST(LmConfig, has_no_norm_behind_mamba3_where_none_is_named) {
+TEST(LmConfig, has_no_norm_after_mamba3_by_default) {
   std::string json = lm::to_json(unusual());
   const std::string norm = R"("out_norm":"after_gate",)";
   const std::size_t at = json.find(norm);
@@ -241,7 +241,7 @@ TEST(LmConfig, OptionsOfSingleLayersThatAreMissingAreThoseOfTheModel) {
   EXPECT_EQ(failure(R"({"layers": ["mlp"], "n_layer": 1})"), "a.json: n_layer: unknown field");
 }
 
-TEST(LmConfig, names_the_field_that_is_wrong) {
+TEST(LmConfig, errors_name_the_field) {
   const std::string json = lm::to_json(unusual());
   const auto read_with = [&](const std::string& old, const std::string& put) {
     const std::size_t at = json.find(old);
@@ -289,7 +289,7 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
             "a.json: format: expected \"tensorgrad LanguageModel\", got \"GPT\"");
 }
 
-TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
+TEST(LmCheckpoint, round_trips_weights_configuration_and_tokenizer) {
   const test::TempDir folder;
   const std::string path = folder / "model.safetensors";
   LanguageModelConfig config = unusual();
@@ -356,7 +356,7 @@ TEST(LmCheckpoint, reads_weights_of_bf16) {
             std::vector<float>(8, 2));
 }
 
-TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
+TEST(LmCheckpoint, errors_name_the_tensor) {
   const test::TempDir folder;
   const std::string path = folder / "wrong.safetensors";
   const LanguageModelConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};

@@ -71,19 +71,19 @@ void expect_refused_or_whole(const std::vector<std::string>& seeds, const Read& 
   EXPECT_GT(refused, 1000);
 }
 
-TEST(LmConfigHostile, ours_are_refused_or_read) {
+TEST(LmConfigHostile, own_files_are_rejected_or_read) {
   expect_refused_or_whole(own_configurations(), [](const std::string& text) {
     return lm::config_from_json(text, "c.json");
   });
 }
 
-TEST(LmConfigHostile, of_published_checkpoints_are_refused_or_read) {
+TEST(LmConfigHostile, published_files_are_rejected_or_read) {
   expect_refused_or_whole(foreign_configurations(), [](const std::string& text) {
     return lm::pretrained_config(lm::python_json(text, "c.json"), "c.json");
   });
 }
 
-TEST(LmConfigHostile, numbers_beyond_those_of_a_double_are_refused) {
+TEST(LmConfigHostile, numbers_beyond_double_are_rejected) {
   try {
     (void)lm::python_json("{\"time_step_max\": 1e999}", "c.json");
     ADD_FAILURE() << "nothing was thrown";
@@ -92,7 +92,7 @@ TEST(LmConfigHostile, numbers_beyond_those_of_a_double_are_refused) {
   }
 }
 
-TEST(LmConfigHostile, depth_is_refused_before_anything_walks_down_it) {
+TEST(LmConfigHostile, deep_nesting_is_rejected_before_recursion) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   try {
     (void)lm::python_json("{\"hidden_act\":" + deep + "}", "c.json");

@@ -114,10 +114,10 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
   }
 }
 
-TEST(LmDecoder, steps_give_what_the_whole_model_does_on_cpu) {
+TEST(LmDecoder, steps_match_the_whole_model_on_cpu) {
   steps_are_the_whole("cpu", hybrid());
 }
-TEST(LmDecoder, steps_by_the_zero_order_hold_give_what_the_whole_model_does) {
+TEST(LmDecoder, steps_by_the_zero_order_hold_match_the_whole_model) {
   nn::LanguageModelConfig config =
       small_mamba(kSymbols, {MixerKind::kMamba1, MixerKind::kMamba1}, 40);
   config.mamba.discretization = Discretization::kZeroOrderHold;
@@ -125,7 +125,7 @@ TEST(LmDecoder, steps_by_the_zero_order_hold_give_what_the_whole_model_does) {
 }
 
 // Rounding errors do not accumulate over many steps.
-TEST(LmDecoder, gives_what_the_whole_model_does_for_300_tokens_one_by_one) {
+TEST(LmDecoder, matches_the_whole_model_for_300_single_tokens) {
   constexpr std::size_t kLength = 300;
   const SavedModel model = hybrid(kLength);
   CompiledFunction whole = compile_function(
@@ -146,16 +146,16 @@ TEST(LmDecoder, gives_what_the_whole_model_does_for_300_tokens_one_by_one) {
 }
 
 // Software drivers are slow to compile kernels, so each kind of layer has its own test.
-TEST(LmDecoder, mamba1_steps_give_what_the_whole_model_does_on_webgpu) {
+TEST(LmDecoder, mamba1_steps_match_the_whole_model_on_webgpu) {
   steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba1}));
 }
-TEST(LmDecoder, mamba2_steps_give_what_the_whole_model_does_on_webgpu) {
+TEST(LmDecoder, mamba2_steps_match_the_whole_model_on_webgpu) {
   steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba2}));
 }
-TEST(LmDecoder, mamba3_steps_give_what_the_whole_model_does_on_webgpu) {
+TEST(LmDecoder, mamba3_steps_match_the_whole_model_on_webgpu) {
   steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba3}));
 }
-TEST(LmDecoder, attention_steps_give_what_the_whole_model_does_on_webgpu) {
+TEST(LmDecoder, attention_steps_match_the_whole_model_on_webgpu) {
   steps_are_the_whole("webgpu", wild_model({MixerKind::kAttention}));
 }
 
@@ -185,7 +185,7 @@ std::vector<Tokens> written_by(Generator& generator, const std::vector<Tokens>& 
   return tokens;
 }
 
-TEST(LmGenerator, writes_in_a_batch_what_it_writes_alone) {
+TEST(LmGenerator, batch_does_not_change_the_texts) {
   const SavedModel model = hybrid();
   const std::vector<Tokens> prompts = prompts_of_all_lengths();
   GenerateOptions options{.sampling = {.repetition_penalty = 1.2, .temperature = 0.8, .top_k = 40},
@@ -202,7 +202,7 @@ TEST(LmGenerator, writes_in_a_batch_what_it_writes_alone) {
   }
 }
 
-TEST(LmGenerator, greedy_text_is_that_of_the_whole_model) {
+TEST(LmGenerator, greedy_text_matches_the_whole_model) {
   const SavedModel model = hybrid();
   Whole whole(model, 24);
   Generator generator(model, {.device = {.kind = "cpu"}});
@@ -220,7 +220,7 @@ TEST(LmGenerator, greedy_text_is_that_of_the_whole_model) {
   EXPECT_EQ(made.text, Tokenizer::bytes().decode(made.tokens));
 }
 
-TEST(LmGenerator, ends_where_attention_keeps_no_more) {
+TEST(LmGenerator, ends_when_the_attention_cache_is_full) {
   const SavedModel model = wild_model({MixerKind::kAttention, MixerKind::kMamba2}, 9);
   Generator generator(model, {.device = {.kind = "cpu"}});
   const Tokens prompt = some_text(6, 7);
@@ -233,7 +233,7 @@ TEST(LmGenerator, ends_where_attention_keeps_no_more) {
                   "generate: prompt 0 has 10 tokens, but the model's attention keeps 9")));
 }
 
-TEST(LmGenerator, of_a_trainer_ends_where_attention_keeps_no_more) {
+TEST(LmGenerator, of_a_trainer_ends_when_the_attention_cache_is_full) {
   const auto ending = [](MixerKind kind) {
     auto trainer = compile(nn::LanguageModel(small_mamba(kSymbols, {kind}, 9)),
                            [](const nn::LanguageModel& net, const Inputs& in) {
@@ -251,7 +251,7 @@ TEST(LmGenerator, of_a_trainer_ends_where_attention_keeps_no_more) {
   EXPECT_EQ(ending(MixerKind::kMamba2).finish_reason, lm::FinishReason::kMaxTokens);
 }
 
-TEST(LmGenerator, of_a_function_ends_where_it_is_told_to) {
+TEST(LmGenerator, of_a_function_ends_at_its_limit) {
   Decoder decoder(
       compile_function(nn::LanguageModel(small_mamba(kSymbols, {MixerKind::kAttention}, 9)),
                        [](const nn::LanguageModel& net, const Inputs& in) {
@@ -349,7 +349,7 @@ TEST(LmGenerator, ends_before_a_stop_string_that_spans_tokens) {
   EXPECT_THAT(stream.pieces, ::testing::ElementsAre("b", "c", "d", "ef"));
 }
 
-TEST(LmGenerator, ends_at_the_end_of_text_and_where_the_callback_says_so) {
+TEST(LmGenerator, ends_at_eos_and_on_request_of_the_callback) {
   Tokenizer tokenizer = Tokenizer::characters({"a", "b", "c"}, {"<end>"});
   tokenizer.set_eos("<end>");
   const SavedModel model = model_that_writes({3, 1, 0, 2, 3}, tokenizer);
@@ -401,7 +401,7 @@ TEST(LmGenerator, EndsAtEachEosIdOfTheModel) {
   EXPECT_EQ(generator.generate("a", options).text, "bcdefgh");
 }
 
-TEST(LmGenerator, refuses_what_it_cannot_do) {
+TEST(LmGenerator, invalid_requests_are_rejected) {
   const SavedModel model = wild_model({MixerKind::kMamba2});
   Generator generator(model, {.batch = 2, .device = {.kind = "cpu"}});
   const auto refusal = [](const std::function<void()>& work) -> std::string {

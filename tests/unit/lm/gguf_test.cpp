@@ -86,12 +86,12 @@ TEST(LmGguf, quantized_weights_keep_their_integers) {
   }
 }
 
-TEST(LmGguf, rows_that_blocks_do_not_fit_are_f32) {
+TEST(LmGguf, rows_not_divisible_into_blocks_are_f32) {
   const GgufFile file = lm::gguf_file(lm::quantize(some_model(gpt_config()), WeightFormat::kInt8));
   EXPECT_EQ(file.tensors.at("blk.0.ffn_down.weight").dtype, "F32");
 }
 
-TEST(LmGguf, scales_that_f16_does_not_hold_are_f32) {
+TEST(LmGguf, weights_with_scales_outside_f16_are_f32) {
   SavedModel model = some_model(gpt_config());
   std::vector<float> small = model.weights.at("backbone.embedding.weight").floats();
   for (float& value : small) value *= 1e-4F;
@@ -132,7 +132,7 @@ TEST(LmGguf, tokenizers_keep_their_ids) {
   }
 }
 
-TEST(LmGguf, refuses_models_that_llama_cpp_does_not_have) {
+TEST(LmGguf, models_unknown_to_llama_cpp_are_rejected) {
   const auto error_of = [](const nn::LanguageModelConfig& config) {
     const SavedModel model = some_model(config);
     return user_error_of([&] { lm::gguf_file(model); });
@@ -167,7 +167,7 @@ TEST(LmGguf, refuses_models_that_llama_cpp_does_not_have) {
   EXPECT_EQ(error_of(config), "gguf_file: llama.cpp has no limits of dt in Mamba-2 layers");
 }
 
-TEST(LmGguf, refuses_tokenizers_that_llama_cpp_does_not_have) {
+TEST(LmGguf, tokenizers_unknown_to_llama_cpp_are_rejected) {
   const auto error_of = [](Tokenizer tokenizer) {
     SavedModel model = some_model(gpt_config(tokenizer.vocab_size()));
     model.tokenizer = std::move(tokenizer);
@@ -198,7 +198,7 @@ std::string error_with(const auto& change) {
   return user_error_of([&] { lm::load_gguf({bytes, "f"}); });
 }
 
-TEST(LmGguf, refuses_files_that_are_no_such_model) {
+TEST(LmGguf, files_of_other_models_are_rejected) {
   const auto with_key = [](const char* key, const GgufValue& value) {
     return error_with([&](GgufFile& file) { file.metadata[key] = value; });
   };

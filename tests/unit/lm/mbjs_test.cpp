@@ -53,7 +53,7 @@ TEST(Mbjs, has_the_bytes_of_its_three_versions) {
 }
 
 // mambacode.js decodes halves below 2^-14 as 16384 times their value, and truncates others.
-TEST(Mbjs, halves_are_those_of_ieee_754) {
+TEST(Mbjs, halves_match_ieee_754) {
   const test::TempDir dir;
   std::string text = kMagicBytes + little({3, 0, 1, 65536});
   for (std::uint32_t i = 0; i < 65536; i += 2) text += little({i | (i + 1) << 16});
@@ -85,7 +85,7 @@ TEST(Mbjs, halves_are_those_of_ieee_754) {
               ::testing::ElementsAre(1, 1 + 0x2p-10F, 503 * 0x1p-24F, 0, 0x1p-24F));
 }
 
-TEST(Mbjs, names_the_byte_that_is_wrong) {
+TEST(Mbjs, errors_name_the_wrong_byte) {
   const std::string head = kMagicBytes + little({2, 1, 0});
   const auto failure = [](const std::string& text) {
     return io_error_of([&] { (void)parsed(text); });
@@ -129,7 +129,7 @@ TEST(Mbjs, survives_random_damage) {
   EXPECT_GT(refused, 2000);
 }
 
-TEST(Mbjs, refuses_to_write_what_the_format_does_not_hold) {
+TEST(Mbjs, values_outside_the_format_are_not_written) {
   const test::TempDir dir;
   EXPECT_THROW(write_mbjs(dir / "m", {.version = 4}), UserError);
   EXPECT_THROW(write_mbjs(dir / "m", {.version = 1, .layers = {MbjsLayer::kMamba2}}), UserError);
@@ -160,7 +160,7 @@ CompiledFunction logits_of(const nn::LanguageModelConfig& config) {
       {.inputs = {{"tokens", {2, 9}, i32}}, .device = {.kind = "cpu"}, .seed = 3});
 }
 
-TEST(MbjsModel, is_read_as_it_was_written) {
+TEST(MbjsModel, round_trips) {
   const test::TempDir dir;
   std::vector<std::int32_t> tokens(18);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 5 % 7);
@@ -186,7 +186,7 @@ TEST(MbjsModel, is_read_as_it_was_written) {
 }
 
 // With width 48, int4 quantizes only x_proj and out_proj. The embedding stays f32.
-TEST(MbjsModel, of_weights_in_fewer_bits_holds_what_they_stand_for) {
+TEST(MbjsModel, of_quantized_weights_holds_their_values) {
   const test::TempDir dir;
   for (const std::int64_t width : {48, 32}) {
     nn::LanguageModelConfig config = for_mbjs(true);
@@ -244,7 +244,7 @@ float mbjs_value(std::size_t i, std::size_t j) {
   return static_cast<float>(i + 1) + static_cast<float>(j % 32) / 32;
 }
 
-TEST(MbjsModel, has_each_tensor_of_the_file_under_the_name_that_its_place_says) {
+TEST(MbjsModel, maps_each_position_of_the_file_to_its_name) {
   const test::TempDir dir;
   const std::vector<OfMbjs> order = mbjs_order(2);
   ASSERT_EQ(order.size(), 28U);
@@ -275,7 +275,7 @@ TEST(MbjsModel, has_each_tensor_of_the_file_under_the_name_that_its_place_says) 
 }
 
 // The tap of the current step is the first in MBJS and the last in tensorgrad.
-TEST(MbjsModel, turns_the_taps_of_the_convolution_round) {
+TEST(MbjsModel, reverses_the_taps_of_the_convolution) {
   const test::TempDir dir;
   CompiledFunction forward = logits_of(for_mbjs(false));
   lm::SavedModel model{for_mbjs(false), forward.download_params(), {}};
@@ -290,7 +290,7 @@ TEST(MbjsModel, turns_the_taps_of_the_convolution_round) {
             Discretization::kEuler);
 }
 
-TEST(MbjsModel, names_what_does_not_fit) {
+TEST(MbjsModel, errors_name_what_does_not_fit) {
   const test::TempDir dir;
   CompiledFunction forward = logits_of(for_mbjs(true));
   const lm::SavedModel model{for_mbjs(true), forward.download_params(), {}};

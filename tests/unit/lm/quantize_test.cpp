@@ -84,7 +84,7 @@ void computes_what_its_weights_say(const SavedModel& model) {
   }
 }
 
-TEST(Quantized, model_computes_what_its_weights_say) {
+TEST(Quantized, model_computes_with_its_rounded_weights) {
   computes_what_its_weights_say(some_model(quantizable(kEveryLayer, false)));
 }
 TEST(Quantized, Gpt2ComputesWhatItsWeightsSay) {
@@ -106,7 +106,7 @@ TEST(Quantized, every_kind_of_layer_computes_the_same_on_webgpu) {
   computes_the_same_on_webgpu(some_model(quantizable(kEveryLayer, false)), WeightFormat::kInt8);
 }
 
-TEST(Quantized, model_is_read_as_it_was_written) {
+TEST(Quantized, model_round_trips_through_a_file) {
   const test::TempDir folder;
   const std::string path = folder / "quantized.safetensors";
   const SavedModel model = some_model(quantizable({MixerKind::kMamba1}, true));
@@ -152,11 +152,11 @@ void decoder_has_room_for_the_bits(const DeviceOptions& device) {
     EXPECT_LE(peak(packed), bytes(packed) + others + 16'384) << nn::to_string(format);
   }
 }
-TEST(Quantized, decoder_has_room_for_the_bits_alone) {
+TEST(Quantized, decoder_allocates_only_quantized_weights) {
   decoder_has_room_for_the_bits({.kind = "cpu"});
 }
 // Planned for the minimum limits of WebGPU, and for a large GPU.
-TEST(Quantized, decoder_has_room_for_the_bits_alone_on_webgpu) {
+TEST(Quantized, decoder_allocates_only_quantized_weights_on_webgpu) {
   decoder_has_room_for_the_bits({.kind = "null"});
   decoder_has_room_for_the_bits(large_gpu());
 }

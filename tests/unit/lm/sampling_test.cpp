@@ -17,7 +17,7 @@ using lm::SamplingOptions;
 constexpr float kOut = -std::numeric_limits<float>::infinity();
 const std::vector<float> kLogits = {2.0F, -1.0F, 0.5F, 3.0F, 2.0F, -4.0F, 1.0F, 0.0F};
 
-TEST(Sampling, takes_the_largest_at_temperature_0) {
+TEST(Sampling, temperature_0_takes_the_largest) {
   Sampler greedy({.temperature = 0, .top_k = 5, .top_p = 0.1});
   EXPECT_EQ(greedy.next(kLogits), 3);
   EXPECT_EQ(greedy.next(std::vector<float>{0, 7, 7, 1}), 1) << "the first of equal ones";
@@ -28,7 +28,7 @@ TEST(Sampling, takes_the_largest_at_temperature_0) {
   EXPECT_THAT(drawn, ::testing::ElementsAre(3, 0, 4, 6));
 }
 
-TEST(Sampling, draws_each_token_as_often_as_it_is_likely) {
+TEST(Sampling, frequencies_match_probabilities) {
   constexpr int kDraws = 20'000;
   const SamplingOptions options{.temperature = 1.3, .top_k = 6, .seed = 11};
   Sampler sampler(options);
@@ -50,7 +50,7 @@ TEST(Sampling, draws_each_token_as_often_as_it_is_likely) {
   EXPECT_EQ(std::count(chances.begin(), chances.end(), 0.0), 2);
 }
 
-TEST(Sampling, depends_on_seed_and_stream_alone) {
+TEST(Sampling, depends_only_on_seed_and_stream) {
   const auto text = [](std::uint64_t seed, std::uint64_t stream) {
     Sampler sampler({.seed = seed}, stream);
     std::vector<std::int32_t> tokens;
@@ -90,7 +90,7 @@ TEST(Sampling, a_tiny_temperature_is_nearly_greedy) {
   }
 }
 
-TEST(Sampling, leaves_out_what_has_no_chance) {
+TEST(Sampling, excludes_tokens_of_probability_zero) {
   Sampler sampler({});
   const std::vector<float> logits = {kOut, 1, kOut, kOut};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(sampler.next(logits), 1);
@@ -107,7 +107,7 @@ std::string refusal(const std::function<void()>& work) {
   return "nothing was thrown";
 }
 
-TEST(Sampling, refuses_options_out_of_range) {
+TEST(Sampling, options_out_of_range_are_rejected) {
   const auto with = [](const SamplingOptions& options) {
     return refusal([&] { const Sampler sampler(options); });
   };
@@ -124,7 +124,7 @@ TEST(Sampling, refuses_options_out_of_range) {
   EXPECT_EQ(with({.min_p = 1.25}), "sampling: min_p: expected a number from 0 to 1, got 1.25");
 }
 
-TEST(Sampling, refuses_logits_that_are_none) {
+TEST(Sampling, invalid_logits_are_rejected) {
   Sampler sampler({.repetition_penalty = 2});
   EXPECT_EQ(refusal([&] { (void)sampler.next(std::vector<float>{0, NAN}); }),
             "sampling: the logit of token 1 is NaN");

@@ -116,7 +116,7 @@ class HostileCheckpoints {
   std::int64_t before_ = 0;
 };
 
-TEST(LmTrainerHostile, damaged_bytes_are_refused_or_are_values) {
+TEST(LmTrainerHostile, damaged_bytes_are_rejected_or_change_values) {
   HostileCheckpoints hostile;
   const std::string& good = hostile.good();
   // Most of the file is values, so every second round damages only the header.
@@ -156,7 +156,7 @@ const std::vector<std::string> kHostileTexts = {"",
                                                 "999999999999999999 3 4 8 2",
                                                 "0 0 4294967296 8 2"};
 
-TEST(LmTrainerHostile, metadata_that_cannot_be_is_refused) {
+TEST(LmTrainerHostile, invalid_metadata_is_rejected) {
   HostileCheckpoints hostile;
   const std::string& good = hostile.good();
   const json header = json::parse(good.substr(8, test::header_size(good)));
@@ -184,7 +184,7 @@ TEST(LmTrainerHostile, metadata_that_cannot_be_is_refused) {
 }
 
 // The file is well-formed, but its tensors are not those of this trainer.
-TEST(LmTrainerHostile, tensors_of_another_trainer_are_refused) {
+TEST(LmTrainerHostile, tensors_of_another_trainer_are_rejected) {
   HostileCheckpoints hostile;
   const std::string& good = hostile.good();
   const json header = json::parse(good.substr(8, test::header_size(good)));

@@ -85,10 +85,10 @@ void goes_on_bit_for_bit(const std::string& device) {
   const auto want = whole->model().weights, got = resumed->model().weights;
   for (const auto& [name, tensor] : want) EXPECT_EQ(got.at(name).bytes, tensor.bytes) << name;
 }
-TEST(LanguageTrainer, goes_on_bit_for_bit) { goes_on_bit_for_bit("cpu"); }
-TEST(LanguageTrainer, goes_on_bit_for_bit_on_webgpu) { goes_on_bit_for_bit("webgpu"); }
+TEST(LanguageTrainer, resumes_bit_for_bit) { goes_on_bit_for_bit("cpu"); }
+TEST(LanguageTrainer, resumes_bit_for_bit_on_webgpu) { goes_on_bit_for_bit("webgpu"); }
 
-TEST(LanguageTrainer, learns_a_text_and_says_how_well) {
+TEST(LanguageTrainer, learns_a_text_and_reports_losses) {
   // Each letter is always followed by the same one.
   Tokens text;
   for (std::int32_t i = 0; i < 400; ++i)
@@ -173,7 +173,7 @@ TEST(LanguageTrainer, clips_the_norm_of_all_gradients) {
   }
 }
 
-TEST(LanguageTrainer, decays_what_is_not_in_the_group_without_decay) {
+TEST(LanguageTrainer, decays_all_parameters_outside_the_group_without_decay) {
   TrainingOptions options = few_steps();
   options.weight_decay = 0;
   const auto plain = first_update(options);
@@ -190,7 +190,7 @@ TEST(LanguageTrainer, decays_what_is_not_in_the_group_without_decay) {
   }
 }
 
-TEST(LanguageTrainer, lets_the_rate_grow_and_come_down) {
+TEST(LanguageTrainer, rate_warms_up_and_decays) {
   TrainingOptions options = few_steps();
   options.steps = 9;
   options.final_lr = 1e-3;
@@ -234,7 +234,7 @@ std::vector<std::int64_t> order_of_windows(std::uint32_t seed) {
   return order;
 }
 
-TEST(LanguageTrainer, goes_over_all_windows_in_an_order_that_the_seed_says) {
+TEST(LanguageTrainer, visits_all_windows_in_the_order_of_the_seed) {
   const std::vector<std::int64_t> order = order_of_windows(4);
   ASSERT_EQ(order.size(), 20U);
   const std::vector<std::int64_t> first(order.begin(), order.begin() + 10),
@@ -267,7 +267,7 @@ TEST(LanguageTrainer, NothingGoesFromOnePackedDocumentToTheNext) {
   EXPECT_GT(std::abs(nats(both, {}) - nats(first, {}) - nats(second, {})), 1e-3);
 }
 
-TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
+TEST(LanguageTrainer, validation_uses_the_tokens_of_the_window) {
   const LanguageModelConfig config = letters_config({MixerKind::kMamba1});
   const Tokens text = letters(30, 8);  // 29 targets: windows of 8, 8, 8 and 5
   LanguageTrainer trainer(config, TokenSequence(letters(40, 1)), TokenSequence(text), few_steps());
@@ -325,7 +325,7 @@ void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::in
   }
 }
 
-TEST(BAndCAlone, trains_their_rows_and_no_bit_else) {
+TEST(BAndCAlone, other_rows_stay_unchanged) {
   for (const bool biased : {false, true}) {
     expect_b_and_c_alone(MixerKind::kMamba1, "x_proj", 1, 11, biased);    // dt_rank 1, N 5
     expect_b_and_c_alone(MixerKind::kMamba2, "in_proj", 48, 60, biased);  // z and x of 24, N 6
@@ -335,7 +335,7 @@ TEST(BAndCAlone, trains_their_rows_and_no_bit_else) {
 
 // If nothing is written to the states or nothing is read from them, their decay has no effect. This
 // shows that the first half of the rows computes B and the second half C.
-TEST(BAndCAlone, picks_the_rows_that_write_and_read_the_states) {
+TEST(BAndCAlone, selects_the_rows_of_b_and_c) {
   for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2}) {
     const LanguageModelConfig config = letters_config({kind});
     const std::vector<ParamGroup> groups = lm::train_only_bc(config);
@@ -411,7 +411,7 @@ TEST(TextScorer, carries_the_state_over_a_long_text) {
   EXPECT_THROW(parts.score(letters(3, 1)), UserError);
 }
 
-TEST(TextScorer, goes_back_as_far_as_attention_does) {
+TEST(TextScorer, context_is_that_of_attention) {
   const LanguageModelConfig config = letters_config({MixerKind::kAttention, MixerKind::kMamba2});
   LanguageTrainer trainer(config, TokenSequence(letters(61, 1)), TokenSequence(), few_steps());
   const Tokens text = letters(50, 2);
@@ -423,7 +423,7 @@ TEST(TextScorer, goes_back_as_far_as_attention_does) {
   EXPECT_THROW(TextScorer(trainer.trainer(), config, {.chunk = 5, .context = 7}), UserError);
 }
 
-TEST(EarlyStopping, is_due_after_some_losses_without_a_better_one) {
+TEST(EarlyStopping, stops_after_patience_without_improvement) {
   lm::EarlyStopping stop(2);
   EXPECT_TRUE(stop.update(3));
   EXPECT_FALSE(stop.update(3));
@@ -438,7 +438,7 @@ TEST(EarlyStopping, is_due_after_some_losses_without_a_better_one) {
   EXPECT_FALSE(never.should_stop());
 }
 
-TEST(LanguageTrainer, refuses_what_cannot_be_trained) {
+TEST(LanguageTrainer, invalid_options_are_rejected) {
   const auto refusal = [](const TrainingOptions& options, std::int64_t tokens) -> std::string {
     try {
       const LanguageTrainer trainer(letters_config({MixerKind::kMlp}),

@@ -77,7 +77,7 @@ TEST(Init, variances_are_those_of_their_papers) {
   }
 }
 
-TEST(Init, trunc_normal_is_cut_and_not_squeezed) {
+TEST(Init, trunc_normal_is_cut_at_the_bounds) {
   const std::vector<float> x = elements({20000}, init::trunc_normal(1, 2, -1, 3));
   const auto [least, greatest] = std::minmax_element(x.begin(), x.end());
   EXPECT_GE(*least, -1.0F);
@@ -131,7 +131,7 @@ TEST(Init, is_decided_by_the_seed) {
   }
 }
 
-TEST(Init, of_layers_is_that_of_pytorch) {
+TEST(Init, of_layers_matches_pytorch) {
   const auto attention = initial_of(nn::MultiheadAttention(32, 4));
   EXPECT_NEAR(most(attention.at("in_proj_weight").floats()), std::sqrt(6.0 / (96 + 32)), 2e-3);
   EXPECT_EQ(most(attention.at("in_proj_bias").floats()), 0);

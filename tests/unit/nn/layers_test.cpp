@@ -61,7 +61,7 @@ std::vector<float> values(const Layer& layer, const Shape& shape, const std::vec
   return forward({{"x", x}}).floats();
 }
 
-TEST(Linear, begins_uniform_within_one_over_the_root_of_its_inputs) {
+TEST(Linear, initial_values_are_uniform_within_one_over_root_of_inputs) {
   const auto params = initial(nn::Linear(100, 400));
   for (const std::string name : {"weight", "bias"}) {
     const Moments m = moments(params.at(name).floats());
@@ -75,7 +75,7 @@ TEST(Linear, begins_uniform_within_one_over_the_root_of_its_inputs) {
   EXPECT_EQ(initial(nn::Linear(4, 2, false)).size(), 1U);
 }
 
-TEST(Linear, begins_the_same_for_a_seed_and_otherwise_differs) {
+TEST(Linear, initial_values_depend_on_the_seed) {
   const nn::Linear layer(8, 8);
   EXPECT_EQ(initial(layer, 3).at("weight").bytes, initial(layer, 3).at("weight").bytes);
   EXPECT_NE(initial(layer, 3).at("weight").bytes, initial(layer, 4).at("weight").bytes);
@@ -83,7 +83,7 @@ TEST(Linear, begins_the_same_for_a_seed_and_otherwise_differs) {
   EXPECT_NE(two.at("0.weight").bytes, two.at("1.weight").bytes);
 }
 
-TEST(Embedding, begins_normal) {
+TEST(Embedding, initial_values_are_normal) {
   const std::vector<float> weight = initial(nn::Embedding(100, 200)).at("weight").floats();
   const Moments m = moments(weight);
   EXPECT_NEAR(m.mean, 0, 0.03);
@@ -94,13 +94,13 @@ TEST(Embedding, begins_normal) {
   EXPECT_NEAR(static_cast<double>(within) / 20000, 0.6827, 0.01);
 }
 
-TEST(LayerNorm, begins_as_ones_and_zeros) {
+TEST(LayerNorm, initial_weight_is_one_and_bias_zero) {
   const auto params = initial(nn::LayerNorm(3));
   EXPECT_EQ(params.at("weight").floats(), (std::vector<float>{1, 1, 1}));
   EXPECT_EQ(params.at("bias").floats(), (std::vector<float>{0, 0, 0}));
 }
 
-TEST(LayerNorm, may_have_no_bias) {
+TEST(LayerNorm, without_bias_has_only_a_weight) {
   const nn::LayerNorm norm(2, 1e-5, false);
   EXPECT_EQ(initial(norm).size(), 1U);
   const auto got = values(norm, {1, 2}, {3, 1}, {{"weight", {2, 4}}});
@@ -148,7 +148,7 @@ TEST(LayerNorm, of_equal_elements_is_its_bias) {
   }
 }
 
-TEST(Embedding, gives_the_rows_of_its_indices) {
+TEST(Embedding, returns_the_rows_of_its_indices) {
   CompiledFunction forward =
       compile_function(nn::Embedding(3, 2),
                        [](const nn::Embedding& layer, const Inputs& in) { return layer(in["i"]); },
@@ -174,7 +174,7 @@ TEST(Dropout, drops_and_scales_what_it_keeps) {
   EXPECT_EQ(values(nn::Dropout(0), {100, 100}, x, {}, true), x);
 }
 
-TEST(Dropout, lets_the_gradient_pass_where_it_let_the_value) {
+TEST(Dropout, gradient_passes_where_the_value_did) {
   struct Scale {
     Parameter w{{1000}, init::ones()};
     TG_MODULE(w)
@@ -189,7 +189,7 @@ TEST(Dropout, lets_the_gradient_pass_where_it_let_the_value) {
   EXPECT_NE(trainer.download_grads().at("w").floats(), first) << "another pattern at each step";
 }
 
-TEST(Activations, are_the_functions_of_their_names) {
+TEST(Activations, compute_the_functions_of_their_names) {
   const std::vector<float> x = {-3, -0.5F, 0, 0.25F, 2};
   const auto each = [&](const auto& layer, double (*formula)(double)) {
     const std::vector<float> got = values(layer, {5}, x);

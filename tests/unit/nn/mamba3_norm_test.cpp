@@ -178,14 +178,14 @@ void has_the_norm(const std::string& device) {
   }
 }
 
-TEST(Mamba3Norm, is_that_of_a_heads_channels_before_the_gate_or_of_all_behind_it_on_cpu) {
+TEST(Mamba3Norm, normalizes_per_head_before_the_gate_or_all_after_it_on_cpu) {
   has_the_norm("cpu");
 }
-TEST(Mamba3Norm, is_that_of_a_heads_channels_before_the_gate_or_of_all_behind_it_on_webgpu) {
+TEST(Mamba3Norm, normalizes_per_head_before_the_gate_or_all_after_it_on_webgpu) {
   has_the_norm("webgpu");
 }
 
-TEST(Mamba3Norm, is_not_there_unasked) {
+TEST(Mamba3Norm, is_off_by_default) {
   EXPECT_FALSE(norm_layer(2, {}, "cpu").download_params().contains("norm.weight"));
   EXPECT_EQ(nn::Mamba3Options{}.out_norm, OutNorm::kNone);
 }

@@ -100,7 +100,7 @@ void expect_bound(const std::map<std::string, HostTensor>& params, const std::st
 // Bounds as in mamba-ssm and PyTorch: 1 / sqrt(fan_in). The fan-in is the number of taps, 4, for
 // convolutions, and the rank for dt_proj. The bound of layers that add to the residual stream is
 // divided by sqrt(5), because there are five of them.
-TEST(LanguageModel, begins_with_the_values_of_mamba_ssm) {
+TEST(LanguageModel, initial_values_match_mamba_ssm) {
   LanguageModelConfig config{
       .vocab_size = 99, .d_model = 48, .n_layer = 5, .layers = mixed().layers};
   config.mamba2 = {.d_state = 16, .head_dim = 1};
@@ -220,10 +220,10 @@ void steps_and_pieces_give_the_whole(const LanguageModelConfig& config) {
   }
 }
 
-TEST(LanguageModel, steps_and_pieces_give_what_the_whole_does) {
+TEST(LanguageModel, steps_and_pieces_match_the_whole_text) {
   steps_and_pieces_give_the_whole(mixed());
 }
-TEST(LanguageModel, steps_and_pieces_by_the_zero_order_hold_give_what_the_whole_does) {
+TEST(LanguageModel, steps_and_pieces_by_the_zero_order_hold_match_the_whole_text) {
   LanguageModelConfig config = small({MixerKind::kMamba1, MixerKind::kMamba1});
   config.mamba.bias = config.mamba.x_bias = true;
   config.mamba.discretization = Discretization::kZeroOrderHold;
@@ -253,14 +253,14 @@ void begins_anew_behind_nan(const std::vector<MixerKind>& layers, const std::str
   EXPECT_TRUE(std::equal(got.begin(), got.begin() + half, want.begin()));
   EXPECT_TRUE(device != "cpu" || std::isnan(got.back())) << "WGSL need not keep a NaN";
 }
-TEST(LanguageModel, begins_anew_behind_states_that_are_not_numbers) {
+TEST(LanguageModel, restarts_after_nan_states) {
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
     SCOPED_TRACE(static_cast<int>(kind));
     begins_anew_behind_nan({kind}, "cpu");
   }
 }
-TEST(LanguageModel, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
+TEST(LanguageModel, restarts_after_nan_states_on_webgpu) {
   begins_anew_behind_nan({MixerKind::kMamba1, MixerKind::kAttention}, "webgpu");
 }
 
@@ -294,23 +294,23 @@ void what_comes_later_changes_no_bit(std::int64_t length, const std::string& dev
     }
   }
 }
-TEST(LanguageModel, what_comes_later_changes_no_bit) {
+TEST(LanguageModel, later_tokens_change_no_bit) {
   for (const std::int64_t length : {2, 21, 63, 64, 65, 257, 1000})
     what_comes_later_changes_no_bit(length, "cpu");
 }
 constexpr std::int64_t kUsualChunk = 64;
 static_assert(nn::Mamba2Options{}.chunk == kUsualChunk && nn::Mamba3Options{}.chunk == kUsualChunk);
-TEST(LanguageModel, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked) {
+TEST(LanguageModel, later_tokens_change_no_bit_at_the_default_chunk) {
   what_comes_later_changes_no_bit(257, "cpu", kUsualChunk);
 }
-TEST(LanguageModel, what_comes_later_changes_no_bit_on_webgpu) {
+TEST(LanguageModel, later_tokens_change_no_bit_on_webgpu) {
   what_comes_later_changes_no_bit(65, "webgpu");
 }
 // If a text has at most 64 steps, the selective scan uses the kernel for blocks of channels.
-TEST(LanguageModel, what_comes_later_changes_no_bit_of_a_short_text_on_webgpu) {
+TEST(LanguageModel, later_tokens_change_no_bit_of_a_short_text_on_webgpu) {
   what_comes_later_changes_no_bit(64, "webgpu", 4, std::span(kMixers).first(1));
 }
-TEST(LanguageModel, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked_on_webgpu) {
+TEST(LanguageModel, later_tokens_change_no_bit_at_the_default_chunk_on_webgpu) {
   // Software drivers take seconds for each kind, so this tests only those with such chunks.
   what_comes_later_changes_no_bit(257, "webgpu", kUsualChunk, std::span(kMixers).subspan(1, 2));
 }
@@ -368,12 +368,12 @@ void has_the_gradient_of_differences(MixerKind kind, const LanguageModelConfig& 
   }
 }
 
-TEST(MixerBlock, has_the_gradient_of_differences_for_what_it_is_given) {
+TEST(MixerBlock, input_gradient_matches_differences) {
   for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,
                                MixerKind::kAttention, MixerKind::kMlp})
     has_the_gradient_of_differences(kind, small({kind}));
 }
-TEST(MixerBlock, of_other_options_has_the_gradient_of_differences_for_what_it_is_given) {
+TEST(MixerBlock, input_gradient_with_other_options_matches_differences) {
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention})
     has_the_gradient_of_differences(kind, other_mamba(kSymbols, {kind}, 24));
@@ -406,7 +406,7 @@ TEST(MixerBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
 
 // Greedy generation with the parameters of a trainer: the prompt in one call, then one token per
 // call.
-TEST(LanguageModel, generates_from_what_a_trainer_has) {
+TEST(LanguageModel, generates_from_the_parameters_of_a_trainer) {
   constexpr std::int64_t kPrompt = 6, kMore = 5;
   auto trainer = compile(LanguageModel(mixed()),
                          [](const LanguageModel& net, const Inputs& in) {
@@ -437,7 +437,7 @@ TEST(LanguageModel, generates_from_what_a_trainer_has) {
   }
 }
 
-TEST(LanguageModel, decays_embeddings_projections_and_convolutions_alone) {
+TEST(LanguageModel, decays_only_embeddings_projections_and_convolutions) {
   const ParamGroup group = LanguageModel::no_weight_decay();
   EXPECT_EQ(group.weight_decay, 0);
   LanguageModelConfig config = mixed();
@@ -463,7 +463,7 @@ TEST(LanguageModel, decays_embeddings_projections_and_convolutions_alone) {
 
 // With a large vocabulary, the logits are most of the memory of a step. The loss is the only
 // output.
-TEST(LanguageModel, training_keeps_logits_of_one_piece_at_most_twice) {
+TEST(LanguageModel, training_keeps_logits_of_at_most_two_pieces) {
   constexpr std::int64_t kBatch = 2, kLength = 64, kVocab = 4096, kRows = 16;
   const LanguageModelConfig config{.vocab_size = kVocab, .d_model = 16, .n_layer = 1};
   const auto peak = [&](std::int64_t rows, bool trained) {
@@ -493,7 +493,7 @@ TEST(LanguageModel, training_keeps_logits_of_one_piece_at_most_twice) {
   EXPECT_GT(peak(kBatch * kLength, true), kLogits);
 }
 
-TEST(LanguageModel, refuses_what_does_not_fit) {
+TEST(LanguageModel, inputs_that_do_not_fit_are_rejected) {
   EXPECT_THROW(LanguageModel({.vocab_size = 3, .d_model = 4}), UserError);
   EXPECT_THROW(
       LanguageModel({.vocab_size = 3, .d_model = 4, .n_layer = 2, .layers = {MixerKind::kMlp}}),

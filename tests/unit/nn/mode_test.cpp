@@ -36,7 +36,7 @@ struct Fixed {
   }
 };
 
-TEST(Mode, is_training_in_compile_alone) {
+TEST(Mode, is_training_only_in_compile) {
   bool seen = false;
   struct Scale {
     Parameter w{{1}};
@@ -56,7 +56,7 @@ TEST(Mode, is_training_in_compile_alone) {
   EXPECT_FALSE(seen);
 }
 
-TEST(Mode, dropout_is_the_identity_in_use) {
+TEST(Mode, dropout_is_the_identity_in_inference) {
   const auto drops = [](const nn::Identity&, In in) {
     const Tensor x = in["x"];
     return std::map<std::string, Tensor>{{"0", dropout(x, 0.5)},
@@ -95,7 +95,7 @@ TEST(Mode, may_be_set_for_a_part_of_a_function) {
   EXPECT_NE(y.at("after").floats(), x);
 }
 
-TEST(BatchNorm, moves_its_statistics_in_training_alone) {
+TEST(BatchNorm, updates_statistics_only_in_training) {
   Fixed fixed;
   const auto begin = fixed.statistics();
   EXPECT_EQ(begin.at("mean").floats(), std::vector<float>(3, 0));
@@ -114,7 +114,7 @@ TEST(BatchNorm, moves_its_statistics_in_training_alone) {
   EXPECT_EQ(fixed.statistics().at("mean").bytes, begin.at("mean").bytes);
 }
 
-TEST(BatchNorm, statistics_are_saved_by_their_paths_and_go_on) {
+TEST(BatchNorm, statistics_are_saved_by_path_and_restored) {
   const test::TempDir folder;
   const std::string path = folder / "batch_norm.safetensors";
   Fixed first, second;
@@ -139,7 +139,7 @@ TEST(BatchNorm, statistics_are_saved_by_their_paths_and_go_on) {
   std::filesystem::remove(path);
 }
 
-TEST(BatchNorm, that_is_used_twice_moves_twice) {
+TEST(BatchNorm, used_twice_updates_statistics_twice) {
   struct Twice {
     nn::BatchNorm1d norm{1, 1e-5, 0.5};
     TG_MODULE(norm)
@@ -157,7 +157,7 @@ TEST(BatchNorm, that_is_used_twice_moves_twice) {
   EXPECT_EQ(mean().floats(), std::vector<float>{2 * 0.25F + 6 * 0.5F});
 }
 
-TEST(Buffer, may_hold_integers_and_count_steps) {
+TEST(Buffer, of_integers_counts_steps) {
   struct Counting {
     Parameter w{{1}, init::ones()};
     Buffer steps{{}, 5, i32};
@@ -175,7 +175,7 @@ TEST(Buffer, may_hold_integers_and_count_steps) {
   EXPECT_EQ(trainer.parameter_names(), std::vector<std::string>{"w"});
 }
 
-TEST(Buffer, has_a_gradient_that_stops_at_it) {
+TEST(Buffer, gradient_stops_at_it) {
   struct Held {
     Parameter w{{2}, init::ones()};
     Buffer seen{{2}};

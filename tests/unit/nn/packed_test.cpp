@@ -39,7 +39,7 @@ double largest(const std::vector<float>& values, std::size_t begin, std::size_t 
   return most;
 }
 
-TEST(QuantizedWeight, is_as_near_as_its_bits_allow) {
+TEST(QuantizedWeight, rounding_error_is_within_the_format) {
   const HostTensor weight = random_matrix(10, 64, 1);
   const std::vector<float> values = weight.floats();
   for (const WeightFormat format : kFormats) {
@@ -78,7 +78,7 @@ TEST(QuantizedWeight, halves_are_rounded_to_even) {
       ::testing::ElementsAre(1, 1 + 0x4p-8F, -3, ::testing::FloatNear(1e-39F, 1e-40F)));
 }
 
-TEST(QuantizedWeight, refuses_what_its_format_does_not_hold) {
+TEST(QuantizedWeight, values_outside_the_format_are_rejected) {
   const auto one = [](float value) {
     std::vector<float> values(32);
     values[7] = value;
@@ -173,14 +173,14 @@ void check_products(std::int64_t rows, std::int64_t out, std::int64_t in,
   }
 }
 
-TEST(QuantizedWeight, products_are_those_of_what_is_kept_on_cpu) {
+TEST(QuantizedWeight, products_use_the_rounded_weights_on_cpu) {
   check_products(1, 96, 64, "cpu");
   check_products(1, 70, 352, "cpu");
   check_products(1, 70, 100, "cpu");
   check_products(7, 40, 96, "cpu");
   check_products(130, 100, 160, "cpu");
 }
-TEST(QuantizedWeight, products_are_those_of_what_is_kept_on_webgpu) {
+TEST(QuantizedWeight, products_use_the_rounded_weights_on_webgpu) {
   check_products(1, 96, 64, "webgpu");
   check_products(40, 40, 96, "webgpu");
 }

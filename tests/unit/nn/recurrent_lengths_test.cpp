@@ -74,7 +74,7 @@ TEST(RecurrentLengths, of_a_gru_both_ways) {
   expect_each_by_itself(nn::GRU(kIn, kHidden, {.num_layers = 2, .bidirectional = true}));
 }
 
-TEST(RecurrentLengths, leave_the_padding_without_a_gradient) {
+TEST(RecurrentLengths, gradient_of_padding_is_zero) {
   auto loss = [](const nn::LSTM& net, const Inputs& in) {
     return sum(net(in["x"], std::nullopt, std::nullopt, in["lengths"]).output);
   };
@@ -90,7 +90,7 @@ TEST(RecurrentLengths, leave_the_padding_without_a_gradient) {
   EXPECT_EQ(gradient(0), gradient(7));
 }
 
-TEST(RecurrentLengths, that_do_not_match_are_refused) {
+TEST(RecurrentLengths, mismatched_lengths_are_rejected) {
   const auto error_of = [](const Shape& x, const InputSpec& lengths) {
     try {
       compile_function(nn::GRU(kIn, kHidden),

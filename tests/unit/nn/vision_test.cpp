@@ -41,21 +41,21 @@ std::map<std::string, Shape> begins_within(const Layer& layer, double fan_in) {
 
 using Shapes = std::map<std::string, Shape>;
 
-TEST(Conv2dLayer, begins_as_pytorchs) {
+TEST(Conv2dLayer, initial_values_match_pytorch) {
   EXPECT_EQ(begins_within(nn::Conv2d(6, 32, {3, 2}, {.groups = 2}), 18),
             (Shapes{{"weight", {32, 3, 3, 2}}, {"bias", {32}}}));
   EXPECT_EQ(begins_within(nn::Conv2d(3, 16, 5, {}, false), 75),
             (Shapes{{"weight", {16, 3, 5, 5}}}));
 }
 
-TEST(Conv1dLayer, begins_as_pytorchs) {
+TEST(Conv1dLayer, initial_values_match_pytorch) {
   EXPECT_EQ(begins_within(nn::Conv1d(8, 16, 3), 24),
             (Shapes{{"weight", {16, 8, 3}}, {"bias", {16}}}));
 }
 
 // The fan-in counts the outputs of a group: PyTorch multiplies the sizes of all axes of the weight
 // but the first.
-TEST(ConvTransposeLayers, begin_as_pytorchs) {
+TEST(ConvTransposeLayers, initial_values_match_pytorch) {
   EXPECT_EQ(begins_within(nn::ConvTranspose2d(8, 12, 3, {.groups = 2}), 54),
             (Shapes{{"weight", {8, 6, 3, 3}}, {"bias", {12}}}));
   EXPECT_EQ(begins_within(nn::ConvTranspose1d(16, 4, 5), 20),
@@ -74,7 +74,7 @@ Shape shape_of(const nn::Sequential& net, const Shape& x) {
   return shape;
 }
 
-TEST(VisionLayers, go_into_sequential) {
+TEST(VisionLayers, work_in_sequential) {
   const nn::Sequential net(
       nn::Conv2d(3, 8, 3, {.stride = 2, .padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
       nn::Upsample({2, 3}), nn::AvgPool2d({1, 3}), nn::ConvTranspose2d(8, 4, 2, {.stride = 2}),

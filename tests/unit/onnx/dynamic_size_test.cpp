@@ -43,13 +43,13 @@ TEST(OnnxDynamicSize, has_a_name_wherever_it_is_on_a_line) {
   EXPECT_EQ(operators_of(model), (Names{"Pad", "Concat"}));
 }
 
-TEST(OnnxDynamicSize, has_no_name_where_it_is_on_none) {
+TEST(OnnxDynamicSize, has_no_name_if_not_on_a_line) {
   const io::OnnxModel model = open_model([](Tensor x) { return flatten(matmul(x, transpose(x))); });
   EXPECT_EQ(model.graph.outputs[0].shape, (Shape{io::kUnknownSize}));
   EXPECT_EQ(model.graph.outputs[0].sizes, (Names{""}));
 }
 
-TEST(OnnxDynamicSize, is_left_to_a_reshape_where_it_can_be) {
+TEST(OnnxDynamicSize, is_inferred_by_reshape_if_possible) {
   const io::OnnxModel model = open_model([](Tensor x) { return reshape(x, {x.size(0) * 2, 2}); });
   EXPECT_EQ(operators_of(model), (Names{"Reshape"}));
   ASSERT_EQ(model.graph.initializers.size(), 1U);  // those of the separate models are gone

@@ -58,7 +58,7 @@ TEST(SizeRules, steps_run_along_an_axis) {
   EXPECT_EQ(steps_along(kTried, tensors, 1), std::nullopt);
 }
 
-TEST(SizeRules, of_two_columns_both_take_the_same_steps) {
+TEST(SizeRules, of_two_columns_have_the_same_steps) {
   std::vector<NumberTensor> tensors;
   for (const std::int64_t n : kTried) {
     NumberTensor& each = tensors.emplace_back();

@@ -94,7 +94,7 @@ void expect_slope(const std::string& what, const Values& given, F f, const std::
   }
 }
 
-TEST(PointwiseGradient, first_and_second_order_meet_differences) {
+TEST(PointwiseGradient, first_and_second_order_match_differences) {
   constexpr std::size_t kCount = 16;
   std::mt19937 random(4);
   for (const OpDef* op : pointwise_ops()) {
@@ -122,7 +122,7 @@ TEST(PointwiseGradient, first_and_second_order_meet_differences) {
   }
 }
 
-TEST(PointwiseGradient, none_is_said_by_predicates_and_integers_alone) {
+TEST(PointwiseGradient, only_predicates_and_integers_have_none) {
   for (const OpDef* op : {&ops::lt, &ops::eq, &ops::isnan, &ops::logical_and, &ops::bitwise_and,
                           &ops::bitwise_left_shift, &ops::bitcast, &ops::philox}) {
     EXPECT_EQ(op->grad, nullptr) << op->name;
@@ -142,7 +142,7 @@ Values gradients(const OpDef& op, const Values& at) {
   return all;
 }
 
-TEST(PointwiseGradient, chooses_as_pytorch_at_corners) {
+TEST(PointwiseGradient, matches_pytorch_at_corners) {
   EXPECT_EQ(gradients(ops::abs, {0}), Values{0});
   EXPECT_EQ(gradients(ops::relu, {0}), Values{0});
   EXPECT_EQ(gradients(ops::detach, {3}), Values{0});
@@ -154,7 +154,7 @@ TEST(PointwiseGradient, chooses_as_pytorch_at_corners) {
   EXPECT_EQ(gradients(ops::sqrt, {0}), Values{std::numeric_limits<double>::infinity()});
 }
 
-TEST(PointwiseGradient, of_pow_is_finite_where_it_is_defined) {
+TEST(PointwiseGradient, of_pow_is_finite_where_defined) {
   EXPECT_EQ(gradients(ops::pow, {0, 0}), (Values{0, 0}));
   EXPECT_EQ(gradients(ops::pow, {0, 2}), (Values{0, 0}));
   EXPECT_EQ(gradients(ops::pow, {0, 1}), (Values{1, 0}));

@@ -42,21 +42,21 @@ const Type kReals = {DType::kF32, {4}};
 const Type kInts = {DType::kI32, {4}};
 const Type kTruths = {DType::kBool, {4}};
 
-TEST(PointwiseTypes, result_is_that_of_the_operands_or_bool) {
+TEST(PointwiseTypes, result_has_type_of_operands_or_bool) {
   EXPECT_EQ(infer(ops::add, {kInts, kInts}), kInts);
   EXPECT_EQ(infer(ops::lt, {kInts, kInts}), kTruths);
   EXPECT_EQ(infer(ops::isnan, {kReals}), kTruths);
   EXPECT_EQ(infer(ops::where, {kTruths, kReals, kReals}), kReals);
 }
 
-TEST(PointwiseTypes, cast_gives_what_is_asked_for) {
+TEST(PointwiseTypes, cast_has_the_requested_type) {
   const Attrs to_bool = {{"dtype", static_cast<std::int64_t>(DType::kBool)}};
   EXPECT_EQ(infer(ops::cast, {kReals}, to_bool), kTruths);
   EXPECT_EQ(message<DtypeError>(ops::bitcast, {kReals}, to_bool),
             "expected f32 or i32 or u32 as the target, got bool");
 }
 
-TEST(PointwiseTypes, wrong_types_and_shapes_are_named) {
+TEST(PointwiseTypes, wrong_types_and_shapes_are_rejected_by_name) {
   EXPECT_EQ(message<DtypeError>(ops::exp, {kInts}), "expected f32, got i32");
   EXPECT_EQ(message<DtypeError>(ops::add, {kReals, kInts}), "dtypes differ: a f32, b i32");
   EXPECT_EQ(message<DtypeError>(ops::bitwise_left_shift, {kReals, kReals}),
@@ -107,7 +107,7 @@ TEST(PointwiseIntegers, wrap_around) {
   EXPECT_EQ(eval(ops::abs, DType::kI32, {-2147483648.0}, DType::kI32), -2147483648.0);
 }
 
-TEST(PointwiseIntegers, divide_towards_zero_and_give_zero_for_zero) {
+TEST(PointwiseIntegers, division_truncates_and_division_by_zero_is_zero) {
   EXPECT_EQ(on_ints(ops::div, -7, 2), -3);
   EXPECT_EQ(on_ints(ops::fmod, -7, 2), -1);
   EXPECT_EQ(on_ints(ops::div, 7, 0), 0);
@@ -125,7 +125,7 @@ TEST(PointwiseIntegers, shift_by_the_count_modulo_32) {
   EXPECT_EQ(on_ints(ops::bitwise_left_shift, 1, -1), -2147483648.0);
 }
 
-TEST(PointwiseCasts, saturate_and_turn_nan_to_zero) {
+TEST(PointwiseCasts, out_of_range_saturates_and_nan_becomes_zero) {
   EXPECT_EQ(eval(ops::cast, DType::kF32, {-2.9}, DType::kI32), -2);
   EXPECT_EQ(eval(ops::cast, DType::kF32, {3e9}, DType::kI32), 2147483647);
   EXPECT_EQ(eval(ops::cast, DType::kF32, {-kInf}, DType::kI32), -2147483648.0);
@@ -137,7 +137,7 @@ TEST(PointwiseCasts, saturate_and_turn_nan_to_zero) {
   EXPECT_EQ(eval(ops::bitcast, DType::kF32, {1}, DType::kU32), 0x3F800000);
 }
 
-TEST(PointwiseNan, comes_through_minimum_maximum_and_relu) {
+TEST(PointwiseNan, passes_through_minimum_maximum_and_relu) {
   for (const OpDef* op : {&ops::minimum, &ops::maximum}) {
     EXPECT_TRUE(std::isnan(on_reals(*op, {kNan, 1}))) << op->name;
     EXPECT_TRUE(std::isnan(on_reals(*op, {1, kNan}))) << op->name;
@@ -148,7 +148,7 @@ TEST(PointwiseNan, comes_through_minimum_maximum_and_relu) {
   EXPECT_EQ(eval(ops::ne, DType::kF32, {kNan, kNan}, DType::kBool), 1);
 }
 
-TEST(PointwisePow, is_that_of_c_at_the_corners) {
+TEST(PointwisePow, matches_c_at_the_corners) {
   EXPECT_EQ(on_reals(ops::pow, {0, 0}), 1);
   EXPECT_EQ(on_reals(ops::pow, {-2, 3}), -8);
   EXPECT_TRUE(std::isnan(on_reals(ops::pow, {-2, 0.5})));
@@ -169,7 +169,7 @@ std::vector<std::uint32_t> philox(std::vector<std::uint32_t> c, std::uint32_t k0
 using Bits = std::vector<std::uint32_t>;
 
 // The vectors that the authors publish with their implementation (Random123, kat_vectors).
-TEST(Philox, gives_the_known_answers) {
+TEST(Philox, matches_the_known_answers) {
   EXPECT_EQ(philox({0, 0, 0, 0}, 0, 0), (Bits{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, 0xffffffff, 0xffffffff),
             (Bits{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -188,7 +188,7 @@ TEST(Philox, takes_word_index_modulo_4_of_block_index_over_4) {
 
 // ---- WGSL ------------------------------------------------------------------------------------
 
-TEST(PointwiseWgsl, has_a_text_for_just_the_types_that_have_a_block) {
+TEST(PointwiseWgsl, has_text_exactly_for_types_with_a_block) {
   for (const OpDef* op : pointwise_ops()) {
     for (const DType from : kDTypes) {
       bool block = false;
@@ -209,7 +209,7 @@ void add_helpers(std::string_view text, std::set<std::string>& names) {
   }
 }
 
-TEST(PointwiseWgsl, calls_helpers_that_are_there) {
+TEST(PointwiseWgsl, calls_only_defined_helpers) {
   std::set<std::string> names;
   for (const OpDef* op : pointwise_ops()) {
     for (std::size_t from = 0; from < 4; ++from) {
@@ -286,7 +286,7 @@ TEST_F(PointwiseFormula, errors_name_the_op_and_the_line) {
   }
 }
 
-TEST_F(PointwiseFormula, numbers_alone_have_no_shape) {
+TEST_F(PointwiseFormula, two_numbers_without_a_tensor_are_rejected) {
   EXPECT_THROW(op::add(1, 2), InternalError);
 }
 

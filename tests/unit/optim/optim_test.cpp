@@ -200,8 +200,8 @@ void expect_groups(const std::string& kind) {
   EXPECT_FALSE(trainer.download_grads().contains("tall"));
   EXPECT_FALSE(trainer.download_optimizer().contains("exp_avg/tall"));
 }
-TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_cpu) { expect_groups("cpu"); }
-TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_webgpu) { expect_groups("webgpu"); }
+TEST(Groups, rates_and_decays_match_pytorch_on_cpu) { expect_groups("cpu"); }
+TEST(Groups, rates_and_decays_match_pytorch_on_webgpu) { expect_groups("webgpu"); }
 
 // Trains rows 1, 2 and 5 of `tall`, all of the bias, and none of `wide`.
 CompileOptions rows_options(const std::string& kind) {
@@ -245,10 +245,10 @@ void expect_rows(const std::string& kind) {
   }
   EXPECT_NEAR(clipped.grad_norm(), std::sqrt(square), 1e-5);
 }
-TEST(Groups, train_the_rows_they_say_and_no_bit_of_the_others_on_cpu) { expect_rows("cpu"); }
-TEST(Groups, train_the_rows_they_say_and_no_bit_of_the_others_on_webgpu) { expect_rows("webgpu"); }
+TEST(Groups, other_rows_stay_unchanged_on_cpu) { expect_rows("cpu"); }
+TEST(Groups, other_rows_stay_unchanged_on_webgpu) { expect_rows("webgpu"); }
 
-TEST(Groups, refuse_rows_that_are_not_there) {
+TEST(Groups, rows_out_of_range_are_rejected) {
   const auto refusal = [](const std::vector<RowRange>& rows) -> std::string {
     CompileOptions options = rows_options("cpu");
     options.groups[0].rows = [=](const std::string&, const Shape&) { return rows; };
@@ -270,8 +270,8 @@ void expect_muon(const std::string& kind) {
   const optim::Muon muon{.lr = 0.1, .weight_decay = 0.3, .adamw_lr_factor = 0.2};
   expect_params("muon", several_steps(several_options(muon, kind)).download_params(), 2e-5);
 }
-TEST(Muon, is_the_papers_for_matrices_and_adamw_for_the_rest_on_cpu) { expect_muon("cpu"); }
-TEST(Muon, is_the_papers_for_matrices_and_adamw_for_the_rest_on_webgpu) { expect_muon("webgpu"); }
+TEST(Muon, updates_matrices_by_muon_and_others_by_adamw_on_cpu) { expect_muon("cpu"); }
+TEST(Muon, updates_matrices_by_muon_and_others_by_adamw_on_webgpu) { expect_muon("webgpu"); }
 
 void expect_accumulation(const std::string& kind) {
   CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
@@ -282,8 +282,8 @@ void expect_accumulation(const std::string& kind) {
   EXPECT_EQ(trainer.steps(), 12);
   EXPECT_EQ(trainer.updates(), 4);
 }
-TEST(Accumulation, is_pytorchs_on_cpu) { expect_accumulation("cpu"); }
-TEST(Accumulation, is_pytorchs_on_webgpu) { expect_accumulation("webgpu"); }
+TEST(Accumulation, matches_pytorch_on_cpu) { expect_accumulation("cpu"); }
+TEST(Accumulation, matches_pytorch_on_webgpu) { expect_accumulation("webgpu"); }
 
 void expect_averages(const std::string& kind) {
   CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
@@ -299,8 +299,8 @@ void expect_averages(const std::string& kind) {
   expect_params("ema", read.run());
   expect_params("ema", read.download_params());
 }
-TEST(Averages, are_pytorchs_on_cpu) { expect_averages("cpu"); }
-TEST(Averages, are_pytorchs_on_webgpu) { expect_averages("webgpu"); }
+TEST(Averages, match_pytorch_on_cpu) { expect_averages("cpu"); }
+TEST(Averages, match_pytorch_on_webgpu) { expect_averages("webgpu"); }
 
 void expect_rates(const std::string& name, const Schedule& schedule) {
   const std::vector<float> parts = fixture("schedule/" + name);
@@ -315,7 +315,7 @@ void expect_rates(const std::string& name, const Schedule& schedule) {
   }
 }
 
-TEST(Schedule, gives_the_rates_of_pytorch_and_is_read_back_exactly) {
+TEST(Schedule, rates_match_pytorch_and_text_round_trips) {
   expect_rates("constant", 0.5);
   expect_rates("linear", Schedule::linear(0.5, 0.05, 30));
   expect_rates("cosine", Schedule::cosine(0.5, 0.05, 39));
@@ -387,7 +387,7 @@ TEST(Schedule, stays_at_its_end) {
   EXPECT_EQ(two.at(100), 0);
 }
 
-TEST(Schedule, refuses_text_that_is_none) {
+TEST(Schedule, malformed_text_is_rejected) {
   for (const char* text : {"",
                            "x",
                            "0",
@@ -418,7 +418,7 @@ TEST(Schedule, refuses_text_that_is_none) {
   }
 }
 
-TEST(Schedule, refuses_text_that_nests_without_end) {
+TEST(Schedule, deeply_nested_text_is_rejected) {
   std::string text;
   for (int i = 0; i < 100000; ++i) text += "3 0 0 1 0 ";
   EXPECT_THROW(Schedule::parse(text + "0 1 0 0 0"), IoError);
@@ -443,7 +443,7 @@ TEST(Optimizer, weight_decay_is_a_scalar_that_can_be_set) {
 }
 
 // Decoupled decay follows the rate of the step, also after set_lr().
-TEST(Optimizer, a_rate_that_is_set_changes_the_decay) {
+TEST(Optimizer, setting_the_rate_changes_the_decay) {
   auto trainer =
       compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
               {.inputs = {{"g", {kSize}}},

@@ -135,7 +135,7 @@ TEST(WebModel, needs_no_more_than_default_limits) {
   }
 }
 
-TEST(WebModel, names_the_format_and_the_function) {
+TEST(WebModel, metadata_names_the_format_and_the_function) {
   const Exported model = exported(classifier(3), {.name = "digits", .doc = "Classes: 0, 1"});
   EXPECT_EQ(model.manifest["format"], "tensorgrad-web");
   EXPECT_EQ(model.manifest["version"], 1);
@@ -158,7 +158,7 @@ TEST(WebModel, has_no_source_lines) {
   EXPECT_THAT(exported(classifier(3)).manifest.dump(), Not(HasSubstr("model_test")));
 }
 
-TEST(WebModel, weights_are_those_of_now) {
+TEST(WebModel, weights_are_the_current_ones) {
   CompiledFunction function = classifier(1);
   std::map<std::string, HostTensor> params = function.download_params();
   std::vector<float> bias(10);
@@ -202,7 +202,7 @@ TEST(WebModel, sizes_share_buffers) {
   EXPECT_EQ(model.manifest["limits"]["maxBufferSize"], 64 * 64 * 4);
 }
 
-TEST(WebModel, equal_kernels_are_there_once) {
+TEST(WebModel, equal_kernels_are_stored_once) {
   const auto twice = compile_function(
       Mlp{},
       [](const Mlp&, const Inputs& in) { return Outputs{{"y", cumsum(cumsum(in["x"], 0), 0)}}; },
@@ -212,7 +212,7 @@ TEST(WebModel, equal_kernels_are_there_once) {
   EXPECT_EQ(model.manifest["kernels"].size(), 1U);
 }
 
-TEST(WebModel, states_begin_with_their_values_of_now) {
+TEST(WebModel, states_start_with_their_current_values) {
   auto counting =
       compile_function(Mlp{},
                        [](const Mlp&, const Inputs& in) {
@@ -297,7 +297,7 @@ TEST(WebModel, files_in_memory_are_those_of_the_folder) {
   }
 }
 
-TEST(WebModel, the_runner_lies_beside_it) {
+TEST(WebModel, runner_is_written_beside_it) {
   const test::TempDir folder;
   classifier(1).export_web(folder / "a/model");
   const std::filesystem::path sources(TENSORGRAD_SOURCE_DIR "/web/runner");

@@ -10,7 +10,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-TEST(Autodiff, gives_gradients_of_the_type_of_their_values) {
+TEST(Autodiff, gradients_have_the_type_of_their_values) {
   Sketch s;
   const Tensor a = s.input({2, 3}), b = s.input({3}), unused = s.input({5});
   const Tensor inner = a * b;
@@ -28,7 +28,7 @@ TEST(Autodiff, gives_gradients_of_the_type_of_their_values) {
   EXPECT_EQ(got.at("d4"), Values{1});
 }
 
-TEST(Autodiff, gives_gradients_the_line_and_the_name_of_their_ops) {
+TEST(Autodiff, gradients_have_the_line_and_name_of_their_ops) {
   Sketch s;
   const Tensor x = s.input({3});
   const unsigned line = __LINE__ + 1;
@@ -54,7 +54,7 @@ TEST(Autodiff, can_be_applied_to_its_own_result) {
   EXPECT_EQ(interpret_graph(s.graph(), s.leaves).at("second"), (Values{6, 12, -18}));
 }
 
-TEST(Passes, do_nothing_a_second_time) {
+TEST(Passes, are_idempotent) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Sketch s(seed);
     const Tensor x = s.input({4, 3});

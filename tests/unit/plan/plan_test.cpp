@@ -38,7 +38,7 @@ TEST(Plan, of_a_layer_is_a_product_and_a_row_launch) {
   EXPECT_EQ(program.launches[0].k, 8);
 }
 
-TEST(Plan, what_is_done_once_a_row_counts_for_each_row) {
+TEST(Plan, work_per_row_counts_for_each_row) {
   Sketch s;
   s.output("y", log(sum(exp(s.input({100, 16})), 1)));
   const Program program = plan(fuse(s.graph(), {}), {});
@@ -64,7 +64,7 @@ TEST(Plan, budget_is_kept_exactly) {
 
 TEST(Plan, is_the_same_for_the_same_graph) { EXPECT_EQ(print(planned()), print(planned())); }
 
-TEST(Plan, ring_holds_as_many_values_as_asked_for) {
+TEST(Plan, ring_has_the_requested_length) {
   Sketch s;
   s.output("loss", mean(s.input({8, 8})));
   PlanOptions options;
@@ -81,7 +81,7 @@ TEST(Plan, table_names_launches_buffers_and_the_peak) {
   }
 }
 
-TEST(Program, verify_finds_what_is_broken) {
+TEST(Program, verify_finds_broken_programs) {
   verify(planned());
   const auto broken = [](const std::function<void(Program&)>& spoil) {
     Program program = planned();

@@ -85,7 +85,7 @@ TEST(Bpe, merges_short_and_long_pieces_as_the_definition_says) {
   }
 }
 
-TEST(Bpe, pieces_that_are_remembered_have_the_ids_of_those_that_are_not) {
+TEST(Bpe, cached_pieces_have_the_ids_of_uncached_ones) {
   test::TestRandom random(12);
   const BpeModel model = random_model(random, 60);
   const Bpe bpe(model);
@@ -102,7 +102,7 @@ TEST(Bpe, pieces_that_are_remembered_have_the_ids_of_those_that_are_not) {
   EXPECT_EQ(remembered, plain);
 }
 
-TEST(Bpe, a_piece_that_is_a_token_is_taken_whole_only_if_its_merges_say_so) {
+TEST(Bpe, piece_that_is_a_token_still_needs_its_merges) {
   BpeModel model;
   model.tokens = TokenTable({{"a", 0, false}, {"b", 1, false}, {"ab", 2, false}, {"ba", 3, false}});
   model.merges = {{0, 1, 0, 2}};
@@ -118,7 +118,7 @@ TEST(Bpe, a_piece_that_is_a_token_is_taken_whole_only_if_its_merges_say_so) {
   EXPECT_EQ(encoded("aba"), (std::vector<Id>{2, 0}));
 }
 
-TEST(Bpe, what_no_token_stands_for_is_unknown_or_an_error) {
+TEST(Bpe, unknown_text_maps_to_the_unknown_token_or_throws) {
   BpeModel model;
   model.tokens = TokenTable({{"a", 0, false}, {"<unk>", 7, true}});
   EXPECT_THROW(
@@ -207,7 +207,7 @@ std::vector<std::pair<std::string, std::string>> trained_plainly(const PieceCoun
 
 // The plain count does not handle two pairs that make the same token. Random words of few letters
 // contain such pairs, so each comparison ends at the first of them.
-TEST(BpeTraining, keeps_counts_as_if_they_were_taken_anew) {
+TEST(BpeTraining, incremental_counts_match_recounting) {
   test::TestRandom random(13);
   std::size_t compared = 0;
   for (int round = 0; round < 40; ++round) {
@@ -233,7 +233,7 @@ TEST(BpeTraining, keeps_counts_as_if_they_were_taken_anew) {
   EXPECT_GT(compared, 600U);
 }
 
-TEST(BpeTraining, stops_where_no_pair_is_frequent_enough) {
+TEST(BpeTraining, stops_when_no_pair_is_frequent_enough) {
   PieceCounts pieces = {{"abab", 3}, {"cd", 1}};
   const auto merges = [&](std::int64_t least) {
     return train_bpe(pieces, {}, {.vocab_size = 300, .min_frequency = least}).merges.size();

@@ -28,7 +28,7 @@ std::vector<std::int32_t> counted_up(std::int64_t count) {
   return tokens;
 }
 
-TEST(TokenFile, holds_small_vocabularies_in_two_bytes_and_large_ones_in_four) {
+TEST(TokenFile, uses_two_bytes_for_small_vocabularies_and_four_for_large) {
   const TempDir folder;
   const std::vector<std::int32_t> tokens = {0, 1, 65'535, 7};
   write_tokens(folder / "small", tokens, 65'536);
@@ -79,7 +79,7 @@ TEST(TokenFile, reads_plain_numbers) {
               ThrowsMessage<IoError>(HasSubstr("token 0 is 4294967295")));
 }
 
-TEST(TokenFile, refuses_what_it_cannot_be) {
+TEST(TokenFile, invalid_files_are_rejected) {
   const TempDir folder;
   const auto refused = [&](const StoredFile& stored) {
     write_safetensors(folder / "f", stored);

@@ -35,14 +35,14 @@ void expect_decoded(const Tokenizer& tokenizer, const std::string& kind) {
 
 class TokenizerGolden : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(TokenizerGolden, gives_the_ids_of_hugging_face) {
+TEST_P(TokenizerGolden, ids_match_hugging_face) {
   const std::string kind = GetParam();
   const Tokenizer tokenizer = Tokenizer::from_file(fixture_path(kind + ".json"));
   expect_ids(tokenizer, kind);
   expect_decoded(tokenizer, kind);
 }
 
-TEST_P(TokenizerGolden, is_the_same_after_it_was_written_and_read) {
+TEST_P(TokenizerGolden, round_trips_through_a_file) {
   const std::string kind = GetParam();
   const Tokenizer first = Tokenizer::from_file(fixture_path(kind + ".json"));
   const Tokenizer second = Tokenizer::from_json(first.to_json());
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TokenizerGolden,
                          ::testing::Values("gpt2", "cl100k", "qwen2", "o200k", "added"),
                          [](const auto& one) { return std::string(one.param); });
 
-TEST(TokenizerPieces, are_those_of_the_regular_expressions) {
+TEST(TokenizerPieces, match_the_regular_expressions) {
   const GoldenCases& cases = golden_cases();
   const std::map<std::string, PreTokenization> patterns = {{"gpt2", PreTokenization::kGpt2},
                                                            {"cl100k", PreTokenization::kCl100k},
@@ -77,7 +77,7 @@ TEST(TokenizerPieces, are_those_of_the_regular_expressions) {
   }
 }
 
-TEST(TokenizerPairs, of_vocab_and_merges_lose_no_merge_that_begins_with_a_number_sign) {
+TEST(TokenizerPairs, keep_merges_that_begin_with_a_number_sign) {
   const Tokenizer tokenizer = Tokenizer::from_vocab_and_merges(
       fixture_path("vocab.json"), fixture_path("merges.txt"),
       {.added_tokens = {
@@ -89,7 +89,7 @@ TEST(TokenizerPairs, of_vocab_and_merges_lose_no_merge_that_begins_with_a_number
   EXPECT_EQ(tokenizer.encode("##").size(), 1U);
 }
 
-TEST(TokenizerTiktoken, gives_the_ids_of_tiktoken) {
+TEST(TokenizerTiktoken, ids_match_tiktoken) {
   const std::vector<AddedToken> specials = {{.content = "<|endoftext|>", .id = 0},
                                             {.content = "<|im_start|>", .id = 1},
                                             {.content = "<|im_end|>", .id = 2}};
@@ -105,7 +105,7 @@ TEST(TokenizerTiktoken, gives_the_ids_of_tiktoken) {
 }
 
 // {1,3}+ is possessive in tiktoken, but repeats one to three digits in Hugging Face's engine.
-TEST(TokenizerTiktoken, is_written_as_hugging_face_reads_it) {
+TEST(TokenizerTiktoken, written_file_is_read_by_hugging_face) {
   std::string json = Tokenizer::from_tiktoken(
                          fixture_path("small.tiktoken"),
                          {.pre_tokenization = PreTokenization::kTiktokenCl100k, .added_tokens = {}})
@@ -118,7 +118,7 @@ TEST(TokenizerTiktoken, is_written_as_hugging_face_reads_it) {
               ::testing::ElementsAre("123", "45"));
 }
 
-TEST(TokenizerTraining, finds_the_merges_of_hugging_face) {
+TEST(TokenizerTraining, merges_match_hugging_face) {
   const std::string corpus = fixture_text("corpus.txt");
   struct Kind {
     const char* name;

@@ -178,7 +178,7 @@ std::vector<BrokenTokenizer> broken_parts() {
   };
 }
 
-TEST(TokenizerHostile, broken_parts_are_named) {
+TEST(TokenizerHostile, errors_name_the_broken_part) {
   ASSERT_EQ(refusal(small_tokenizer_json().dump()), "no error");
   for (const auto& all : {broken_models(), broken_parts()}) {
     for (const BrokenTokenizer& broken : all) {
@@ -189,7 +189,7 @@ TEST(TokenizerHostile, broken_parts_are_named) {
   }
 }
 
-TEST(TokenizerHostile, what_is_no_json_is_named_with_its_byte) {
+TEST(TokenizerHostile, errors_name_the_byte_of_invalid_json) {
   EXPECT_EQ(refusal(""), "t.json: is not JSON at byte 0: unexpected end");
   EXPECT_EQ(refusal("{\"model\": {\"vocab\": {\"a\": 1"),
             "t.json: is not JSON at byte 27: unexpected end");
@@ -210,7 +210,7 @@ TEST(TokenizerHostile, what_is_no_json_is_named_with_its_byte) {
   EXPECT_EQ(refusal("{\"normalizer\":" + deep), "t.json: nested more than 32 levels deep");
 }
 
-TEST(TokenizerHostile, broken_pairs_are_named_with_their_line) {
+TEST(TokenizerHostile, errors_name_the_line_of_broken_pairs) {
   const TempDir folder;
   put_file(folder / "v.json", R"({"a": 0, "b": 1, "#": 2, "ab": 3, "##": 4, "#a": 5})");
   const auto refused = [&](const std::string& merges) {
@@ -242,7 +242,7 @@ TEST(TokenizerHostile, broken_pairs_are_named_with_their_line) {
   EXPECT_EQ(tokenizer.encode("##"), (Ids{4}));
 }
 
-TEST(TokenizerHostile, broken_ranks_are_named_with_their_line) {
+TEST(TokenizerHostile, errors_name_the_line_of_broken_ranks) {
   const TempDir folder;
   const auto refused = [&](const std::string& ranks) {
     put_file(folder / "r", ranks);
@@ -273,7 +273,7 @@ TEST(TokenizerHostile, a_sparse_vocabulary_takes_no_more_memory_than_a_dense_one
 }
 
 // Reading a mutated file either throws UserError or returns a tokenizer that encodes and decodes.
-TEST(TokenizerHostile, mutated_files_are_refused_or_work) {
+TEST(TokenizerHostile, mutated_files_are_rejected_or_work) {
   TestRandom random(31);
   const std::string text = "abab## ab <s> a\u00e9 <both> left  1\n";
   int worked = 0, refused = 0;

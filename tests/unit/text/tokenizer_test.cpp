@@ -46,7 +46,7 @@ std::string random_bytes(TestRandom& random, std::size_t size) {
   return text;
 }
 
-TEST(Tokenizer, gives_back_any_bytes) {
+TEST(Tokenizer, round_trips_any_bytes) {
   TestRandom random(21);
   std::vector<Tokenizer> all = {Tokenizer::bytes({"<|im_end|>"})};
   for (const char* kind : {"gpt2", "cl100k", "o200k"}) {
@@ -68,7 +68,7 @@ TEST(Tokenizer, gives_back_any_bytes) {
 }
 
 // A long text uses a cache of pieces, a short one does not.
-TEST(Tokenizer, gives_a_long_text_the_ids_of_its_parts) {
+TEST(Tokenizer, ids_of_a_long_text_are_those_of_its_parts) {
   const Tokenizer tokenizer = Tokenizer::from_file(fixture_path("cl100k.json"));
   const std::string corpus = fixture_text("corpus.txt");
   Ids parts;
@@ -140,7 +140,7 @@ TEST(Tokenizer, of_characters_is_the_vocabulary_of_the_text) {
               ThrowsMessage<IoError>(HasSubstr("occurs twice")));
 }
 
-TEST(Tokenizer, puts_marks_around_a_text_once) {
+TEST(Tokenizer, adds_bos_and_eos_once) {
   Tokenizer bytes = Tokenizer::bytes({"<s>", "</s>"});
   bytes.set_bos("<s>");
   bytes.set_eos("</s>");
@@ -169,7 +169,7 @@ TEST(Tokenizer, puts_marks_around_a_text_once) {
               ThrowsMessage<UserError>(HasSubstr("no eos token is set; call set_eos()")));
 }
 
-TEST(Tokenizer, cuts_a_text_but_not_the_marks_around_it) {
+TEST(Tokenizer, truncation_keeps_bos_and_eos) {
   Tokenizer bytes = Tokenizer::bytes({"<s>", "</s>"});
   bytes.set_bos("<s>");
   bytes.set_eos("</s>");
@@ -241,7 +241,7 @@ TEST(Tokenizer, takes_new_tokens) {
               ThrowsMessage<UserError>(HasSubstr("no token has the id -1")));
 }
 
-TEST(Tokenizer, names_tokens_as_the_file_does) {
+TEST(Tokenizer, token_names_are_those_of_the_file) {
   const Tokenizer tokenizer = Tokenizer::from_file(fixture_path("gpt2.json"));
   const std::int32_t id = tokenizer.token_to_id("\u0120the").value();
   EXPECT_THAT(tokenizer.encode(" the"), ElementsAre(id));
@@ -253,7 +253,7 @@ TEST(Tokenizer, names_tokens_as_the_file_does) {
   }
 }
 
-TEST(Tokenizer, is_read_from_a_folder_with_its_marks) {
+TEST(Tokenizer, folder_provides_bos_and_eos) {
   const TempDir folder;
   put_file(folder / "tokenizer.json", fixture_text("gpt2.json"));
   put_file(folder / "tokenizer_config.json",
@@ -387,7 +387,7 @@ TEST(Tokenizer, is_read_from_a_folder_with_vocab_and_merges) {
   refused("[]", "expected an object");
 }
 
-TEST(Tokenizer, is_trained_from_files_and_tells_how_far_it_is) {
+TEST(Tokenizer, training_on_files_reports_progress) {
   const TempDir folder;
   put_file(folder / "a.txt", "\xef\xbb\xbf" + fixture_text("corpus.txt"));
   put_file(folder / "b.txt.gz", gzipped(fixture_text("corpus.txt")));
@@ -423,7 +423,7 @@ TEST(Tokenizer, is_trained_from_files_and_tells_how_far_it_is) {
       AbortedError);
 }
 
-TEST(Tokenizer, refuses_to_be_trained_with_options_out_of_range) {
+TEST(Tokenizer, training_options_out_of_range_are_rejected) {
   const std::array<std::string_view, 1> text = {"some text"};
   const auto refused = [&](const BpeTrainOptions& options, const char* message) {
     EXPECT_THAT([&] { Tokenizer::train(text, options); },
@@ -446,7 +446,7 @@ TEST(Tokenizer, refuses_to_be_trained_with_options_out_of_range) {
   EXPECT_EQ(Tokenizer::train({}, {.vocab_size = 300}).vocab_size(), 256);
 }
 
-TEST(Tokenizer, trains_on_text_that_is_not_cut) {
+TEST(Tokenizer, trains_on_unsplit_text) {
   const std::string text = fixture_text("corpus.txt").substr(0, 20'000);
   const std::array<std::string_view, 1> texts = {text};
   const Tokenizer whole =

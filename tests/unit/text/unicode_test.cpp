@@ -11,7 +11,7 @@ namespace {
 
 std::uint8_t kinds_of(std::string_view text) { return character_at(text, 0).kinds; }
 
-TEST(TextUnicode, tells_letters_numbers_and_spaces_of_any_script) {
+TEST(TextUnicode, classifies_letters_numbers_and_spaces_of_any_script) {
   for (const char* letter :
        {"a", "Z", "\u00e9", "\u4e2d", "\u3042", "\ud55c", "\u05d0", "\u02b0"}) {
     EXPECT_EQ(kinds_of(letter) & (kLetter | kNumber | kSpace), kLetter) << letter;
@@ -36,7 +36,7 @@ TEST(TextUnicode, tells_letters_numbers_and_spaces_of_any_script) {
   EXPECT_EQ(kinds_of("\u20ac"), 0);
 }
 
-TEST(TextUnicode, takes_a_byte_that_is_no_utf8_for_a_character_of_no_kind) {
+TEST(TextUnicode, invalid_utf8_byte_is_a_character_of_no_class) {
   for (const std::string bad :
        {"\xff", "\x80", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
     const Character c = character_at(bad, 0);
@@ -74,7 +74,7 @@ TEST(TextUnicode, skips_white_space_in_both_directions) {
   EXPECT_EQ(spaces_before("\xe3\x80", 2), 2U);
 }
 
-TEST(TextUnicode, brings_text_into_normal_forms) {
+TEST(TextUnicode, normalizes_text) {
   EXPECT_EQ(normalized("cafe\u0301 A\u030a", NormalForm::kNfc), "caf\u00e9 \u00c5");
   EXPECT_EQ(normalized("caf\u00e9", NormalForm::kNfd), "cafe\u0301");
   EXPECT_EQ(normalized("\ufb01n\u00b2 \uff76", NormalForm::kNfkc), "fin2 \u30ab");
@@ -104,7 +104,7 @@ TEST(TextUnicode, orders_long_runs_of_marks) {
               "\u1eb9" + repeated("\u0323").substr(2) + repeated("\u0301"));
 }
 
-TEST(TextUnicode, leaves_bytes_that_are_no_utf8_as_they_are_in_normal_forms) {
+TEST(TextUnicode, normalization_keeps_invalid_utf8_bytes) {
   EXPECT_EQ(normalized("e\u0301\xff"
                        "e\u0301\xc3",
                        NormalForm::kNfc),
@@ -114,7 +114,7 @@ TEST(TextUnicode, leaves_bytes_that_are_no_utf8_as_they_are_in_normal_forms) {
 }
 
 // Cutting a text before an ASCII character does not change its normal form.
-TEST(TextUnicode, normal_forms_of_parts_are_those_of_the_whole) {
+TEST(TextUnicode, normalization_by_parts_matches_the_whole) {
   static constexpr const char* kParts[] = {
       "a",      "e",      " ",      "\u0301", "\u0323", "\u00e9", "\ud55c", "\u1112", "\u1161",
       "\u11ab", "\u212b", "\ufb01", "1",      "\u00bd", "\u0f71", "\u0f72", "\u093c", "\u0915"};
@@ -133,7 +133,7 @@ TEST(TextUnicode, normal_forms_of_parts_are_those_of_the_whole) {
   }
 }
 
-TEST(TextUnicode, replaces_each_longest_beginning_of_a_sequence) {
+TEST(TextUnicode, replaces_each_maximal_prefix_of_invalid_utf8) {
   const std::string r = "\ufffd";
   EXPECT_EQ(as_utf8("a\xff"
                     "b"),
@@ -148,7 +148,7 @@ TEST(TextUnicode, replaces_each_longest_beginning_of_a_sequence) {
   EXPECT_EQ(as_utf8("\xe2\x82\xe2\x82\xac"), r + "\u20ac");
 }
 
-TEST(TextUnicode, knows_which_bytes_may_still_become_a_character) {
+TEST(TextUnicode, recognizes_incomplete_characters) {
   EXPECT_EQ(unfinished_bytes(""), 0U);
   EXPECT_EQ(unfinished_bytes("a"), 0U);
   EXPECT_EQ(unfinished_bytes("a\xc3"), 1U);
