@@ -105,7 +105,7 @@ TEST(Checkpoint, of_a_function_that_computes_nothing_is_its_input) {
   EXPECT_EQ(y.id(), x.id());
 }
 
-TEST(Checkpoint, lets_gradients_be_asked_for_inside) {
+TEST(Checkpoint, gradients_of_inner_values_are_available) {
   Sketch s;
   const Tensor x = s.input({3}, f32, {1, 2, 3});
   Tensor inside;
@@ -123,7 +123,7 @@ TEST(Checkpoint, lets_gradients_be_asked_for_inside) {
   EXPECT_EQ(got.at("dx"), Values({15, 60, 135}));
 }
 
-TEST(Checkpoint, of_a_function_that_uses_its_input_for_nothing_has_no_gradient) {
+TEST(Checkpoint, of_a_function_that_ignores_its_input_has_no_gradient) {
   Sketch s;
   const Tensor x = s.input({3}, f32, {1, 2, 3});
   const Tensor y = checkpoint(
@@ -150,8 +150,8 @@ void check_straight_through(Where where) {
   EXPECT_EQ(got.at("y"), Values({0, 1, 1, -3}));
   EXPECT_EQ(got.at("dx"), Values({0, 2, 2, -6}));
 }
-TEST(CustomGradient, may_pass_straight_through) { check_straight_through(Where::kCpu); }
-TEST(CustomGradient, may_pass_straight_through_on_webgpu) {
+TEST(CustomGradient, of_straight_through_is_the_identity) { check_straight_through(Where::kCpu); }
+TEST(CustomGradient, of_straight_through_is_the_identity_on_webgpu) {
   check_straight_through(Where::kWebGpu);
 }
 
@@ -165,7 +165,7 @@ Tensor scaled_tanh(Tensor x, Tensor scale, bool custom) {
   });
 }
 
-TEST(CustomGradient, of_the_result_is_the_same_to_second_order) {
+TEST(CustomGradient, matches_the_derived_one_to_second_order) {
   const auto gradients = [](bool custom) {
     Sketch s(2);
     const Tensor x = s.input({5}, -1, 1), scale = s.input({5}, 0.5, 2);
@@ -185,7 +185,7 @@ TEST(CustomGradient, of_the_result_is_the_same_to_second_order) {
   }
 }
 
-TEST(CustomGradient, is_what_it_says_even_where_it_is_wrong) {
+TEST(CustomGradient, is_used_even_if_wrong) {
   Sketch s;
   const Tensor x = s.input({2}, f32, {1, 2});
   const Tensor y = custom_gradient(
@@ -195,7 +195,7 @@ TEST(CustomGradient, is_what_it_says_even_where_it_is_wrong) {
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("dx"), Values({100, 200}));
 }
 
-TEST(CustomGradient, leaves_no_work_behind) {
+TEST(CustomGradient, adds_no_launches) {
   struct Scale {
     Parameter weight{{4}, init::ones()};
     TG_MODULE(weight)

@@ -24,7 +24,7 @@ constexpr const char* kHead =
     "fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) local: "
     "u32) {\n  let group = group_id.x;\n  ";
 
-TEST(Barriers, that_some_threads_do_not_reach_are_found) {
+TEST(Barriers, in_divergent_control_flow_are_found) {
   for (const char* body : {
            "if (local == 0u) { workgroupBarrier(); }",
            "if (local >= 9u) { return; }\n  workgroupBarrier();",
@@ -47,7 +47,7 @@ TEST(Barriers, that_some_threads_do_not_reach_are_found) {
   }
 }
 
-TEST(Barriers, that_all_threads_reach_are_taken) {
+TEST(Barriers, in_uniform_control_flow_are_accepted) {
   for (const char* body : {
            "if (local == 0u) { shared[0] = 1u; }\n  workgroupBarrier();",
            "if (group > 9u) { return; }\n  workgroupBarrier();",
@@ -103,7 +103,7 @@ TEST(Barriers, of_our_kernels_are_reached_by_every_thread) {
   EXPECT_GT(waiting, kSanitized ? 100 : 1000);
 }
 
-TEST(StateSpaces, add_nothing_up_in_the_order_in_which_threads_come) {
+TEST(StateSpaces, kernels_use_no_atomics) {
   int kernels = 0;
   each_kernel(state_space_cases(), [&](const std::string& text, const std::string& name) {
     ++kernels;

@@ -88,10 +88,10 @@ void check_conv(Where where, std::int64_t length) {
   }
 }
 
-TEST(CausalConv, is_that_of_a_loop_with_its_gradients_on_cpu) {
+TEST(CausalConv, matches_a_loop_with_gradients_on_cpu) {
   for (const std::int64_t length : kScanLengths) check_conv(Where::kCpu, length);
 }
-TEST(CausalConv, is_that_of_a_loop_with_its_gradients_on_webgpu) {
+TEST(CausalConv, matches_a_loop_with_gradients_on_webgpu) {
   for (const std::int64_t length : kScanLengths) check_conv(Where::kWebGpu, length);
 }
 
@@ -110,8 +110,8 @@ void check_conv_steps(Where where) {
                          [](const ConvGiven& g) { return one_by_one(g); });
 }
 
-TEST(CausalConv, step_by_step_is_that_of_a_loop_on_cpu) { check_conv_steps(Where::kCpu); }
-TEST(CausalConv, step_by_step_is_that_of_a_loop_on_webgpu) { check_conv_steps(Where::kWebGpu); }
+TEST(CausalConv, steps_match_a_loop_on_cpu) { check_conv_steps(Where::kCpu); }
+TEST(CausalConv, steps_match_a_loop_on_webgpu) { check_conv_steps(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -81,7 +81,7 @@ TEST_P(Custom, computes_on_tensors_and_views_of_them) {
   s.check(GetParam());
 }
 
-TEST_P(Custom, has_the_gradient_it_says) {
+TEST_P(Custom, uses_its_own_gradient) {
   Sketch s;
   const Tensor a = s.input({7}, 1, 2), b = s.input({7}, 1, 2);
   const std::vector<Tensor> d = grad(sum(square(hypotenuse()({a, b}))), {a, b});
@@ -96,7 +96,7 @@ TEST_P(Custom, has_the_gradient_it_says) {
   }
 }
 
-TEST_P(Custom, reads_what_it_likes) {
+TEST_P(Custom, reads_any_element) {
   Sketch s;
   const Tensor rows = s.input({5, 4});
   s.output("sums", picked_sums()({rows, s.input({6}, i32, {4, 0, 0, 2, 3, 4})}));
@@ -136,7 +136,7 @@ std::string thrown(const Action& action) {
   return "nothing";
 }
 
-TEST(CustomOps, say_what_is_missing) {
+TEST(CustomOps, errors_name_what_is_missing) {
   const auto infer = [](const std::vector<TensorType>& in) { return in[0]; };
   EXPECT_THAT(thrown([&] { CustomOp({.name = "", .infer = infer}); }),
               ::testing::HasSubstr("CustomOp: the name is empty"));
@@ -159,7 +159,7 @@ TEST(CustomOps, say_what_is_missing) {
               ::testing::HasSubstr("picked_sums: the list must be i32"));
 }
 
-TEST(CustomOps, say_what_the_shader_compiler_says_on_webgpu) {
+TEST(CustomOps, errors_contain_the_shader_message_on_webgpu) {
   const CustomOp wrong({.name = "wrong",
                         .infer = [](const std::vector<TensorType>& in) { return in[0]; },
                         .wgsl =
@@ -175,7 +175,7 @@ TEST(CustomOps, say_what_the_shader_compiler_says_on_webgpu) {
   EXPECT_THAT(said, ::testing::HasSubstr("custom_test.cpp"));
 }
 
-TEST(CustomOps, pass_on_what_their_body_throws) {
+TEST(CustomOps, rethrow_errors_of_their_body) {
   const CustomOp failing({.name = "failing",
                           .infer = [](const std::vector<TensorType>& in) { return in[0]; },
                           .cpu =

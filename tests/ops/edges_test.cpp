@@ -123,7 +123,7 @@ TEST_P(EdgesOn, nan_is_not_below_a_threshold) {
   expect_values(s, {{"y", {kNan, 1, 7}}, {"dx", {1, 1, 0}}});
 }
 
-TEST_P(EdgesOn, row_of_minus_infinity_gives_logsumexp_no_gradient) {
+TEST_P(EdgesOn, logsumexp_of_minus_infinity_has_gradient_zero) {
   Sketch s;
   const Tensor x = s.input({2, 2}, f32, {-kInf, -kInf, 0, 0});
   const Tensor y = logsumexp(x, 1);
@@ -151,7 +151,7 @@ TEST_P(EdgesOn, gradient_of_a_max_pool_of_minus_infinity_stays_inside) {
 }
 
 // What is repeated in a short bin is not multiplied by 0.
-TEST_P(EdgesOn, infinities_stay_in_the_bins_of_an_adaptive_pool) {
+TEST_P(EdgesOn, infinities_stay_in_their_bin_of_an_adaptive_pool) {
   Sketch s;
   const Tensor x = s.input({1, 1, 1, 5}, f32, {1, kInf, 2, 3, 5});
   s.output("mean", adaptive_avg_pool2d(x, {1, 3}));

@@ -75,8 +75,8 @@ void check_moves(Places places) {
     check_at(places, s, 0);
   }
 }
-TEST(F16, is_moved_about_without_a_change_on_cpu) { check_moves(kOnCpu); }
-TEST(F16, is_moved_about_without_a_change_on_webgpu) { check_moves(kOnWebGpu); }
+TEST(F16, moves_keep_the_bits_on_cpu) { check_moves(kOnCpu); }
+TEST(F16, moves_keep_the_bits_on_webgpu) { check_moves(kOnWebGpu); }
 
 void check_states(Places places) {
   Sketch s;
@@ -91,7 +91,7 @@ void check_states(Places places) {
 TEST(F16, keeps_states_on_cpu) { check_states(kOnCpu); }
 TEST(F16, keeps_states_on_webgpu) { check_states(kOnWebGpu); }
 
-TEST(F16, is_the_type_of_what_is_made_of_it_alone) {
+TEST(F16, is_the_type_of_results_of_f16_operands) {
   Sketch s;
   const Tensor h = s.input({4, 4}, -1, 1, f16), x = s.input({4, 4});
   EXPECT_EQ((h + h).dtype(), f16);
@@ -267,7 +267,7 @@ TEST(F16, is_looked_up_on_cpu) { check_lookup(kOnCpu); }
 TEST(F16, is_looked_up_on_webgpu) { check_lookup(kOnWebGpu); }
 
 // Activations of half the size (nearly) halve the peak memory of a step.
-TEST(F16, takes_half_the_place) {
+TEST(F16, takes_half_the_memory) {
   std::int64_t peaks[2][2] = {};
   for (const bool half : {false, true}) {
     Sketch s;

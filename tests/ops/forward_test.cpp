@@ -86,8 +86,8 @@ void check_leaves(Where where) {
   s.check(where);
 }
 
-TEST(Leaves, are_read_on_cpu) { check_leaves(Where::kCpu); }
-TEST(Leaves, are_read_on_webgpu) { check_leaves(Where::kWebGpu); }
+TEST(Leaves, of_all_kinds_are_read_on_cpu) { check_leaves(Where::kCpu); }
+TEST(Leaves, of_all_kinds_are_read_on_webgpu) { check_leaves(Where::kWebGpu); }
 
 void check_arena(Where where) {
   Sketch s(3);
@@ -138,7 +138,7 @@ TEST(Coverage, every_op_has_a_case) {
 }
 
 // For tools/ops_page.py: records which functions take floats, and which of them return floats.
-TEST(Coverage, functions_of_floats_are_told_apart) {
+TEST(Coverage, functions_of_floats_are_classified) {
   std::set<std::string> taking, making;
   for (const OpCase& each : all_cases()) {
     const bool takes = std::any_of(each.args.begin(), each.args.end(),

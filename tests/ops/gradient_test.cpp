@@ -22,7 +22,7 @@ std::vector<OpCase> differentiable_cases() {
 
 class Gradient : public ::testing::TestWithParam<OpCase> {};
 
-TEST_P(Gradient, is_that_of_differences_and_the_same_on_cpu) {
+TEST_P(Gradient, matches_differences_on_cpu) {
   Sketch sketch(11);
   const Embedded made = embed(sketch, GetParam());
   sketch.output("loss", made.loss);
@@ -73,7 +73,7 @@ TEST(GradientOnDevice, of_pointwise_on_webgpu) {
   check_on_webgpu(plain);
 }
 
-TEST(Gradient, at_corners_is_that_of_pytorch) {
+TEST(Gradient, at_corners_matches_pytorch) {
   for (const Corner& corner : corners()) {
     Sketch sketch;
     const Embedded made = embed(sketch, corner);
@@ -89,7 +89,7 @@ TEST(Gradient, at_corners_is_that_of_pytorch) {
 
 class SecondGradient : public ::testing::TestWithParam<OpCase> {};
 
-TEST_P(SecondGradient, is_that_of_differences_and_the_same_on_cpu) {
+TEST_P(SecondGradient, matches_differences_on_cpu) {
   Sketch sketch(13);
   const Embedded made = embed(sketch, GetParam());
   report_covered(made.covered);
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Family{"state_space", state_space_forms}),
     [](const auto& family) { return std::string(family.param.name); });
 
-TEST(Gradient, of_a_gradient_is_that_of_differences) {
+TEST(Gradient, of_a_gradient_matches_differences) {
   Sketch s;
   const Tensor x = s.input({5}, 0.2, 2);
   const Tensor loss = sum(exp(sin(x)) * log(x) + pow(x, 2.5));
@@ -179,7 +179,7 @@ TEST(Gradient, stops_at_detach) {
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("d"), Values({1, 4, 9}));
 }
 
-TEST(Gradient, of_what_the_loss_does_not_need_is_zero) {
+TEST(Gradient, of_unused_values_is_zero) {
   Sketch s;
   const Tensor x = s.input({3}), unused = s.input({2, 2});
   s.output("d", grad(sum(x * detach(x)), {x, unused})[1]);

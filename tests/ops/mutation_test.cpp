@@ -207,7 +207,7 @@ class Mutations {
   std::set<const OpDef*> differentiated_;
 };
 
-TEST(Mutation, of_any_gradient_fails_a_test) {
+TEST(Mutation, of_each_gradient_fails_a_test) {
   if (kSanitized) GTEST_SKIP() << "tried in the Release build";
   Mutations mutations;
   for (const OpCase& each : all_cases()) {

@@ -31,11 +31,11 @@ void check_bits(Where where) {
             Values(want.at("other").begin(), want.at("other").begin() + 200));
 }
 
-TEST(Random, is_the_same_bits_on_cpu) { check_bits(Where::kCpu); }
-TEST(Random, is_the_same_bits_on_webgpu) { check_bits(Where::kWebGpu); }
+TEST(Random, has_reproducible_bits_on_cpu) { check_bits(Where::kCpu); }
+TEST(Random, has_reproducible_bits_on_webgpu) { check_bits(Where::kWebGpu); }
 
 // Known answers of Random123: counter 0 with key 0, and the all-zeros and all-ones vectors.
-TEST(Random, philox_gives_the_published_words) {
+TEST(Random, philox_matches_the_published_words) {
   Sketch s;
   const Tensor index = s.input({4}, u32, {0, 1, 2, 3});
   const Tensor zero = s.input({}, u32, {0});
@@ -140,7 +140,7 @@ TEST(Random, distributions_stay_within_their_bounds) {
 }
 
 // The extreme words, for which u is closest to 0 and to 1.
-TEST(Random, open_uniform_numbers_have_finite_logarithms_twice) {
+TEST(Random, open_uniform_numbers_have_finite_double_logarithms) {
   for (const float whole : {0.0F, 8388607.0F}) {
     const float u = (whole + 0.5F) * 0x1p-23F;
     EXPECT_GT(u, 0);
@@ -326,10 +326,8 @@ void check_nothing_to_draw(Where where) {
                          {"once", {-1, -1, -1, 1, -1, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1}}};
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), want, 0, to_string(where));
 }
-TEST(Random, multinomial_says_where_no_weight_is_left_on_cpu) {
-  check_nothing_to_draw(Where::kCpu);
-}
-TEST(Random, multinomial_says_where_no_weight_is_left_on_webgpu) {
+TEST(Random, multinomial_marks_draws_without_weight_on_cpu) { check_nothing_to_draw(Where::kCpu); }
+TEST(Random, multinomial_marks_draws_without_weight_on_webgpu) {
   check_nothing_to_draw(Where::kWebGpu);
 }
 
@@ -365,7 +363,7 @@ TEST(Random, draws_without_replacement_have_their_shares) {
   expect_shares(pairs, shares, "pairs without replacement");
 }
 
-TEST(Random, randperm_is_a_permutation_each_equally_likely) {
+TEST(Random, randperm_draws_each_permutation_equally_often) {
   Sketch s;
   for (int i = 0; i < 600; ++i) s.output("p" + std::to_string(i), randperm(3));
   s.output("large", randperm(500));

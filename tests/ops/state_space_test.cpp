@@ -49,11 +49,11 @@ void check_selective(Where where, Discretization discretization) {
   }
 }
 
-TEST(SelectiveScan, is_that_of_a_loop_on_cpu) {
+TEST(SelectiveScan, matches_a_loop_on_cpu) {
   check_selective(Where::kCpu, Discretization::kEuler);
   check_selective(Where::kCpu, Discretization::kZeroOrderHold);
 }
-TEST(SelectiveScan, is_that_of_a_loop_on_webgpu) {
+TEST(SelectiveScan, matches_a_loop_on_webgpu) {
   check_selective(Where::kWebGpu, Discretization::kEuler);
   check_selective(Where::kWebGpu, Discretization::kZeroOrderHold);
 }
@@ -72,8 +72,8 @@ void check_numbers_by_hand(Where where) {
   expect_near(got.at("euler"), {0.6931472, 1.7328680, 2.9458755}, 1e-6, "euler");
   expect_near(got.at("hold"), {0.5, 1.25, 2.125}, 1e-6, "hold");
 }
-TEST(SelectiveScan, gives_the_numbers_worked_out_by_hand) { check_numbers_by_hand(Where::kCpu); }
-TEST(SelectiveScan, gives_the_numbers_worked_out_by_hand_on_webgpu) {
+TEST(SelectiveScan, matches_numbers_computed_by_hand) { check_numbers_by_hand(Where::kCpu); }
+TEST(SelectiveScan, matches_numbers_computed_by_hand_on_webgpu) {
   check_numbers_by_hand(Where::kWebGpu);
 }
 
@@ -164,8 +164,8 @@ void check_gradient_of_selective(Where where) {
   }
 }
 
-TEST(SelectiveScan, has_the_gradient_of_a_loop_on_cpu) { check_gradient_of_selective(Where::kCpu); }
-TEST(SelectiveScan, has_the_gradient_of_a_loop_on_webgpu) {
+TEST(SelectiveScan, gradient_matches_a_loop_on_cpu) { check_gradient_of_selective(Where::kCpu); }
+TEST(SelectiveScan, gradient_matches_a_loop_on_webgpu) {
   check_gradient_of_selective(Where::kWebGpu);
 }
 
@@ -202,7 +202,7 @@ void check_any_gate(Where where) {
 TEST(SelectiveScan, takes_any_gate_on_cpu) { check_any_gate(Where::kCpu); }
 TEST(SelectiveScan, takes_any_gate_on_webgpu) { check_any_gate(Where::kWebGpu); }
 
-TEST(SelectiveScan, keeps_what_is_not_a_number) {
+TEST(SelectiveScan, propagates_nan) {
   Sketch s;
   const Tensor u = s.input({1, 3, 2}, f32, {1, 1, NAN, 1, 1, 1});
   const Tensor delta = s.input({1, 3, 2}, f32, {1, 1, 1, 1, 1, 1});
@@ -277,8 +277,8 @@ void check_large_step(Where where) {
   }
 }
 
-TEST(Ssd, keeps_its_digits_behind_a_large_step_on_cpu) { check_large_step(Where::kCpu); }
-TEST(Ssd, keeps_its_digits_behind_a_large_step_on_webgpu) { check_large_step(Where::kWebGpu); }
+TEST(Ssd, is_accurate_after_a_large_step_on_cpu) { check_large_step(Where::kCpu); }
+TEST(Ssd, is_accurate_after_a_large_step_on_webgpu) { check_large_step(Where::kWebGpu); }
 
 void check_gradient_of_ssd(Where where) {
   for (const std::int64_t length : kLengthsOfGradients) {
@@ -293,10 +293,10 @@ void check_gradient_of_ssd(Where where) {
   }
 }
 
-TEST(Ssd, has_the_gradient_of_a_loop_on_cpu) { check_gradient_of_ssd(Where::kCpu); }
-TEST(Ssd, has_the_gradient_of_a_loop_on_webgpu) { check_gradient_of_ssd(Where::kWebGpu); }
-TEST(Ssd, is_that_of_a_loop_on_cpu) { check_ssd(Where::kCpu); }
-TEST(Ssd, is_that_of_a_loop_on_webgpu) { check_ssd(Where::kWebGpu); }
+TEST(Ssd, gradient_matches_a_loop_on_cpu) { check_gradient_of_ssd(Where::kCpu); }
+TEST(Ssd, gradient_matches_a_loop_on_webgpu) { check_gradient_of_ssd(Where::kWebGpu); }
+TEST(Ssd, matches_a_loop_on_cpu) { check_ssd(Where::kCpu); }
+TEST(Ssd, matches_a_loop_on_webgpu) { check_ssd(Where::kWebGpu); }
 
 // ---- trapezoids and rotations -------------------------------------------------------------------
 
@@ -368,10 +368,10 @@ void check_gradient_of_rotary(Where where) {
   }
 }
 
-TEST(RotaryScan, has_the_gradient_of_a_loop_on_cpu) { check_gradient_of_rotary(Where::kCpu); }
-TEST(RotaryScan, has_the_gradient_of_a_loop_on_webgpu) { check_gradient_of_rotary(Where::kWebGpu); }
-TEST(RotaryScan, is_that_of_a_loop_on_cpu) { check_rotary(Where::kCpu); }
-TEST(RotaryScan, is_that_of_a_loop_on_webgpu) { check_rotary(Where::kWebGpu); }
+TEST(RotaryScan, gradient_matches_a_loop_on_cpu) { check_gradient_of_rotary(Where::kCpu); }
+TEST(RotaryScan, gradient_matches_a_loop_on_webgpu) { check_gradient_of_rotary(Where::kWebGpu); }
+TEST(RotaryScan, matches_a_loop_on_cpu) { check_rotary(Where::kCpu); }
+TEST(RotaryScan, matches_a_loop_on_webgpu) { check_rotary(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -82,16 +82,14 @@ void check_rotary_steps(Where where, std::int64_t ranks) {
       [](const RotaryGiven& g) { return one_by_one(g); }, 4);
 }
 
-TEST(SelectiveScan, step_by_step_is_that_of_a_loop_on_cpu) { check_selective_steps(Where::kCpu); }
-TEST(SelectiveScan, step_by_step_is_that_of_a_loop_on_webgpu) {
-  check_selective_steps(Where::kWebGpu);
-}
-TEST(Ssd, step_by_step_is_that_of_a_loop_on_cpu) { check_ssd_steps(Where::kCpu); }
-TEST(Ssd, step_by_step_is_that_of_a_loop_on_webgpu) { check_ssd_steps(Where::kWebGpu); }
-TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_cpu) {
+TEST(SelectiveScan, steps_match_a_loop_on_cpu) { check_selective_steps(Where::kCpu); }
+TEST(SelectiveScan, steps_match_a_loop_on_webgpu) { check_selective_steps(Where::kWebGpu); }
+TEST(Ssd, steps_match_a_loop_on_cpu) { check_ssd_steps(Where::kCpu); }
+TEST(Ssd, steps_match_a_loop_on_webgpu) { check_ssd_steps(Where::kWebGpu); }
+TEST(RotaryScan, steps_match_a_loop_on_cpu) {
   for (const std::int64_t ranks : {1, 2}) check_rotary_steps(Where::kCpu, ranks);
 }
-TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_webgpu) {
+TEST(RotaryScan, steps_match_a_loop_on_webgpu) {
   for (const std::int64_t ranks : {1, 2}) check_rotary_steps(Where::kWebGpu, ranks);
 }
 

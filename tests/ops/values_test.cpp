@@ -23,7 +23,7 @@ class ValuesOn : public ::testing::TestWithParam<Where> {
 INSTANTIATE_TEST_SUITE_P(cpu, ValuesOn, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, ValuesOn, ::testing::Values(Where::kWebGpu));
 
-TEST_P(ValuesOn, of_numbers_beside_integers) {
+TEST_P(ValuesOn, of_integers_with_numbers) {
   Sketch s;
   const Tensor i = s.input({4}, i32, {-7, 3, 9, 2});
   s.output("half", i / 2);
@@ -125,7 +125,7 @@ TEST(Values, of_a_large_product_of_integers) {
 
 // As in PyTorch, numbers beyond f32 become infinite, and -inf is not replaced by a large finite
 // number.
-TEST_P(ValuesOn, of_numbers_beyond_f32) {
+TEST_P(ValuesOn, of_numbers_outside_f32) {
   Sketch s;
   const Tensor x = s.input({2}, f32, {1, -3e38});
   s.output("times", x * 1e300);
@@ -160,7 +160,7 @@ TEST_P(ValuesOn, of_sigmoid_and_softplus_far_on_the_left) {
 }
 
 // exp is accurate to a few ulp over the whole range of f32.
-TEST_P(ValuesOn, of_exp_to_its_ends) {
+TEST_P(ValuesOn, of_exp_at_its_limits) {
   const Values at = {-86.75, -50.3, -7.7, 0.3, 30.1, 88.25, 88.5, 88.703125};
   Values scale, half_scale, want;
   for (const double v : at) {
@@ -230,7 +230,7 @@ TEST_P(ValuesOn, of_associative_scans) {
 }
 
 // Rows that are not looked up may hold any value.
-TEST_P(ValuesOn, of_lookups_beside_nan) {
+TEST_P(ValuesOn, of_lookups_next_to_nan) {
   Sketch s;
   const Tensor table = s.input({3, 2}, f32, {1, 2, kNan, kInf, 3, 4});
   const Tensor index = s.input({3}, i32, {2, 0, 2});

@@ -83,7 +83,7 @@ TEST(SelectiveSums, of_sixteen_states_without_a_gate_on_webgpu) {
 TEST(SelectiveSums, of_many_states_on_webgpu) { check_sums({1, 17, 5, 61, 32}); }
 
 // A block has 32 channels and is padded if there are fewer. The padding must not contribute.
-TEST(SelectiveSums, leaves_out_channels_that_are_not_there_on_webgpu) {
+TEST(SelectiveSums, ignores_channels_beyond_the_last_on_webgpu) {
   check_sums({1, 18, 35, 5, 4, Discretization::kEuler, false, true});
 }
 

@@ -175,7 +175,7 @@ void check_wide(Where where, std::int64_t length, Discretization discretization,
   check_slopes<SelectiveGiven>(wide.given, members, got, "d", value, what);
 }
 
-TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_cpu) {
+TEST(WideScan, matches_a_loop_with_gradients_on_cpu) {
   for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
     check_wide(Where::kCpu, 65, discretization, discretization == Discretization::kEuler);
     if (kSanitized) continue;
@@ -185,7 +185,7 @@ TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_cpu) {
 }
 
 // A software driver takes seconds to compile each kernel, so it runs fewer cases.
-TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_webgpu) {
+TEST(WideScan, matches_a_loop_with_gradients_on_webgpu) {
   check_wide(Where::kWebGpu, 65, Discretization::kZeroOrderHold, true);
   check_wide(Where::kWebGpu, 257, Discretization::kEuler, false);
   if (device_at(Where::kWebGpu)->info().software) return;
@@ -220,8 +220,8 @@ void check_wide_forward(Where where) {
   }
 }
 
-TEST(WideScan, looks_at_nothing_that_comes_later_on_cpu) { check_wide_forward(Where::kCpu); }
-TEST(WideScan, looks_at_nothing_that_comes_later_on_webgpu) { check_wide_forward(Where::kWebGpu); }
+TEST(WideScan, ignores_later_steps_on_cpu) { check_wide_forward(Where::kCpu); }
+TEST(WideScan, ignores_later_steps_on_webgpu) { check_wide_forward(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

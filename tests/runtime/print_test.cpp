@@ -84,7 +84,7 @@ TEST(Print, shows_each_call_of_a_function) {
   EXPECT_EQ(printed([&] { twice.run({{"x", std::vector<float>{3}}}); }), "y = f32[1] {6}\n");
 }
 
-TEST(Print, refuses_a_name_that_is_taken) {
+TEST(Print, repeated_name_is_rejected) {
   const auto loss = [](const OneWeight& net, const Inputs&) {
     return sum(print(capture("w", net.w), "w"));
   };
