@@ -24,7 +24,7 @@ void tanh_of_products(Sketch& sketch) {
   sketch.output("total", sum(tanh(matmul(x, w) - 0.5), {0}));
 }
 
-TEST(Bisect, finds_nothing_where_there_is_nothing) {
+TEST(Bisect, finds_nothing_in_correct_graphs) {
   for (std::uint64_t seed = 1; seed <= (kSanitized ? 3 : 8); ++seed) {
     const RandomGraph random = random_graph(seed);
     BisectOptions options;
@@ -48,7 +48,7 @@ TEST(Bisect, finds_nothing_between_cpu_and_webgpu) {
   }
 }
 
-TEST(Bisect, finds_nothing_in_macros) {
+TEST(Bisect, finds_nothing_in_composites) {
   Sketch sketch;
   const Tensor x = sketch.input({2, 2, 6, 6}), w = sketch.input({3, 2, 3, 3});
   const Tensor y = max_pool2d(relu(conv2d(x, w, std::nullopt, {.padding = 1})), 2);
@@ -83,7 +83,7 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
 }
 
 // The first graph is exact. If a pass replaces it with one that rounds, that is no error.
-TEST(Bisect, lets_a_pass_round_what_was_exact) {
+TEST(Bisect, allows_a_pass_to_round_exact_values) {
   Sketch sketch;
   sketch.output("y", reshape(sketch.input({8, 8}), {64}));
   const auto scaled = [](const Graph& graph) {
@@ -102,7 +102,7 @@ TEST(Bisect, lets_a_pass_round_what_was_exact) {
   EXPECT_THAT(report.checked, Contains("scale: the same"));
 }
 
-TEST(Bisect, looks_at_the_splits_that_the_device_has) {
+TEST(Bisect, applies_the_splits_of_the_device) {
   Sketch sketch;
   sketch.output("sum", sum(sketch.input({65536})));
   const auto device = std::make_shared<RecordingDevice>(make_cpu_device({.threads = 1}));

@@ -82,7 +82,7 @@ TEST(WithErrorBound, errors_grow_through_an_op_as_its_slope_says) {
   EXPECT_LT(flat.error[0], 1e-4);
 }
 
-TEST(WithErrorBound, a_comparison_may_go_either_way_only_where_it_is_too_close_to_call) {
+TEST(WithErrorBound, comparison_may_flip_only_if_too_close) {
   const WithErrorBound zero = bounded({0, 0, 0});
   const WithErrorBound greater = apply(ops::gt, {bounded({1e-4, 0.5, 0}, {1e-3, 1e-3, 0}), zero});
   EXPECT_EQ(greater.value.data, (Values{1, 1, 0}));
@@ -91,20 +91,20 @@ TEST(WithErrorBound, a_comparison_may_go_either_way_only_where_it_is_too_close_t
   EXPECT_EQ(greater.error[2], 0);
 }
 
-TEST(WithErrorBound, a_comparison_is_too_close_where_both_sides_together_may_pass) {
+TEST(WithErrorBound, comparison_adds_the_errors_of_both_sides) {
   const WithErrorBound near = apply(ops::gt, {bounded({1.5}, {0.3}), bounded({1}, {0.3})});
   EXPECT_EQ(near.error[0], 1);
   EXPECT_EQ(apply(ops::eq, {bounded({1.5}, {0.3}), bounded({1}, {0.3})}).error[0], 1);
   EXPECT_EQ(apply(ops::gt, {bounded({1.5}, {0.2}), bounded({1}, {0.2})}).error[0], 0);
 }
 
-TEST(WithErrorBound, what_may_be_anything_is_not_bounded_by_a_maximum) {
+TEST(WithErrorBound, maximum_keeps_an_infinite_bound) {
   EXPECT_EQ(apply(ops::maximum, {bounded({0}), bounded({1}, {INFINITY})}).error[0], INFINITY);
   EXPECT_LT(apply(ops::tanh, {bounded({0}, {INFINITY})}).error[0], 1.1);
 }
 
 // The value of a decomposition need not be computed last.
-TEST(WithErrorBound, a_near_tie_in_a_pool_may_go_either_way) {
+TEST(WithErrorBound, near_ties_of_a_pool_may_go_either_way) {
   WithErrorBound x = bounded({1, 1.0001}, {0.001, 0.001});
   x.value.type.shape = {1, 1, 1, 2};
   const std::vector<std::int64_t> one = {1, 1}, kernel = {1, 2}, none = {0, 0};
@@ -114,7 +114,7 @@ TEST(WithErrorBound, a_near_tie_in_a_pool_may_go_either_way) {
   EXPECT_EQ(apply(ops::max_pool_index, {x}, attrs).error[0], 0);
 }
 
-TEST(WithErrorBound, a_step_of_a_function_is_not_taken_for_rounding) {
+TEST(WithErrorBound, step_of_a_function_does_not_count_as_rounding) {
   EXPECT_LT(apply(ops::floor, {bounded({3})}).error[0], 0.01);
 }
 

@@ -103,7 +103,7 @@ TEST(DumpToMemory, holds_the_files_of_the_folder) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), {}), 1);
 }
 
-TEST(Dump, two_dumps_of_a_model_differ_in_times_alone) {
+TEST(Dump, two_dumps_of_a_model_differ_only_in_times) {
   std::map<std::string, std::string> first = dumped(), second = dumped(true);
   EXPECT_EQ(first.erase("timeline.json"), 1U);
   EXPECT_EQ(second.erase("timeline.json"), 1U);
@@ -147,7 +147,7 @@ TEST(Dump, every_compile_gets_a_folder_of_its_own) {
   EXPECT_TRUE(fs::is_empty(folder.path / "41_train"));
 }
 
-TEST(Dump, origins_that_are_no_file_names_do_not_matter) {
+TEST(Dump, origins_need_not_be_file_names) {
   const Folder folder;
   const ScopedEnv dump("TENSORGRAD_DUMP", folder.path.string());
   Sketch sketch;
@@ -175,7 +175,7 @@ TEST(Dump, programs_are_shown_instruction_by_instruction) {
   EXPECT_THAT(found, HasSubstr("b1 at [12]:(1)+0 = v3\n"));
 }
 
-TEST(Dump, output_names_that_are_no_words_parse_back) {
+TEST(Dump, output_names_of_any_text_parse_back) {
   Sketch sketch;
   sketch.output("class \"b\" of 2", exp(sketch.input({2})));
   const std::string text = print(sketch.graph());
@@ -263,7 +263,7 @@ TEST(Dump, values_that_share_a_slot_are_drawn_side_by_side) {
 }
 
 // A long name, a buffer of many values next to one of few, and a program with only one launch.
-TEST(Dump, labels_of_memory_lie_inside_the_picture_and_apart) {
+TEST(Dump, labels_of_memory_do_not_overlap_or_leave_the_picture) {
   for (const std::int64_t rows : {2, 20000}) {
     Sketch sketch;
     const Tensor x = sketch.input({rows, 8});

@@ -55,7 +55,7 @@ TEST(GraphRun, a_graph_with_updates_gives_the_same_on_cpu_and_reference) {
 }
 
 // A few bytes of text can describe any amount of memory.
-TEST(GraphRun, graph_of_huge_tensors_is_refused) {
+TEST(GraphRun, graph_of_huge_tensors_is_rejected) {
   const std::string inputs =
       R"(%0 = input() {dtype=0, name="x", shape=[2000000000]} : f32[2000000000]
 %1 = sum(%0) {axes=[0]} : f32[]
@@ -81,7 +81,7 @@ output y = %2
   EXPECT_THROW(ir::run(kTraining, "x.ir", small, {.kind = "cpu"}), UserError);
 }
 
-TEST(GraphRun, f16_operand_of_an_op_that_computes_in_f32_is_refused) {
+TEST(GraphRun, f16_operand_of_an_op_that_computes_in_f32_is_rejected) {
   for (const char* op : {"max", "sum", "argmin"}) {
     const std::string result = std::string(op) == "argmin" ? "i32[2]" : "f16[2]";
     const std::string text =
@@ -207,7 +207,7 @@ TEST(GraphRun, a_graph_is_compiled_for_the_limits_of_its_device) {
   EXPECT_THROW(launches({.max_buffer_bytes = 1 << 16}), UserError);
 }
 
-TEST(GraphRun, the_splits_are_passes_too) {
+TEST(GraphRun, splits_can_be_run_as_passes) {
   const std::string text = R"(%0 = input() {dtype=0, name="x", shape=[65536]} : f32[65536]
 %1 = sum(%0) {axes=[0]} : f32[]
 output y = %1

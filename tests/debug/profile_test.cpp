@@ -75,7 +75,7 @@ std::vector<DrawnBar> drawn_bars(const std::string& page, const std::string& hea
   return bars;
 }
 
-TEST(Profile, of_a_function_is_of_the_program_that_runs) {
+TEST(Profile, of_a_function_measures_its_program) {
   auto forward = compile_function(
       ProfiledNet{}, [](const ProfiledNet& net, const Inputs& in) { return net(in["x"]); },
       {.inputs = {{"x", {kDynamic, 3}}}, .device = {.kind = "cpu", .threads = 1}});
@@ -114,7 +114,7 @@ TEST(Profile, has_every_launch_in_order_with_the_counts_of_the_plan) {
   EXPECT_THAT(profile.table(), Not(HasSubstr("roofline")));
 }
 
-TEST(Profile, its_steps_are_real_ones) {
+TEST(Profile, steps_update_the_parameters) {
   auto stepped = profiled_trainer({.kind = "cpu", .threads = 1});
   auto profiled = profiled_trainer({.kind = "cpu", .threads = 1});
   for (int i = 0; i < 4; ++i) stepped.step({{"x", kProfiledInput}});

@@ -71,7 +71,7 @@ TEST(Shadow, names_the_launch_the_element_both_values_and_the_users_line) {
   EXPECT_EQ(error.location().line, line);
 }
 
-TEST(Shadow, sees_a_value_that_was_overwritten_while_it_was_needed) {
+TEST(Shadow, finds_a_value_overwritten_before_its_last_use) {
   Sketch sketch;
   const Tensor a = matmul(sketch.input({4, 4}), sketch.input({4, 4}));
   const Tensor b = matmul(sketch.input({4, 4}), sketch.input({4, 4}));
@@ -161,7 +161,7 @@ TEST(Shadow, finds_the_wrong_element_in_a_later_part_of_a_launch_on_webgpu) {
   EXPECT_THAT(error.message(), HasSubstr("stores a wrong tanh f32[64,8]: element 256 [32,0] is "));
 }
 
-TEST(Shadow, the_switch_turns_it_on) {
+TEST(Shadow, is_enabled_by_the_environment) {
   Sketch sketch;
   unsigned line = 0;
   add_chain(sketch, line);
@@ -194,7 +194,7 @@ std::vector<float> losses_of_three_steps() {
   return trainer.run(3);
 }
 
-TEST(Shadow, training_gives_the_same_bits_with_it) {
+TEST(Shadow, does_not_change_training) {
   const std::vector<float> plain = losses_of_three_steps();
   const ScopedEnv shadow("TENSORGRAD_SHADOW", "1");
   EXPECT_EQ(losses_of_three_steps(), plain);

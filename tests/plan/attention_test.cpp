@@ -60,7 +60,7 @@ TEST(Attention, stores_no_weights) {
 
 // The attention kernel needs barriers. If they are slow on a device, attention is computed by
 // products.
-TEST(Attention, goes_by_products_where_barriers_are_slow) {
+TEST(Attention, uses_products_if_barriers_are_slow) {
   Training t;
   t.attend({.causal = true});
   DeviceInfo info = device_at(Where::kCpu)->info();
@@ -103,7 +103,7 @@ TEST(Attention, stores_no_random_numbers_and_drops_the_same_backwards) {
   t.check();
 }
 
-TEST(Attention, of_a_stored_mask_reads_it) {
+TEST(Attention, reads_a_stored_mask) {
   Training t;
   const Tensor allowed = t.sketch.boolean({kLength, kLength});
   t.attend({.mask = allowed});
@@ -141,12 +141,10 @@ void leaves_out_what_is_closed(Where where, DType dtype = f32) {
                dtype == f16 ? 4e-3 : 1e-4, to_string(where));
 }
 
-TEST(Attention, leaves_out_what_a_mask_closes_on_cpu) { leaves_out_what_is_closed(Where::kCpu); }
-TEST(Attention, leaves_out_what_a_mask_closes_on_webgpu) {
-  leaves_out_what_is_closed(Where::kWebGpu);
-}
+TEST(Attention, skips_masked_blocks_on_cpu) { leaves_out_what_is_closed(Where::kCpu); }
+TEST(Attention, skips_masked_blocks_on_webgpu) { leaves_out_what_is_closed(Where::kWebGpu); }
 // Uses the subgroup matrix if the device has it.
-TEST(Attention, leaves_out_what_a_mask_closes_to_halves_on_webgpu) {
+TEST(Attention, skips_masked_blocks_of_f16_on_webgpu) {
   leaves_out_what_is_closed(Where::kWebGpu, f16);
 }
 
@@ -158,7 +156,7 @@ std::vector<Launch> attention_launches(const Program& program) {
 }
 
 // The forward launch computes the logsumexp only if it is needed.
-TEST(Attention, stores_the_logsumexp_where_gradients_need_it) {
+TEST(Attention, stores_the_logsumexp_for_gradients) {
   for (const bool trained : {false, true}) {
     Sketch s;
     const Tensor q = s.input({2, 20, 16}), k = s.input({2, 20, 16}), v = s.input({2, 20, 16});
@@ -193,12 +191,14 @@ output lse = %3
                to_string(where));
 }
 
-TEST(Attention, gives_the_logsumexp_alone_on_cpu) { gives_the_logsumexp_alone(Where::kCpu); }
-TEST(Attention, gives_the_logsumexp_alone_on_webgpu) { gives_the_logsumexp_alone(Where::kWebGpu); }
+TEST(Attention, computes_only_the_logsumexp_on_cpu) { gives_the_logsumexp_alone(Where::kCpu); }
+TEST(Attention, computes_only_the_logsumexp_on_webgpu) {
+  gives_the_logsumexp_alone(Where::kWebGpu);
+}
 
 // In f16, results are rounded by the attention launches themselves; a device without f16 rounds
 // them, too.
-TEST(Attention, of_halves_gives_halves_on_webgpu) {
+TEST(Attention, of_f16_returns_f16_on_webgpu) {
   Sketch s;
   const Shape shape = {2, 40, 16};
   std::vector<Tensor> qkv;
@@ -218,7 +218,7 @@ TEST(Attention, of_halves_gives_halves_on_webgpu) {
   for (const Where where : {Where::kWebGpu, Where::kWebGpuDefaultLimits}) s.check(where, 4e-3);
 }
 
-TEST(Attention, is_cut_by_batches_on_webgpu) {
+TEST(Attention, is_split_by_batch_on_webgpu) {
   Sketch s;
   const Shape shape = {6, 20, 16};
   const Tensor q = s.input(shape), k = s.input(shape), v = s.input(shape);

@@ -9,13 +9,13 @@
 namespace tensorgrad::testing {
 namespace {
 
-TEST(Beside, gives_what_the_reference_gives_on_webgpu) {
+TEST(Beside, matches_the_reference_on_webgpu) {
   Sketch s;
   three_layers(s);
   s.check(Where::kWebGpu);
 }
 
-TEST(Beside, is_fewer_kernels_for_as_many_launches) {
+TEST(Beside, joins_launches_into_fewer_kernels) {
   Sketch s;
   const Program one = compile_for_test(three_layers(s), 16).program;
   const Program joined = compile_for_test(s.graph(), 16, 0, true, 16).program;

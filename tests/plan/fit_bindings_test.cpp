@@ -81,7 +81,7 @@ TEST(FitBindings, scans_and_sorts_on_webgpu) {
 }
 
 // Lines that span a whole buffer cannot be cut.
-TEST(FitBindings, refuses_lines_across_a_large_buffer) {
+TEST(FitBindings, lines_across_a_large_buffer_are_rejected) {
   Sketch s;
   s.output("y", cumsum(s.input({300, 257}), 0));
   try {
@@ -201,7 +201,7 @@ TEST(FitBindings, the_table_names_the_ranges_that_are_bound) {
   EXPECT_EQ(cut.find("read input in0\n"), std::string::npos) << cut;
 }
 
-TEST(FitBindings, a_table_that_cannot_be_cut_is_refused) {
+TEST(FitBindings, table_that_cannot_be_split_is_rejected) {
   Sketch s;
   const Tensor table = s.input({700, 30});
   s.output("rows", gather(table, 0, s.input({9, 30}, 0, 699, i32)));
@@ -218,13 +218,13 @@ TEST(FitBindings, a_table_that_cannot_be_cut_is_refused) {
   }
 }
 
-TEST(FitBindings, a_transposing_copy_is_refused_before_it_comes_to_thousands_of_launches) {
+TEST(FitBindings, transposing_copy_of_thousands_of_launches_is_rejected) {
   Sketch s;
   s.output("y", transpose(s.input({400, 1000})) * 2);
   EXPECT_THROW(static_cast<void>(compile_for_test(s.graph(), 8, kLimit)), UserError);
 }
 
-TEST(FitBindings, a_buffer_that_is_too_large_is_refused) {
+TEST(FitBindings, buffer_that_is_too_large_is_rejected) {
   Sketch s;
   s.output("y", s.input({1 << 20}) * 2);
   CompileRequest request;

@@ -45,8 +45,8 @@ void expect_same_values(Where where) {
   EXPECT_FALSE(finding) << finding->way << ": " << finding->what;
 }
 
-TEST(ForcedPasses, give_what_the_reference_gives_on_cpu) { expect_same_values(Where::kCpu); }
-TEST(ForcedPasses, give_what_the_reference_gives_on_webgpu) { expect_same_values(Where::kWebGpu); }
+TEST(ForcedPasses, match_the_reference_on_cpu) { expect_same_values(Where::kCpu); }
+TEST(ForcedPasses, match_the_reference_on_webgpu) { expect_same_values(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

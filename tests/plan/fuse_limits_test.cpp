@@ -21,7 +21,7 @@ std::size_t most_bound(const Program& program) {
 
 // Seven operands and the state. The product needs both the old and the new value of the state, so
 // the update cannot be in place. A launch that relies on it binds one buffer too many.
-TEST(FuseLimits, an_update_that_is_not_in_place_after_all_is_fused_anew) {
+TEST(FuseLimits, update_that_cannot_be_in_place_is_fused_again) {
   Sketch s;
   const Shape shape = {6, 6};
   const Tensor v = s.leaf(ops::state, "v", shape, f32, s.draw.values(f32, 36, -1, 1));
@@ -42,7 +42,7 @@ TEST(FuseLimits, an_update_that_is_not_in_place_after_all_is_fused_anew) {
 
 // The graph of the test of the pass itself, in which the drawn targets stay out of the launch over
 // all logits.
-TEST(FuseLimits, targets_that_are_drawn_first_give_the_same_numbers) {
+TEST(FuseLimits, fusing_targets_first_keeps_random_numbers) {
   const std::string name = TENSORGRAD_SOURCE_DIR "/tests/passes/fuse/targets_drawn_first.ir";
   std::ostringstream text;
   text << std::ifstream(name).rdbuf();

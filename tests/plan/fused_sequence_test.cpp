@@ -74,7 +74,7 @@ void expect_own_blocks(const Program& program, const std::string& note) {
   }
 }
 
-TEST(FusedSequence, reads_of_itself_the_same_block_alone) {
+TEST(FusedSequence, reads_only_the_same_block_of_its_own_results) {
   for (const bool norms : {false, true}) {
     Sketch s;
     if (norms) {
@@ -97,7 +97,7 @@ TEST(FusedSequence, reads_of_itself_the_same_block_alone) {
 
 // Widths above, at and below a tile of 64, ragged widths, one column, one step of k, and products
 // that are computed by lanes.
-TEST(FusedSequence, gives_what_the_reference_gives_on_webgpu) {
+TEST(FusedSequence, matches_the_reference_on_webgpu) {
   const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> sizes = {
       {256, {1, 64, 64, 1}},
       {16, {64, 64, 64}},
@@ -113,7 +113,7 @@ TEST(FusedSequence, gives_what_the_reference_gives_on_webgpu) {
   }
 }
 
-TEST(FusedSequence, takes_norms_and_residuals_along_on_webgpu) {
+TEST(FusedSequence, includes_norms_and_residuals_on_webgpu) {
   Sketch s;
   block(s, 48, 32, 64);
   EXPECT_GT(links(fused_sequence(s.graph()).program), 4);
@@ -121,7 +121,7 @@ TEST(FusedSequence, takes_norms_and_residuals_along_on_webgpu) {
 }
 
 // Runs the same graph with fused sequences and launch by launch.
-TEST(FusedSequence, is_as_the_launches_by_themselves_on_webgpu) {
+TEST(FusedSequence, matches_separate_launches_on_webgpu) {
   Sketch s;
   network(s, 128, {6, 48, 64, 4});
   const ValueMap chain = run_graph(s.graph(), s.leaves, Where::kWebGpu);
@@ -131,7 +131,7 @@ TEST(FusedSequence, is_as_the_launches_by_themselves_on_webgpu) {
 
 // Each of these additions to two layers reads rows of other blocks, or overwrites rows that other
 // blocks read.
-TEST(FusedSequence, ends_where_another_blocks_rows_are_read) {
+TEST(FusedSequence, ends_before_rows_of_another_block_are_read) {
   const auto count = [](const auto& make) {
     Sketch s;
     const Tensor x = s.input({64, 16}), w = s.input({16, 16}), v = s.input({16, 16});
@@ -173,7 +173,7 @@ TEST(FusedSequence, ends_where_another_blocks_rows_are_read) {
   EXPECT_EQ(of_network(64, 512), 0);  // a workgroup with all columns would take too long
 }
 
-TEST(FusedSequence, can_be_left_out) {
+TEST(FusedSequence, can_be_disabled) {
   Sketch s;
   network(s, 64, {4, 16, 16, 1});
   EXPECT_GT(links(fused_sequence(s.graph()).program), 0);

@@ -111,10 +111,10 @@ void expect_as_defined(Where where) {
   }
 }
 
-TEST(PoolByAxes, is_as_defined) { expect_as_defined(Where::kCpu); }
-TEST(PoolByAxes, is_as_defined_on_webgpu) { expect_as_defined(Where::kWebGpu); }
+TEST(PoolByAxes, matches_the_definition) { expect_as_defined(Where::kCpu); }
+TEST(PoolByAxes, matches_the_definition_on_webgpu) { expect_as_defined(Where::kWebGpu); }
 
-TEST(PoolByAxes, averages_are_those_of_the_windows) {
+TEST(PoolByAxes, averages_match_the_windows) {
   Sketch s;
   const Tensor x = s.input({1, 2, 12, 14});
   s.output("difference", max(abs(avg_pool2d(x, {5, 7}, {.stride = Size2d{1, 1}}) -

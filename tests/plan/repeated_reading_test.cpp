@@ -74,7 +74,7 @@ std::size_t instructions(const Step& step, int steps) {
   return total;
 }
 
-TEST(RepeatedReading, costs_as_much_as_the_chain_is_long) {
+TEST(RepeatedReading, cost_is_linear_in_the_length_of_the_chain) {
   for (const auto& [name, step] : families()) {
     const std::size_t some = instructions(step, 20), twice = instructions(step, 40);
     EXPECT_LE(twice, some * 9 / 4) << name << ": " << some << ", " << twice;
@@ -93,11 +93,9 @@ void expect_interpreted_values(Where where) {
   }
 }
 
-TEST(RepeatedReading, computes_what_the_interpreter_does) {
-  expect_interpreted_values(Where::kCpu);
-}
+TEST(RepeatedReading, matches_the_interpreter) { expect_interpreted_values(Where::kCpu); }
 
-TEST(RepeatedReading, computes_what_the_interpreter_does_on_webgpu) {
+TEST(RepeatedReading, matches_the_interpreter_on_webgpu) {
   expect_interpreted_values(Where::kWebGpu);
 }
 

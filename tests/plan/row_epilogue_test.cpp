@@ -74,7 +74,7 @@ TEST(RowEpilogue, is_right_where_there_are_many_rows_on_webgpu) {
 
 // If buffers exceed a binding, the rows are split among launches. The second launch begins within
 // the 8 rows of a workgroup of the whole, and its last workgroup has fewer rows.
-TEST(RowEpilogue, cut_for_its_bindings_gives_the_same_bits_on_webgpu) {
+TEST(RowEpilogue, split_for_bindings_keeps_the_bits_on_webgpu) {
   CompileRequest usual;
   compile_for(device_at(Where::kWebGpu)->info(), usual);
   ASSERT_EQ(usual.fusing.row_epilogue_columns, kColumns);
@@ -110,7 +110,7 @@ TEST(RowEpilogue, saves_launches) {
 }
 
 // Two sums of each row, and values computed from both. The only row launch left is the norm itself.
-TEST(RowEpilogue, takes_all_of_a_norms_gradient_along_on_webgpu) {
+TEST(RowEpilogue, fuses_the_whole_gradient_of_a_norm_on_webgpu) {
   Sketch s;
   const Tensor y = s.input({48, 64}), scale = s.input({64}), v = s.input({64, 64});
   const Tensor out = matmul(layer_norm(y, scale, s.input({64})), v);
@@ -122,7 +122,7 @@ TEST(RowEpilogue, takes_all_of_a_norms_gradient_along_on_webgpu) {
   s.check(Where::kWebGpu);
 }
 
-TEST(RowEpilogue, is_left_out_where_it_does_not_fit) {
+TEST(RowEpilogue, is_not_applied_if_it_does_not_fit) {
   const auto count = [](const auto& make) {
     Sketch s;
     make(s);

@@ -28,7 +28,7 @@ TEST(SelectiveScan, stores_one_state_of_sixteen) {
 
 // Saved states are stored in pairs if only backward passes read them. They are not if maps read
 // them, as for a gradient that is differentiated again, or if the number of states is odd.
-TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
+TEST(SelectiveScan, keeps_states_by_pairs_only_for_backward_on_webgpu) {
   const auto paired = [](ScanTraining& t) {
     return paired_states(compile_for_test(t.sketch.graph(), 8).program).size();
   };
@@ -51,7 +51,7 @@ TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
 
 // D and the gate are part of the scan launches, forward and backward. The only other tensor with
 // all steps is 2 y, the incoming gradient.
-TEST(SelectiveScan, has_the_gate_in_its_launches) {
+TEST(SelectiveScan, fuses_the_gate) {
   ScanTraining t(2, 64, 12, 4, true);
   const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
   int scans = 0, others = 0;
@@ -72,7 +72,7 @@ TEST(SelectiveScan, has_the_gate_in_its_launches) {
 
 // Without a backward pass, only the last state is kept. Neither the other states nor o of a gated
 // scan are written.
-TEST(SelectiveScan, forward_alone_keeps_no_state_but_the_last) {
+TEST(SelectiveScan, forward_keeps_only_the_last_state) {
   constexpr std::int64_t kSteps = 512, kLines = 8, kStates = 16;
   for (const bool gated : {false, true}) {
     Sketch s;
@@ -102,7 +102,7 @@ TEST(SelectiveScan, forward_alone_keeps_no_state_but_the_last) {
 }
 
 // Only the forward launch is cut by batches, because its operands are too large.
-TEST(SelectiveScan, is_cut_by_batches_on_webgpu) {
+TEST(SelectiveScan, is_split_by_batch_on_webgpu) {
   Sketch s;
   const Tensor u = s.input({6, 20, 16}), delta = s.input({6, 20, 16}, 0.01, 0.4);
   const Tensor wide = s.input({6, 20, 16, 8}), bc = s.input({6, 20, 4});
@@ -127,7 +127,7 @@ TEST(SelectiveScan, is_cut_by_batches_on_webgpu) {
                interpret_graph(s.graph(), s.leaves), 1e-4, "on webgpu");
 }
 
-TEST(SelectiveScan, of_more_results_than_a_binding_holds_is_refused) {
+TEST(SelectiveScan, of_more_results_than_a_binding_holds_is_rejected) {
   ScanTraining t(6, 20, 16, 4);
   EXPECT_THROW(static_cast<void>(compile_for_test(t.sketch.graph(), 8, 8 * 1024)), UserError);
 }
@@ -154,7 +154,7 @@ TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
 
 // With 520 channels there are enough lines for each to process all of its steps in one piece.
 // Otherwise a third launch first computes what flows back into each piece.
-TEST(SelectiveScan, of_many_channels_goes_back_in_one_piece) {
+TEST(SelectiveScan, of_many_channels_has_an_unsplit_backward_pass) {
   for (const std::int64_t channels : {520, 30}) {
     ScanTraining t(2, 270, channels, 61);
     const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
@@ -164,7 +164,7 @@ TEST(SelectiveScan, of_many_channels_goes_back_in_one_piece) {
   }
   ScanTraining(2, 70, 520, 61).check(Where::kCpu);
 }
-TEST(SelectiveScan, of_many_channels_in_one_piece_is_right_on_webgpu) {
+TEST(SelectiveScan, of_many_channels_unsplit_matches_the_reference_on_webgpu) {
   ScanTraining(2, 70, 520, 61).check(Where::kWebGpu);
 }
 
@@ -189,8 +189,8 @@ void check_equal_scans(Where where) {
     EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
   }
 }
-TEST(SelectiveScan, gives_equal_bits_in_every_run) { check_equal_scans(Where::kCpu); }
-TEST(SelectiveScan, gives_equal_bits_in_every_run_on_webgpu) { check_equal_scans(Where::kWebGpu); }
+TEST(SelectiveScan, is_deterministic) { check_equal_scans(Where::kCpu); }
+TEST(SelectiveScan, is_deterministic_on_webgpu) { check_equal_scans(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -79,10 +79,8 @@ void check_all(Where where) {
   check(where, made_together, 2, 1);
 }
 
-TEST(Siblings, are_one_launch_and_give_what_the_reference_gives_on_cpu) { check_all(Where::kCpu); }
-TEST(Siblings, are_one_launch_and_give_what_the_reference_gives_on_webgpu) {
-  check_all(Where::kWebGpu);
-}
+TEST(Siblings, share_one_launch_and_match_the_reference_on_cpu) { check_all(Where::kCpu); }
+TEST(Siblings, share_one_launch_and_match_the_reference_on_webgpu) { check_all(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -35,7 +35,7 @@ TEST_P(Sizes, counters_are_exact_up_to_the_end) {
   EXPECT_EQ(got.at("part"), (Values{1789569703, 2147483644, 1789569704, 2147483645}));
 }
 
-TEST_P(Sizes, a_window_far_into_what_is_repeated) {
+TEST_P(Sizes, window_near_the_end_of_a_broadcast_is_exact) {
   Sketch s;
   const std::int64_t rows = 536870911;
   const Tensor x = s.input({4}, f32, {1, 2, 3, 4});
@@ -77,7 +77,7 @@ TEST_P(Sizes, more_workgroups_than_one_dimension_has) {
   }
 }
 
-TEST(SizesAtTrace, more_elements_than_an_index_holds_are_refused) {
+TEST(SizesAtTrace, more_elements_than_an_index_holds_are_rejected) {
   Sketch s;
   try {
     static_cast<void>(broadcast_to(s.input({1}), {65536, 32768}));

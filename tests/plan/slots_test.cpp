@@ -156,7 +156,7 @@ void check_bindings(const Program& program, int limit, const std::string& note) 
   }
 }
 
-TEST(Slots, no_two_live_values_share_a_place) {
+TEST(Slots, live_values_do_not_overlap) {
   for (std::uint64_t seed = 0; seed < how_many(300) && !::testing::Test::HasFailure(); ++seed) {
     const RandomGraph made = random_graph(seed, {.ops = seed % 3 == 0 ? 50 : 14});
     for (const int limit : {8, 32}) {
@@ -169,7 +169,7 @@ TEST(Slots, no_two_live_values_share_a_place) {
   }
 }
 
-TEST(Slots, are_fewer_than_the_values_of_a_chain) {
+TEST(Slots, are_reused_in_a_chain) {
   Sketch s;
   Tensor x = s.input({16, 16});
   for (int i = 0; i < 20; ++i) x = softmax(matmul(x, s.input({16, 16})), 0);
@@ -183,7 +183,7 @@ TEST(Slots, are_fewer_than_the_values_of_a_chain) {
 }
 
 // Small values that are read only at the end, computed while large ones come and go.
-TEST(Slots, of_large_values_are_not_taken_by_small_ones_that_live_long) {
+TEST(Slots, of_large_values_are_not_used_for_long_lived_small_ones) {
   Sketch s;
   Tensor x = s.input({64, 64});
   std::vector<Tensor> small;
@@ -255,7 +255,7 @@ TEST(Updates, in_place_come_after_the_last_reader_of_the_old_value) {
   check_lives(compile_for_test(s.graph(), 8).fused, 0, "momentum");
 }
 
-TEST(Updates, with_the_leaf_of_another_or_itself) {
+TEST(Updates, with_the_value_of_another_leaf_or_itself) {
   Sketch s;
   const Tensor a = s.leaf(ops::state, "a", {3}, f32, {1, 2, 3});
   const Tensor b = s.leaf(ops::state, "b", {3}, f32, {4, 5, 6});
@@ -275,7 +275,7 @@ TEST(Updates, of_two_leaves_by_one_value) {
 }
 
 // A cache is filled first and attended to afterwards.
-TEST(Updates, are_in_place_though_the_new_value_is_read_later) {
+TEST(Updates, are_in_place_even_if_the_new_value_is_read_later) {
   Sketch s;
   const Tensor v = s.leaf(ops::state, "v", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
   const Tensor x = s.input({6, 6});
@@ -347,7 +347,7 @@ Compiled check_row_updates(std::int64_t columns, bool waits, Where where) {
   return compile_for_test(s.graph(), 8);
 }
 
-TEST(Updates, by_rows_are_in_place_where_no_element_waits_for_a_sum) {
+TEST(Updates, by_rows_are_in_place_unless_an_element_needs_a_sum) {
   for (const std::int64_t columns : {1, 16, 700}) {
     EXPECT_EQ(check_row_updates(columns, false, Where::kCpu).program.launches.size(), 1U);
     check_row_updates(columns, true, Where::kCpu);

@@ -45,7 +45,7 @@ TEST(SplitK, weight_gradients_over_many_rows_are_those_of_cpu_on_webgpu) {
   }
 }
 
-TEST(SplitK, depends_on_the_shape_alone_and_can_be_left_out) {
+TEST(SplitK, depends_only_on_the_shape_and_can_be_disabled) {
   const auto launches = [](std::int64_t rows) {
     const auto trainer = compile(
         Wide{}, [](const Wide& net, const Inputs& in) { return mean(square(net.layer(in["x"]))); },
@@ -92,12 +92,12 @@ void expect_parts(const Shape& a, const Shape& b, bool transposed, DType dtype,
 }
 
 // The last part is shorter.
-TEST(SplitK, of_tiles_that_would_leave_cores_idle_gives_what_the_whole_gives_on_webgpu) {
+TEST(SplitK, of_few_tiles_matches_the_unsplit_product_on_webgpu) {
   expect_parts({5600, 384}, {5600, 256}, true, DType::kF32, 18);
 }
 
 // A product of this size is split in f16 but not in f32.
-TEST(SplitK, of_halves_gives_what_the_whole_gives_on_webgpu) {
+TEST(SplitK, of_f16_matches_the_unsplit_product_on_webgpu) {
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF16, 15);
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF32, 1);
 }

@@ -100,8 +100,8 @@ void check_all_places(Where where) {
   check_places({2, 40009}, 1, where);
   check_places({40009, 2}, 0, where);
 }
-TEST(SplitReduce, argmax_gives_the_first_on_cpu) { check_all_places(Where::kCpu); }
-TEST(SplitReduce, argmax_gives_the_first_on_webgpu) { check_all_places(Where::kWebGpu); }
+TEST(SplitReduce, argmax_returns_the_first_on_cpu) { check_all_places(Where::kCpu); }
+TEST(SplitReduce, argmax_returns_the_first_on_webgpu) { check_all_places(Where::kWebGpu); }
 
 void check_split_gradients(Where where) {
   Sketch s(11);
@@ -114,10 +114,12 @@ void check_split_gradients(Where where) {
   s.output("dw", grads[1]);
   s.check(where);
 }
-TEST(SplitReduce, goes_with_gradients) { check_split_gradients(Where::kCpu); }
-TEST(SplitReduce, goes_with_gradients_on_webgpu) { check_split_gradients(Where::kWebGpu); }
+TEST(SplitReduce, gradients_match_the_reference) { check_split_gradients(Where::kCpu); }
+TEST(SplitReduce, gradients_match_the_reference_on_webgpu) {
+  check_split_gradients(Where::kWebGpu);
+}
 
-TEST(SplitReduce, can_be_left_out) {
+TEST(SplitReduce, can_be_disabled) {
   Sketch s;
   s.output("sum", sum(s.input({65536})));
   EXPECT_EQ(launches(s.graph()), 2U);
@@ -131,14 +133,14 @@ TEST(SplitReduce, can_be_left_out) {
 }
 
 // 2^31-1 is prime, and no tensor is larger.
-TEST(SplitReduce, is_not_padded_beyond_what_a_tensor_can_have) {
+TEST(SplitReduce, is_not_padded_beyond_the_largest_tensor) {
   Sketch s;
   s.output("sum", sum(arange(2147483647)));
   EXPECT_EQ(launches(s.graph()), 1U);
 }
 
 // Reductions that fit one launch stay one launch: small sums, and a softmax of many long rows.
-TEST(SplitReduce, adds_no_launch_where_it_does_not_pay) {
+TEST(SplitReduce, is_not_applied_without_benefit) {
   {
     Sketch s;
     s.output("loss", mean(square(s.input({256, 10}))));
@@ -158,8 +160,8 @@ void check_equal_sums(Where where) {
     EXPECT_EQ(run_graph(s.graph(), s.leaves, where).at("sum"), first.at("sum"));
   }
 }
-TEST(SplitReduce, gives_equal_bits_in_every_run) { check_equal_sums(Where::kCpu); }
-TEST(SplitReduce, gives_equal_bits_in_every_run_on_webgpu) { check_equal_sums(Where::kWebGpu); }
+TEST(SplitReduce, is_deterministic) { check_equal_sums(Where::kCpu); }
+TEST(SplitReduce, is_deterministic_on_webgpu) { check_equal_sums(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -28,14 +28,14 @@ void check_split_embedding(Where where) {
   EXPECT_EQ(program.launches.size(), 2U);
   s.check(where, 1e-4);
 }
-TEST(SplitScatter, gives_the_gradient_of_an_embedding_on_cpu) {
+TEST(SplitScatter, matches_the_gradient_of_an_embedding_on_cpu) {
   check_split_embedding(Where::kCpu);
 }
-TEST(SplitScatter, gives_the_gradient_of_an_embedding_on_webgpu) {
+TEST(SplitScatter, matches_the_gradient_of_an_embedding_on_webgpu) {
   check_split_embedding(Where::kWebGpu);
 }
 
-TEST(SplitScatter, is_left_out_where_that_is_said) {
+TEST(SplitScatter, can_be_disabled) {
   const ScopedEnv env("TENSORGRAD_SKIP", "split_scatter");
   Sketch s;
   embed(s);
@@ -52,8 +52,8 @@ void check_beyond(Where where) {
   s.output("gradient", grad(sum(rows * s.input({kPlaces, kWidth}, -1, 1)), {table})[0]);
   s.check(where, 1e-4);
 }
-TEST(SplitScatter, drops_what_lies_beyond_on_cpu) { check_beyond(Where::kCpu); }
-TEST(SplitScatter, drops_what_lies_beyond_on_webgpu) { check_beyond(Where::kWebGpu); }
+TEST(SplitScatter, ignores_indices_out_of_range_on_cpu) { check_beyond(Where::kCpu); }
+TEST(SplitScatter, ignores_indices_out_of_range_on_webgpu) { check_beyond(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

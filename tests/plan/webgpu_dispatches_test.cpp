@@ -8,7 +8,7 @@ namespace tensorgrad::testing {
 namespace {
 
 // If there are enough bindings, the device dispatches as often as the plan counts.
-TEST(Beside, is_joined_by_webgpu_where_the_plan_says_so) {
+TEST(Beside, is_joined_on_webgpu_as_planned) {
   Sketch s;
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
   const int bindings = device->info().limits.max_storage_bindings;
@@ -24,7 +24,7 @@ TEST(Beside, is_joined_by_webgpu_where_the_plan_says_so) {
   EXPECT_EQ(write_dispatches(program, separate, bindings).size(), program.launches.size());
 }
 
-TEST(FusedSequence, is_one_kernel_where_it_fits_on_webgpu) {
+TEST(FusedSequence, is_one_kernel_if_it_fits_on_webgpu) {
   Sketch s;
   network(s, 256, {1, 64, 64, 1});
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);

@@ -11,7 +11,7 @@ namespace {
 
 // Tests few steps, for which 0 lanes selects the kernel by blocks, and many. Of 64 lanes, most have
 // no step.
-TEST(SelectiveScan, by_any_number_of_lanes_is_that_by_blocks_on_webgpu) {
+TEST(SelectiveScan, by_any_number_of_lanes_matches_blocks_on_webgpu) {
   auto& device = dynamic_cast<webgpu::WebGpuDevice&>(*device_at(Where::kWebGpu));
   for (const auto& [length, discretization] :
        {std::pair(60, Discretization::kZeroOrderHold), std::pair(300, Discretization::kEuler)}) {

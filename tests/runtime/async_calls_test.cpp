@@ -97,11 +97,11 @@ void expect_the_steps_of_step(const char* kind) {
   EXPECT_EQ(bits_of(optimizer.get()), bits_of(waited.download_optimizer()));
   EXPECT_EQ(bits_of(grads.get()), bits_of(waited.download_grads()));
 }
-TEST(AsyncCalls, are_made_in_order_on_cpu) { expect_the_steps_of_step("cpu"); }
-TEST(AsyncCalls, are_made_in_order_on_webgpu) { expect_the_steps_of_step("webgpu"); }
+TEST(AsyncCalls, run_in_order_on_cpu) { expect_the_steps_of_step("cpu"); }
+TEST(AsyncCalls, run_in_order_on_webgpu) { expect_the_steps_of_step("webgpu"); }
 
 // Runs the trainer and its function alternately, on two threads.
-TEST(AsyncCalls, of_attached_functions_keep_their_place) {
+TEST(AsyncCalls, of_attached_functions_keep_their_order) {
   const auto predict = [](const Small& net, const Inputs& in) { return net.first(in["x"]); };
   const FunctionOptions options = {.inputs = {{"x", {1, 3}}}};
   const std::vector<float> x = numbers(3, 5);
@@ -139,7 +139,7 @@ TEST(AsyncCalls, device_tensors_are_kept_alive) {
   EXPECT_EQ(doubled.get().floats(), (std::vector<float>{4, 8, 12, 16}));
 }
 
-TEST(AsyncCalls, errors_come_with_the_future_and_the_line) {
+TEST(AsyncCalls, errors_are_rethrown_by_the_future_with_the_line) {
   auto trainer = compile(Small{}, small_loss, options_of_inputs(device_of_kind("cpu")));
   const std::vector<float> x = numbers(12, 1), y = numbers(8, 2);
   const int line = __LINE__ + 1;
@@ -323,7 +323,7 @@ TEST(AsyncCalls, a_coroutine_can_own_the_trainer) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(body().get(), expected);
 }
 
-TEST(AsyncCalls, compiling_is_one_too) {
+TEST(AsyncCalls, compile_async_compiles) {
   CompileOptions options = options_of_inputs(device_of_kind("cpu"));
   Future<MultiTrainer<Small>> several =
       compile_async(Small{},

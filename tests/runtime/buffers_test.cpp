@@ -57,10 +57,10 @@ void expect_initial_values(const char* device) {
   trainer.reset();
   EXPECT_EQ(trainer.step(kRow).loss, loss);
 }
-TEST(Buffers, start_with_the_values_of_the_model_and_return_to_them_on_cpu) {
+TEST(Buffers, start_with_the_values_of_the_model_and_reset_to_them_on_cpu) {
   expect_initial_values("cpu");
 }
-TEST(Buffers, start_with_the_values_of_the_model_and_return_to_them_on_webgpu) {
+TEST(Buffers, start_with_the_values_of_the_model_and_reset_to_them_on_webgpu) {
   expect_initial_values("webgpu");
 }
 
@@ -94,7 +94,7 @@ TEST(Buffers, of_a_function_start_with_the_values_of_the_model_on_webgpu) {
   expect_values_of_a_function("webgpu");
 }
 
-TEST(BufferValues, that_do_not_fit_change_nothing) {
+TEST(BufferValues, mismatched_values_change_nothing) {
   auto trainer = compile(Scaled{}, scaled_loss, scaled_options());
   const Bits before = everything(trainer);
   const auto upload = [&](const char* name, HostTensor value) {

@@ -24,7 +24,7 @@ CompileOptions plain_options() {
           .device = {.kind = "cpu"}};
 }
 
-TEST(Checkpoint, cut_short_anywhere_is_refused_whole) {
+TEST(Checkpoint, truncated_anywhere_is_rejected_without_effect) {
   const std::string path = temporary("cut.safetensors");
   auto trainer = compile(OneLayer{}, plain_loss, plain_options());
   trainer.save(path);
@@ -44,7 +44,7 @@ TEST(Checkpoint, cut_short_anywhere_is_refused_whole) {
 }
 
 // Older files have neither the optimizer's name nor the batch size.
-TEST(Checkpoint, without_what_older_files_lack_is_taken) {
+TEST(Checkpoint, without_newer_fields_is_read) {
   const std::string path = temporary("older.safetensors");
   auto trainer = compile(OneLayer{}, plain_loss, plain_options());
   trainer.save(path);
@@ -109,7 +109,7 @@ TEST(MemoryBudget, that_is_too_small_lists_the_largest_tensors) {
 }
 
 // Users may use the names of the library's own buffers.
-TEST(Names, inputs_may_be_called_as_our_buffers_are) {
+TEST(Names, inputs_may_have_names_of_internal_buffers) {
   CompileOptions strange = plain_options();
   strange.inputs = {{"params", {4, 3}}, {"loss", {4, 2}}, {"grads", {1}}, {"slot0", {1}}};
   auto trainer = compile(

@@ -45,7 +45,7 @@ FunctionOptions watched_function(CompileWatcher watcher) {
           .progress = std::move(watcher)};
 }
 
-TEST(CompileProgress, names_every_pass_and_counts_up) {
+TEST(CompileProgress, reports_every_pass_in_order) {
   std::vector<CompileProgress> seen;
   auto trainer = compile(ProgressNet{}, progress_loss, watched([&](const CompileProgress& now) {
                            seen.push_back(now);
@@ -114,7 +114,7 @@ TEST(Explain, lists_passes_with_their_time_work_and_what_they_left) {
   EXPECT_THAT(text, Not(HasSubstr("bounds on the size of kernels")));
 }
 
-TEST(Explain, names_the_ops_that_a_bound_on_kernels_cut) {
+TEST(Explain, names_ops_cut_by_kernel_limits) {
   const auto rolls = compile_function(
       [](const Inputs& in) {
         Tensor x = in["x"];

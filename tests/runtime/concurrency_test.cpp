@@ -60,16 +60,16 @@ void expect_in_order_of_calls(const char* kind) {
   waited.run(5);
   EXPECT_EQ(everything(waited), everything(queued));
 }
-TEST(Concurrency, what_is_set_or_read_comes_between_queued_steps_on_cpu) {
+TEST(Concurrency, reads_and_writes_keep_their_order_among_steps_on_cpu) {
   expect_in_order_of_calls("cpu");
 }
-TEST(Concurrency, what_is_set_or_read_comes_between_queued_steps_on_webgpu) {
+TEST(Concurrency, reads_and_writes_keep_their_order_among_steps_on_webgpu) {
   expect_in_order_of_calls("webgpu");
 }
 
 // Each run() queues several batches of steps. No other call runs between them, not even one of a
 // function.
-TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
+TEST(Concurrency, run_is_not_interrupted_by_other_threads) {
   constexpr int kRun = 600, kRuns = 30, kWatching = 4;
   auto trainer = counting_trainer(device_named("cpu"));
   CompiledFunction count =
@@ -98,7 +98,7 @@ TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
 
 // A thread that steps in a loop lets a waiting call go first. More steps can only pass if this
 // thread is preempted between reading the count and requesting its turn.
-TEST(Concurrency, calls_are_taken_in_the_order_in_which_they_are_made) {
+TEST(Concurrency, calls_run_in_the_order_they_were_made) {
   auto trainer = counting_trainer(device_named("cpu"));
   CompiledFunction predict =
       trainer.attach([](const OneOfMany& net, const Inputs& in) { return net.first(in["x"]); },
@@ -124,7 +124,7 @@ TEST(Concurrency, calls_are_taken_in_the_order_in_which_they_are_made) {
   EXPECT_LE(passed[25], 1);
 }
 
-TEST(Concurrency, abort_ends_no_call_that_reads_or_sets) {
+TEST(Concurrency, abort_does_not_end_reads_and_writes) {
   auto trainer = counting_trainer(device_named("cpu"));
   std::atomic<bool> stop = false;
   std::atomic<int> read = 0, failed = 0;

@@ -62,7 +62,7 @@ TEST(DataLoader, draws_each_sample_once_an_epoch_in_an_order_of_its_own) {
   }
 }
 
-TEST(DataLoader, gives_the_same_batches_with_any_number_of_threads) {
+TEST(DataLoader, batches_do_not_depend_on_the_number_of_threads) {
   const auto drawn = [](int workers, int prefetch, std::uint32_t seed) {
     DataLoader loader(23,
                       [](std::int64_t index, std::int64_t epoch) {
@@ -80,7 +80,7 @@ TEST(DataLoader, gives_the_same_batches_with_any_number_of_threads) {
   EXPECT_NE(drawn(2, 2, 10), alone);
 }
 
-TEST(DataLoader, gives_ten_thousand_small_batches) {
+TEST(DataLoader, loads_ten_thousand_small_batches) {
   DataLoader loader(64, numbered, {.batch = 4, .workers = 3, .prefetch = 4});
   std::int64_t sum = 0;
   for (int b = 0; b < 10'000; ++b) {
@@ -90,7 +90,7 @@ TEST(DataLoader, gives_ten_thousand_small_batches) {
   EXPECT_EQ(loader.state(), (LoaderState{625, 0, 0}));
 }
 
-TEST(DataLoader, goes_on_from_a_state) {
+TEST(DataLoader, resumes_from_a_state) {
   for (const int workers : {0, 2}) {
     const LoaderOptions options{.batch = 3, .workers = workers, .seed = 6};
     DataLoader loader(10, numbered, options);
@@ -109,7 +109,7 @@ TEST(DataLoader, goes_on_from_a_state) {
   }
 }
 
-TEST(DataLoader, throws_again_what_the_function_throws_and_stays_there) {
+TEST(DataLoader, rethrows_errors_of_the_function_and_stays_in_place) {
   for (const int workers : {0, 3}) {
     std::atomic<bool> broken = true;
     DataLoader loader(8,
@@ -134,7 +134,7 @@ TEST(DataLoader, throws_again_what_the_function_throws_and_stays_there) {
   }
 }
 
-TEST(DataLoader, keeps_the_type_of_our_own_errors) {
+TEST(DataLoader, keeps_the_type_of_tensorgrad_errors) {
   DataLoader loader(2, [](std::int64_t) -> NamedTensors { throw IoError("a.png: is empty"); });
   try {
     loader.next();
@@ -162,7 +162,7 @@ TEST(DataLoader, ends_while_threads_are_at_work) {
   EXPECT_EQ(calls, at_the_end);
 }
 
-TEST(DataLoader, refuses_what_makes_no_batches) {
+TEST(DataLoader, invalid_options_are_rejected) {
   EXPECT_THROW(DataLoader(0, numbered), UserError);
   EXPECT_THROW(DataLoader(std::int64_t{1} << 31, numbered), UserError);
   EXPECT_THROW(DataLoader(3, numbered, {.batch = 4}), UserError);
@@ -196,7 +196,7 @@ NamedTensors labelled(std::int64_t index) {
   return sample;
 }
 
-TEST(DataLoader, goes_on_with_a_trainer_from_a_checkpoint_bit_for_bit) {
+TEST(DataLoader, resumes_with_a_trainer_bit_for_bit) {
   const std::string path = temporary("loader.safetensors");
   const LoaderOptions options{.batch = 4, .workers = 2, .seed = 3};
   std::vector<float> whole, parts;
@@ -222,7 +222,7 @@ TEST(DataLoader, goes_on_with_a_trainer_from_a_checkpoint_bit_for_bit) {
 }
 
 // A folder of IDX files, whose bytes identify the index of each sample.
-TEST(DataLoader, gives_the_images_of_a_folder) {
+TEST(DataLoader, loads_the_images_of_a_folder) {
   const std::string folder = temporary("_images");
   std::filesystem::create_directories(folder);
   const auto write = [&](const std::string& name, std::vector<unsigned char> bytes, int count) {

@@ -77,8 +77,8 @@ void expect_chain(const char* kind) {
     EXPECT_EQ(kept.download().bytes, code.bytes);  // not overwritten by the host's code
   }
 }
-TEST(DeviceTensor, goes_from_one_function_to_another_on_cpu) { expect_chain("cpu"); }
-TEST(DeviceTensor, goes_from_one_function_to_another_on_webgpu) { expect_chain("webgpu"); }
+TEST(DeviceTensor, is_passed_between_functions_on_cpu) { expect_chain("cpu"); }
+TEST(DeviceTensor, is_passed_between_functions_on_webgpu) { expect_chain("webgpu"); }
 
 void expect_feedback(const char* kind) {
   CompiledFunction onward = advance_on(device_of(kind)), usual = advance_on(device_of(kind));
@@ -103,8 +103,8 @@ void expect_feedback(const char* kind) {
   EXPECT_EQ(onward({{"state", all[3]}, {"drop", all[3]}}).bytes,
             usual({{"state", wanted[3]}, {"drop", wanted[3]}}).bytes);
 }
-TEST(DeviceTensor, comes_back_as_an_input_of_its_function_on_cpu) { expect_feedback("cpu"); }
-TEST(DeviceTensor, comes_back_as_an_input_of_its_function_on_webgpu) { expect_feedback("webgpu"); }
+TEST(DeviceTensor, is_an_input_of_its_own_function_on_cpu) { expect_feedback("cpu"); }
+TEST(DeviceTensor, is_an_input_of_its_own_function_on_webgpu) { expect_feedback("webgpu"); }
 
 void expect_no_copies(const char* kind) {
   DeviceOptions options = device_of(kind);
@@ -130,8 +130,8 @@ void expect_no_copies(const char* kind) {
   static_cast<void>(state.download());
   EXPECT_EQ(counting->downloads, 1) << kind;
 }
-TEST(DeviceTensor, is_read_where_it_lies_without_a_copy) { expect_no_copies("cpu"); }
-TEST(DeviceTensor, is_read_where_it_lies_without_a_copy_on_webgpu) { expect_no_copies("webgpu"); }
+TEST(DeviceTensor, is_read_without_a_copy) { expect_no_copies("cpu"); }
+TEST(DeviceTensor, is_read_without_a_copy_on_webgpu) { expect_no_copies("webgpu"); }
 
 void expect_steps(const char* kind) {
   CompileOptions options;
@@ -205,7 +205,7 @@ TEST(DeviceTensor, outlives_captures_sizes_and_its_function_on_webgpu) {
   expect_long_life("webgpu");
 }
 
-TEST(DeviceTensor, that_does_not_fit_is_refused_and_nothing_runs) {
+TEST(DeviceTensor, mismatched_tensor_is_rejected_before_running) {
   CompiledFunction encoder = encoder_on(device_of("cpu")), far = encoder_on(device_of("cpu"));
   CompiledFunction judges = compile_function(
       Judge{}, judge, {.inputs = {{"code", {5, 4}}}, .device = encoder.same_device()});

@@ -40,7 +40,7 @@ CompiledFunction forward() {
                           {.inputs = {{"x", {5, 3}}}, .device = {.kind = "cpu"}, .seed = 9});
 }
 
-TEST(FilesInMemory, checkpoints_are_taken_and_refused_as_files) {
+TEST(FilesInMemory, checkpoints_are_read_and_rejected_like_files) {
   auto trainer = trained();
   const std::vector<std::byte> bytes =
       bytes_written_by([&](const FileSink& sink) { trainer.save(sink); });
@@ -121,7 +121,7 @@ TEST(FilesInMemory, models_are_exported) {
   EXPECT_GT(bytes.size(), 200U);
 }
 
-TEST(FilesInMemory, a_failed_save_leaves_the_vector_as_it_was) {
+TEST(FilesInMemory, failed_save_does_not_change_the_vector) {
   auto trainer = trained();
   {
     const DataLoader gone(8, [](std::int64_t) {

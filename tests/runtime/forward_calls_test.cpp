@@ -31,7 +31,7 @@ FunctionOptions counting_options(std::int64_t size = 1) {
 
 const std::vector<float> kOne = {1};
 
-TEST(TryRun, says_what_became_of_it) {
+TEST(TryRun, reports_the_outcome) {
   CompiledFunction forward = compile_function(CallCounter{}, count_calls, counting_options());
   const RunOutcome good = forward.try_run({{"x", kOne}});
   EXPECT_TRUE(good.completed());
@@ -48,7 +48,7 @@ TEST(TryRun, says_what_became_of_it) {
   EXPECT_EQ(forward.run({{"x", kOne}}).at("output").floats(), std::vector<float>{2});
 }
 
-TEST(AbortRun, ends_calls_that_wait_for_their_turn) {
+TEST(AbortRun, ends_queued_calls) {
   CompiledFunction forward = compile_function(CallCounter{}, count_calls, counting_options());
   std::atomic<bool> stop = false;
   std::atomic<int> aborted = 0, completed = 0, failed = 0;
@@ -70,7 +70,7 @@ TEST(AbortRun, ends_calls_that_wait_for_their_turn) {
   EXPECT_EQ(forward({{"x", kOne}}).floats(), std::vector<float>{calls});
 }
 
-TEST(AbortRun, ends_a_call_that_compiles_and_keeps_what_it_has_compiled) {
+TEST(AbortRun, ends_a_compiling_call_and_keeps_its_programs) {
   CompiledFunction* calls = nullptr;
   int traced = 0;
   const auto aborting = [&](const CallCounter& counter, const Inputs& in) {
@@ -88,7 +88,7 @@ TEST(AbortRun, ends_a_call_that_compiles_and_keeps_what_it_has_compiled) {
   EXPECT_EQ(again.outputs.at("output").floats(), kOne);
 }
 
-TEST(AbortRun, is_of_one_function_and_not_of_its_trainer) {
+TEST(AbortRun, does_not_affect_the_trainer) {
   CompiledFunction* calls = nullptr;
   TrainerBase* steps = nullptr;
   bool abort_calls = false, abort_steps = false;
@@ -122,7 +122,7 @@ TEST(AbortRun, is_of_one_function_and_not_of_its_trainer) {
   EXPECT_EQ(second.try_run({{"x", kOne}}, {.captures = {"seen"}}).status, Status::kAborted);
 }
 
-TEST(SingleFlight, takes_runs_that_are_aborted_for_results) {
+TEST(SingleFlight, aborted_runs_are_results) {
   CompiledFunction* calls = nullptr;
   int traced = 0;
   const auto aborting = [&](const CallCounter& counter, const Inputs& in) {

@@ -25,7 +25,7 @@ struct Layers {
   TG_MODULE(fc, norm, conv, table)
 };
 
-TEST(MixedPrecision, gives_products_f16_and_leaves_the_rest_to_its_operands) {
+TEST(MixedPrecision, computes_products_in_f16_and_the_rest_by_operands) {
   bool traced = false;
   const auto loss = [&](const Layers& net, const Inputs& in) {
     traced = true;
@@ -142,13 +142,13 @@ void expect_plain_gradients(const char* kind) {
     }
   }
 }
-TEST(MixedPrecision, gives_gradients_without_the_factor) { expect_plain_gradients("cpu"); }
-TEST(MixedPrecision, gives_gradients_without_the_factor_on_webgpu) {
+TEST(MixedPrecision, downloaded_gradients_are_unscaled) { expect_plain_gradients("cpu"); }
+TEST(MixedPrecision, downloaded_gradients_are_unscaled_on_webgpu) {
   expect_plain_gradients("webgpu");
 }
 
 // Gradients below the range of f16 vanish without a loss scale, and are found with one.
-TEST(MixedPrecision, finds_small_gradients_by_the_factor) {
+TEST(MixedPrecision, loss_scale_preserves_small_gradients) {
   const Batch batch;
   const auto small = [](const ScaledNet& net, const Inputs& in) {
     return squared_error(net, in) * 1e-9;
@@ -247,10 +247,10 @@ void expect_one_look(const char* kind) {
   EXPECT_EQ(trainer.loss_scale(), 64) << kind;
   EXPECT_EQ(trainer.skipped_updates(), 1) << kind;
 }
-TEST(LossScale, looks_at_an_accumulated_update_as_a_whole) { expect_one_look("cpu"); }
-TEST(LossScale, looks_at_an_accumulated_update_as_a_whole_on_webgpu) { expect_one_look("webgpu"); }
+TEST(LossScale, treats_an_accumulated_update_as_a_whole) { expect_one_look("cpu"); }
+TEST(LossScale, treats_an_accumulated_update_as_a_whole_on_webgpu) { expect_one_look("webgpu"); }
 
-TEST(LossScale, goes_without_mixed_precision_too_and_may_stay_fixed) {
+TEST(LossScale, works_in_f32_and_with_a_fixed_factor) {
   const Batch batch;
   CompileOptions plain = net_options("cpu", {});
   plain.mixed_precision = false;
@@ -266,7 +266,7 @@ TEST(LossScale, goes_without_mixed_precision_too_and_may_stay_fixed) {
   EXPECT_EQ(b.skipped_updates(), 1);
 }
 
-TEST(LossScale, goes_back_to_its_beginning_with_the_optimizer) {
+TEST(LossScale, is_reset_with_the_optimizer) {
   const Batch batch;
   auto trainer = compile(ScaledNet{}, squared_error, net_options("cpu", {.init_scale = 0x1p24}));
   for (int i = 0; i < 3; ++i) trainer.step(batch.feed);
@@ -279,7 +279,7 @@ TEST(LossScale, goes_back_to_its_beginning_with_the_optimizer) {
   EXPECT_EQ(trainer.skipped_updates(), 0);
 }
 
-TEST(LossScale, is_each_objectives_own) {
+TEST(LossScale, is_separate_for_each_objective) {
   const Batch batch;
   const auto spec = [](const char* name, const char* params, double scale) {
     return ObjectiveSpec<ScaledNet>{.name = name,
@@ -322,12 +322,12 @@ void expect_resumed_in_halves(const char* kind) {
   EXPECT_EQ(resumed.skipped_updates(), whole.skipped_updates()) << kind;
   std::filesystem::remove(path);
 }
-TEST(MixedPrecision, goes_on_from_a_checkpoint_bit_for_bit) { expect_resumed_in_halves("cpu"); }
-TEST(MixedPrecision, goes_on_from_a_checkpoint_bit_for_bit_on_webgpu) {
+TEST(MixedPrecision, resumes_from_a_checkpoint_bit_for_bit) { expect_resumed_in_halves("cpu"); }
+TEST(MixedPrecision, resumes_from_a_checkpoint_bit_for_bit_on_webgpu) {
   expect_resumed_in_halves("webgpu");
 }
 
-TEST(MixedPrecision, of_an_attached_function_is_that_of_the_step) {
+TEST(MixedPrecision, attached_function_matches_the_step) {
   const Batch batch;
   const auto hidden = [](const ScaledNet& net, const Inputs& in) {
     return tanh(net.first(in["x"]));

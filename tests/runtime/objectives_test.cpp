@@ -144,10 +144,10 @@ std::vector<Part> with_a_gap_and_muon() {
   return parts;
 }
 
-TEST(Objectives, with_parameters_of_their_own_are_as_two_trainers_on_cpu) {
+TEST(Objectives, with_separate_parameters_match_two_trainers_on_cpu) {
   expect_as_alone(disjoint(), "cpu");
 }
-TEST(Objectives, with_parameters_of_their_own_are_as_two_trainers_on_webgpu) {
+TEST(Objectives, with_separate_parameters_match_two_trainers_on_webgpu) {
   expect_as_alone(disjoint(), "webgpu");
 }
 // A norm is summed in arena order, which differs from that of a standalone trainer here.
@@ -156,17 +156,17 @@ std::vector<Part> overlapping_without_norms() {
   for (Part& part : parts) part.clip = 0;
   return parts;
 }
-TEST(Objectives, with_common_parameters_are_as_two_trainers_on_cpu) {
+TEST(Objectives, with_common_parameters_match_two_trainers_on_cpu) {
   expect_as_alone(overlapping_without_norms(), "cpu");
 }
-TEST(Objectives, with_common_parameters_are_as_two_trainers_on_webgpu) {
+TEST(Objectives, with_common_parameters_match_two_trainers_on_webgpu) {
   expect_as_alone(overlapping_without_norms(), "webgpu");
 }
-TEST(Objectives, change_nothing_that_lies_between_their_parameters_on_cpu) {
+TEST(Objectives, do_not_change_parameters_in_between_on_cpu) {
   expect_as_alone(with_a_gap(), "cpu");
   expect_as_alone(with_a_gap_and_muon(), "cpu");
 }
-TEST(Objectives, change_nothing_that_lies_between_their_parameters_on_webgpu) {
+TEST(Objectives, do_not_change_parameters_in_between_on_webgpu) {
   expect_as_alone(with_a_gap(), "webgpu");
 }
 
@@ -251,10 +251,10 @@ void expect_resumed(const std::string& kind) {
   std::filesystem::remove(path);
 }
 
-TEST(Objectives, go_on_bit_for_bit_from_a_checkpoint_on_cpu) { expect_resumed("cpu"); }
-TEST(Objectives, go_on_bit_for_bit_from_a_checkpoint_on_webgpu) { expect_resumed("webgpu"); }
+TEST(Objectives, resume_bit_for_bit_from_a_checkpoint_on_cpu) { expect_resumed("cpu"); }
+TEST(Objectives, resume_bit_for_bit_from_a_checkpoint_on_webgpu) { expect_resumed("webgpu"); }
 
-TEST(Objectives, begin_anew_after_a_reset) {
+TEST(Objectives, restart_after_a_reset) {
   auto trainer = full(device("cpu"));
   const Bits initial = everything(trainer);
   const std::vector<float> first = some_steps(trainer, 4);
@@ -287,7 +287,7 @@ TEST(Objectives, share_what_attached_functions_read) {
   }
 }
 
-TEST(Objectives, have_captures_rates_and_losses_of_their_own) {
+TEST(Objectives, have_separate_captures_rates_and_losses) {
   auto trainer = together(overlapping(), device("cpu"));
   EXPECT_EQ(trainer.objectives(), (std::vector<std::string>{"one", "two"}));
   Objective one = trainer["one"], two = trainer["two"];
@@ -315,7 +315,7 @@ TEST(Objectives, have_captures_rates_and_losses_of_their_own) {
 
 // Random numbers and the order of the data differ between objectives with equal steps, losses and
 // data.
-TEST(Objectives, draw_each_for_itself) {
+TEST(Objectives, draw_separate_random_numbers) {
   std::vector<Part> parts = disjoint();
   parts[0].head = parts[1].head;
   parts[0].trains = parts[1].trains;
@@ -324,7 +324,7 @@ TEST(Objectives, draw_each_for_itself) {
   EXPECT_NE(trainer["one"].run(5), trainer["two"].run(5));
 }
 
-TEST(Objectives, train_another_model) {
+TEST(Objectives, continue_with_a_replaced_model) {
   auto trainer = full(device("cpu"));
   some_steps(trainer, 3);
   trainer["two"].set("weight", 0.25);
@@ -337,7 +337,7 @@ TEST(Objectives, train_another_model) {
   EXPECT_EQ(trainer["two"].run(3).size(), 3U);
 }
 
-TEST(Objectives, take_uploads_of_one_optimizers_states) {
+TEST(Objectives, accept_states_of_one_optimizer) {
   auto trainer = full(device("cpu"));
   some_steps(trainer, 3);
   auto states = trainer.download_optimizer();
@@ -352,7 +352,7 @@ TEST(Objectives, take_uploads_of_one_optimizers_states) {
   EXPECT_EQ(bits_of(trainer.download_optimizer()), bits_of(states));
 }
 
-TEST(Objectives, by_name_may_be_only_one) {
+TEST(Objectives, with_one_named_objective_match_a_trainer) {
   const std::vector<Part> parts = {disjoint()[1]};
   auto trainer = together(parts, device("cpu"));
   auto lone = alone(parts[0], 5, device("cpu"));
@@ -363,7 +363,7 @@ TEST(Objectives, by_name_may_be_only_one) {
 
 // Parameters, model states and data exist once. Objectives never run at the same time, so each slot
 // is as large as the largest of its rank.
-TEST(Objectives, need_less_memory_than_trainers_of_their_own) {
+TEST(Objectives, need_less_memory_than_separate_trainers) {
   std::vector<ObjectiveSpec<ThreeHeads>> objectives;
   for (const Part& part : overlapping()) {
     objectives.push_back({.name = part.name,

@@ -40,10 +40,10 @@ void expect_values(const char* device) {
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(1, 5, 130));
 }
 
-TEST(DynamicSizes, give_the_bits_of_sizes_that_are_declared_on_cpu) { expect_values("cpu"); }
-TEST(DynamicSizes, give_the_bits_of_sizes_that_are_declared_on_webgpu) { expect_values("webgpu"); }
+TEST(DynamicSizes, match_declared_sizes_bit_for_bit_on_cpu) { expect_values("cpu"); }
+TEST(DynamicSizes, match_declared_sizes_bit_for_bit_on_webgpu) { expect_values("webgpu"); }
 
-TEST(DynamicSizes, outputs_have_them) {
+TEST(DynamicSizes, outputs_have_the_size_of_the_call) {
   const auto doubled = [](const MeanNet&, const Inputs& in) { return in["x"] * 2.0; };
   CompiledFunction open = compile_function(MeanNet{}, doubled, open_options("cpu"));
   EXPECT_EQ(open({{"x", counted(4)}}).shape, (Shape{4, 3}));
@@ -61,7 +61,7 @@ TEST(DynamicSizes, are_the_same_for_all_inputs_of_a_call) {
   EXPECT_EQ(open({{"x", x}, {"w", w}, {"scale", scale}}).floats(), std::vector<float>{150});
 }
 
-TEST(DynamicSizes, the_least_recently_used_goes_and_the_first_stays) {
+TEST(DynamicSizes, evict_least_recently_used_except_the_first) {
   FunctionOptions options = open_options("cpu");
   options.dynamic_size = 4;
   options.max_cached_sizes = 2;
@@ -116,7 +116,7 @@ TEST(DynamicSizes, captures_are_of_the_size_of_the_call) {
 
 // If two calls bring a new size at the same time, it is compiled once. The original library
 // compiles it twice and loses one of the two.
-TEST(DynamicSizes, a_size_that_several_threads_bring_is_compiled_once) {
+TEST(DynamicSizes, compile_each_size_once_for_several_threads) {
   std::atomic<int> traces = 0;
   const auto counted_traces = [&](const MeanNet& net, const Inputs& in) {
     ++traces;
@@ -130,7 +130,7 @@ TEST(DynamicSizes, a_size_that_several_threads_bring_is_compiled_once) {
   EXPECT_EQ(traces, 2);
 }
 
-TEST(DynamicSizes, a_call_that_is_refused_compiles_nothing) {
+TEST(DynamicSizes, rejected_call_compiles_nothing) {
   CompiledFunction open = compile_function(MeanNet{}, mean_of, open_options("cpu"));
   const std::vector<std::int32_t> whole(6);
   EXPECT_THROW(open({{"x", whole}}), DtypeError);
@@ -139,7 +139,7 @@ TEST(DynamicSizes, a_call_that_is_refused_compiles_nothing) {
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(1));
 }
 
-TEST(DynamicSizes, a_size_that_cannot_be_traced_changes_nothing) {
+TEST(DynamicSizes, failed_trace_changes_nothing) {
   const auto even = [](const MeanNet&, const Inputs& in) { return reshape(in["x"], {-1, 2, 3}); };
   FunctionOptions options = open_options("cpu");
   options.dynamic_size = 2;

@@ -75,7 +75,7 @@ TEST(Replicas, share_their_weights) {
 
 // Each upload sets all weights to one number. A run that saw part of an upload would mix two
 // numbers.
-TEST(Replicas, never_see_a_part_of_an_upload) {
+TEST(Replicas, never_see_partial_uploads) {
   struct Weights {
     Parameter a{{4096}}, b{{4096}};
     TG_MODULE(a, b)
@@ -100,7 +100,7 @@ TEST(Replicas, never_see_a_part_of_an_upload) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Replicas, of_functions_that_change_something_are_refused) {
+TEST(Replicas, of_attached_or_stateful_functions_are_rejected) {
   const auto refused = [](const CompiledFunction& function) {
     try {
       static_cast<void>(function.replica());

@@ -19,7 +19,7 @@ struct Gate {
   std::shared_future<void> open = opened.get_future().share();
 };
 
-TEST(SingleFlight, runs_the_newest_of_those_that_wait) {
+TEST(SingleFlight, runs_the_newest_waiting_call) {
   Gate gate;
   std::vector<int> ran;
   SingleFlight<int(int)> flight([&](int x) {
@@ -41,7 +41,7 @@ TEST(SingleFlight, runs_the_newest_of_those_that_wait) {
 }
 
 // The original library drops a caller whose call fails while another waits.
-TEST(SingleFlight, gives_each_caller_its_own_failure) {
+TEST(SingleFlight, each_caller_gets_its_own_error) {
   Gate gate;
   SingleFlight<int(int)> flight([&](int x) -> int {
     if (x == 1) gate.entered.set_value();
@@ -62,7 +62,7 @@ TEST(SingleFlight, gives_each_caller_its_own_failure) {
   }
 }
 
-TEST(SingleFlight, that_goes_answers_who_waits) {
+TEST(SingleFlight, destruction_answers_waiting_calls) {
   Gate gate;
   std::future<std::optional<std::monostate>> first, second;
   std::atomic<int> ran = 0;
@@ -80,7 +80,7 @@ TEST(SingleFlight, that_goes_answers_who_waits) {
   EXPECT_EQ(second.get().has_value(), ran == 2);  // the second may have had its turn
 }
 
-TEST(SingleFlight, calls_a_network) {
+TEST(SingleFlight, works_with_a_compiled_function) {
   CompiledFunction forward = compile_function(
       nn::Linear(2, 2),
       [](const nn::Linear& net, const Inputs& in) { return net(in["x"]) * 0.0 + in["x"] * 2.0; },

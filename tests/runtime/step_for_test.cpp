@@ -53,8 +53,8 @@ void makes_the_steps_of_step(const std::string& kind) {
   EXPECT_EQ(everything(parts), everything(whole));
   EXPECT_TRUE(parts.step_for(60, Sample(9)).has_value()) << "a minute is enough for all of it";
 }
-TEST(StepFor, makes_the_steps_of_step_on_cpu) { makes_the_steps_of_step("cpu"); }
-TEST(StepFor, makes_the_steps_of_step_on_webgpu) { makes_the_steps_of_step("webgpu"); }
+TEST(StepFor, matches_step_on_cpu) { makes_the_steps_of_step("cpu"); }
+TEST(StepFor, matches_step_on_webgpu) { makes_the_steps_of_step("webgpu"); }
 
 void other_calls_finish_the_step(const std::string& kind) {
   auto whole = parted_trainer(kind), parts = parted_trainer(kind);
@@ -93,7 +93,7 @@ TEST(StepFor, cancelled_step_changes_nothing_on_webgpu) {
   cancelled_step_changes_nothing("webgpu");
 }
 
-TEST(StepFor, refuses_a_negative_time) {
+TEST(StepFor, negative_time_is_rejected) {
   auto trainer = parted_trainer("cpu");
   EXPECT_THROW(trainer.step_for(-1, Sample(1)), UserError);
 }
@@ -105,7 +105,7 @@ TEST(SubmitLimit, changes_no_result_on_webgpu) {
   EXPECT_EQ(everything(parts), everything(whole));
 }
 
-TEST(SubmitLimit, below_zero_is_refused) { EXPECT_THROW(parted_trainer("cpu", -1), UserError); }
+TEST(SubmitLimit, below_zero_is_rejected) { EXPECT_THROW(parted_trainer("cpu", -1), UserError); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

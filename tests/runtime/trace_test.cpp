@@ -65,7 +65,7 @@ TEST(Trace, draws_no_initial_values) {
   EXPECT_EQ(asked, 2) << "compile() asks for each parameter";
 }
 
-TEST(Trace, compiling_refuses_more_parameters_than_a_device_can_index) {
+TEST(Trace, compiling_more_parameters_than_a_device_can_index_is_rejected) {
   constexpr std::int64_t kWidth = 40000;
   CompileOptions options = wide_options(kWidth);
   options.device.kind = "cpu";

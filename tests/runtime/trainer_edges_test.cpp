@@ -32,7 +32,7 @@ std::vector<float> values(const TrainerBase& trainer, const std::string& name) {
   return trainer.download_params().at(name).floats();
 }
 
-TEST(Gradients, of_parameters_that_share_one_are_both_there) {
+TEST(Gradients, of_parameters_with_a_shared_gradient_are_both_returned) {
   auto trainer = compile(Pair{}, [](const Pair& m, const Inputs&) { return sum(m.a + m.b); },
                          {.optimizer = optim::SGD{.lr = 0.5}, .device = kCpu});
   trainer.step();
@@ -76,10 +76,10 @@ void expect_uploads_in_order(const std::string& kind) {
   EXPECT_EQ(values(trainer, "a"), (std::vector<float>{1, 1}));
   EXPECT_EQ(trainer.steps(), 0);
 }
-TEST(Uploads, come_after_the_steps_that_are_queued_on_cpu) { expect_uploads_in_order("cpu"); }
-TEST(Uploads, come_after_the_steps_that_are_queued_on_webgpu) { expect_uploads_in_order("webgpu"); }
+TEST(Uploads, follow_queued_steps_on_cpu) { expect_uploads_in_order("cpu"); }
+TEST(Uploads, follow_queued_steps_on_webgpu) { expect_uploads_in_order("webgpu"); }
 
-TEST(Uploads, that_are_refused_change_nothing) {
+TEST(Uploads, rejected_change_nothing) {
   auto trainer = shrinking_trainer(0.5);
   auto forward = compile_function(Pair{}, [](const Pair& m, const Inputs&) { return m.a + m.b; },
                                   {.device = kCpu});
@@ -93,7 +93,7 @@ TEST(Uploads, that_are_refused_change_nothing) {
   EXPECT_EQ(forward().floats(), (std::vector<float>{2, 2}));
 }
 
-TEST(Reset, goes_back_to_the_first_schedule) {
+TEST(Reset, restores_the_first_schedule) {
   const Schedule first = Schedule::linear(0.5, 0, 10);
   auto trainer = shrinking_trainer(first), fresh = shrinking_trainer(first);
   trainer.run(6);
@@ -123,7 +123,7 @@ TEST(Captures, keep_their_element_types) {
 }
 
 // An attached function with the same seed draws other numbers than the steps.
-TEST(Random, of_an_attached_function_is_not_that_of_the_steps) {
+TEST(Random, numbers_of_an_attached_function_differ_from_the_steps) {
   const auto draw = [] { return capture("drawn", rand({64})); };
   auto trainer = compile(
       Pair{}, [&](const Pair& m, const Inputs&) { return shrinking(m, {}) + sum(draw()) * 0.0; },
@@ -140,7 +140,7 @@ TEST(Random, of_an_attached_function_is_not_that_of_the_steps) {
   EXPECT_TRUE(drawn.contains(alone().floats())) << "of one seed, the same numbers";
 }
 
-TEST(Random, of_attached_functions_is_each_ones_own_and_the_trainers) {
+TEST(Random, seeds_of_attached_functions_follow_the_trainer_or_are_own) {
   const auto drawn = [](std::uint32_t seed, std::optional<std::uint32_t> own) {
     auto trainer =
         compile(Pair{}, shrinking, {.optimizer = optim::SGD{}, .seed = seed, .device = kCpu});
@@ -156,7 +156,7 @@ TEST(Random, of_attached_functions_is_each_ones_own_and_the_trainers) {
   EXPECT_EQ(told[0], told[1]) << "of one seed that was given";
 }
 
-TEST(Steps, go_on_after_one_that_failed) {
+TEST(Steps, continue_after_a_failed_step) {
   const auto make = [] {
     return compile(Pair{}, [](const Pair& m, const Inputs& in) { return sum(m.a * in["x"]); },
                    {.inputs = {{"x", {2}}}, .optimizer = optim::Adam{}, .device = kCpu});

@@ -64,7 +64,7 @@ class Resumed : public ::testing::TestWithParam<Everything> {};
 
 // Saves after 7 steps, in the middle of an accumulation, to a file and to memory. New trainers that
 // load it compute the same bits.
-TEST_P(Resumed, goes_on_bit_for_bit) {
+TEST_P(Resumed, continues_bit_for_bit) {
   CompileOptions options = data_options();
   GetParam().change(options);
   const std::string path = temporary("options.safetensors");
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
         Everything{"all_at_once", all_at_once}),
     [](const auto& each) { return std::string(each.param.name); });
 
-TEST(Trainer, does_all_at_once_on_webgpu_as_on_the_cpu) {
+TEST(Trainer, all_options_together_match_between_webgpu_and_cpu) {
   CompileOptions cpu = data_options(), gpu = data_options("webgpu");
   all_at_once(cpu);
   all_at_once(gpu);
@@ -135,7 +135,7 @@ TEST(Trainer, does_all_at_once_on_webgpu_as_on_the_cpu) {
   EXPECT_NEAR(a.grad_norm(), b.grad_norm(), 1e-5);
 }
 
-TEST(Accumulation, is_the_same_by_run_and_by_step_and_changes_parameters_at_its_end) {
+TEST(Accumulation, run_matches_step_and_updates_at_the_end) {
   CompileOptions options = data_options();
   options.accumulate = 4;
   auto a = data_trainer(options), b = data_trainer(options);
@@ -189,8 +189,8 @@ void expect_skip(const std::string& kind) {
   EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 1 - 0.5F - 0.75F);
 }
 
-TEST(SkipNonfinite, changes_nothing_and_says_so_on_cpu) { expect_skip("cpu"); }
-TEST(SkipNonfinite, changes_nothing_and_says_so_on_webgpu) { expect_skip("webgpu"); }
+TEST(SkipNonfinite, changes_nothing_and_is_reported_on_cpu) { expect_skip("cpu"); }
+TEST(SkipNonfinite, changes_nothing_and_is_reported_on_webgpu) { expect_skip("webgpu"); }
 
 // Bad steps do not change the optimizer, the average, or the host's update count: the result is as
 // if only the good steps ran.
@@ -224,7 +224,7 @@ TEST(SkipNonfinite, does_not_count_for_the_optimizer_on_webgpu) {
   expect_skips_do_not_count({.optimizer = optim::NAdam{.lr = 0.1}}, "webgpu");
 }
 
-TEST(SkipNonfinite, first_step_of_adam_goes_by_the_rate_after_skipped_ones) {
+TEST(SkipNonfinite, first_step_of_adam_after_skipped_ones_has_size_of_the_rate) {
   auto trainer = vector_trainer({.optimizer = optim::Adam{.lr = 0.1}, .skip_nonfinite = true});
   const std::vector<float> nan{std::numeric_limits<float>::quiet_NaN()}, one{1};
   for (int i = 0; i < 10; ++i) trainer.step({{"g", nan}});
@@ -244,7 +244,7 @@ TEST(SkipNonfinite, counts_for_the_schedule) {
 
 // Resuming restores the number of skipped updates. A file of an older version without the count
 // resumes as if none was skipped.
-TEST(SkipNonfinite, goes_on_from_a_checkpoint_with_its_count) {
+TEST(SkipNonfinite, count_is_restored_from_a_checkpoint) {
   const CompileOptions options{.optimizer = optim::NAdam{.lr = 0.1}, .skip_nonfinite = true};
   const std::vector<float> infinite{std::numeric_limits<float>::infinity()}, one{1};
   auto whole = vector_trainer(options), resumed = vector_trainer(options);
@@ -268,7 +268,7 @@ TEST(SkipNonfinite, goes_on_from_a_checkpoint_with_its_count) {
   EXPECT_EQ(everything(after), everything(before));
 }
 
-TEST(Groups, change_by_run_time_scalars_of_their_names) {
+TEST(Groups, have_run_time_scalars_by_name) {
   auto trainer = vector_trainer(
       {.optimizer = optim::SGD{.lr = 0.5, .weight_decay = 0.5},
        .groups = {{.params = "bias", .name = "b", .lr_factor = 0.5, .weight_decay = 0.25}}});
@@ -286,7 +286,7 @@ TEST(Groups, change_by_run_time_scalars_of_their_names) {
   EXPECT_FLOAT_EQ(element(trainer.download_params(), "bias"), 1 - 0.25F * 0.25F);
 }
 
-TEST(Groups, take_the_first_that_matches_and_cost_no_launch) {
+TEST(Groups, first_match_applies_without_extra_launches) {
   CompileOptions plain{.optimizer = optim::AdamW{}};
   CompileOptions grouped{.optimizer = optim::AdamW{},
                          .groups = {{.params = "bias", .lr_factor = 0},
@@ -330,12 +330,12 @@ void expect_captures(const std::string& kind) {
   }
   EXPECT_EQ(a.report().launches, b.report().launches);
 }
-TEST(Captures, are_values_of_the_step_and_change_nothing_else_on_cpu) { expect_captures("cpu"); }
-TEST(Captures, are_values_of_the_step_and_change_nothing_else_on_webgpu) {
+TEST(Captures, return_values_of_the_step_without_side_effects_on_cpu) { expect_captures("cpu"); }
+TEST(Captures, return_values_of_the_step_without_side_effects_on_webgpu) {
   expect_captures("webgpu");
 }
 
-TEST(Captures, of_a_parameter_are_what_the_step_began_with) {
+TEST(Captures, of_a_parameter_return_its_value_before_the_step) {
   auto trainer = compile(Vector{},
                          [](const Vector& m, const Inputs&) {
                            capture("w", m.w);
@@ -349,7 +349,7 @@ TEST(Captures, of_a_parameter_are_what_the_step_began_with) {
   }
 }
 
-TEST(Captures, of_a_forward_come_beside_its_outputs) {
+TEST(Captures, of_a_function_are_returned_with_its_outputs) {
   auto trainer = data_trainer();
   auto forward = trainer.attach(
       [](const CountingNet& net, const Inputs& in) {
@@ -407,7 +407,7 @@ TEST(Trainer, resets_parameters_or_the_optimizer_or_both) {
   EXPECT_EQ(everything(trainer), begin);
 }
 
-TEST(Averages, begin_as_the_parameters_do) {
+TEST(Averages, start_equal_to_the_parameters) {
   CompileOptions options = data_options();
   options.ema_decay = 0.5;
   auto trainer = data_trainer(options);
@@ -441,7 +441,7 @@ TEST(Averages, are_read_beside_frozen_parameters) {
   EXPECT_THROW(averaged.upload_params(trainer.download_ema()), UserError);
 }
 
-TEST(Averages, are_what_a_function_without_a_trainer_may_load) {
+TEST(Averages, are_loaded_by_functions_without_a_trainer) {
   CompileOptions options = data_options();
   options.ema_decay = 0.5;
   options.groups = {{.params = "first.bias", .freeze = true}};
@@ -462,7 +462,7 @@ TEST(Averages, are_what_a_function_without_a_trainer_may_load) {
   std::filesystem::remove(path);
 }
 
-TEST(TryStep, says_what_became_of_it) {
+TEST(TryStep, reports_the_outcome) {
   auto trainer = vector_trainer({.optimizer = optim::SGD{}});
   const std::vector<float> one{1};
   const StepOutcome good = trainer.try_step({{"g", one}});
@@ -474,7 +474,7 @@ TEST(TryStep, says_what_became_of_it) {
   EXPECT_EQ(trainer.steps(), 1);
 }
 
-TEST(Abort, ends_calls_that_wait_for_their_turn) {
+TEST(Abort, ends_queued_calls) {
   auto trainer = data_trainer();
   std::atomic<bool> stop = false;
   std::atomic<int> aborted = 0;
@@ -494,7 +494,7 @@ TEST(Abort, ends_calls_that_wait_for_their_turn) {
   EXPECT_EQ(everything(trainer), everything(same));
 }
 
-TEST(Abort, ends_a_run_and_keeps_what_is_done) {
+TEST(Abort, ends_a_run_and_keeps_completed_steps) {
   auto trainer = data_trainer(), same = data_trainer();
   std::atomic<bool> aborted = false;
   std::thread runner([&] {
@@ -520,7 +520,7 @@ TEST(Abort, ends_a_run_and_keeps_what_is_done) {
   EXPECT_TRUE(trainer.try_step().completed());
 }
 
-TEST(ReplaceModel, builds_first_and_keeps_what_fits) {
+TEST(ReplaceModel, compiles_first_and_keeps_matching_values) {
   auto trainer = data_trainer();
   trainer.run(4);
   trainer.set_lr(0.125);

@@ -124,7 +124,7 @@ void expect_every_row_once(bool shuffle) {
 TEST(Dataset, is_visited_once_an_epoch_in_a_new_order) { expect_every_row_once(true); }
 TEST(Dataset, without_shuffle_is_visited_in_its_order) { expect_every_row_once(false); }
 
-TEST(Trainer, is_the_same_bits_for_the_same_seed_and_any_number_of_threads) {
+TEST(Trainer, bits_depend_only_on_the_seed) {
   CompileOptions one = noisy_options(), four = noisy_options(), other = noisy_options();
   one.device.threads = 1;
   four.device.threads = 4;
@@ -143,7 +143,7 @@ struct Hidden {
 
 // The products take ten microseconds, so some steps run them on one thread and others on the pool
 // (backend/cpu/parallel_tuner.h).
-TEST(Trainer, is_the_same_bits_whether_small_launches_are_shared_or_not) {
+TEST(Trainer, bits_do_not_depend_on_sharing_small_launches) {
   const auto trained = [](int threads) {
     auto trainer = compile(Hidden{},
                            [](const Hidden& net, const Inputs& in) {
@@ -160,7 +160,7 @@ TEST(Trainer, is_the_same_bits_whether_small_launches_are_shared_or_not) {
   EXPECT_EQ(trained(1), trained(2));
 }
 
-TEST(Trainer, resumed_in_the_middle_of_an_epoch_goes_on_bit_for_bit) {
+TEST(Trainer, resumed_in_the_middle_of_an_epoch_continues_bit_for_bit) {
   for (const int before : {0, 3, 5, 12}) {
     const std::string path = temporary("resume.safetensors");
     auto whole = noisy_trainer();
@@ -328,7 +328,7 @@ TEST(Trainer, clips_the_norm_of_all_gradients_together) {
   EXPECT_NEAR(trainer.download_params().at("b").floats()[0], -5.2, 1e-4);
 }
 
-TEST(Trainer, calls_from_several_threads_are_taken_one_after_another) {
+TEST(Trainer, calls_from_several_threads_run_one_after_another) {
   auto trainer = noisy_trainer();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -31,7 +31,7 @@ std::pair<Bits, std::vector<float>> tuned_steps(const DeviceOptions& device) {
   return {everything(trainer), losses};
 }
 
-TEST(TuningCache, of_a_trainer_on_webgpu_gives_the_bits_of_the_file_and_losses_as_without) {
+TEST(TuningCache, of_a_trainer_on_webgpu_fixes_the_bits_and_keeps_the_losses) {
   const test::TempDir dir;
   const std::string path = dir / "tuning.txt";
   DeviceOptions device = {.kind = "webgpu", .allow_software = true, .tuning_cache = path};
@@ -47,7 +47,7 @@ TEST(TuningCache, of_a_trainer_on_webgpu_gives_the_bits_of_the_file_and_losses_a
     EXPECT_NEAR(first.second[i], without.second[i], 1e-5);
 }
 
-TEST(TuningCache, means_nothing_on_the_cpu) {
+TEST(TuningCache, is_ignored_on_the_cpu) {
   const test::TempDir dir;
   DeviceOptions device = {.kind = "cpu", .tuning_cache = dir / "tuning.txt"};
   EXPECT_EQ(tuned_steps(device), tuned_steps({.kind = "cpu"}));

@@ -219,7 +219,7 @@ TEST(DeviceLoss, changes_no_bit_of_two_objectives_on_webgpu) {
   loses_nothing(of_two_objectives, 6);
 }
 
-TEST(DeviceLoss, is_told_with_what_was_repeated_on_webgpu) {
+TEST(DeviceLoss, is_reported_with_the_repeated_steps_on_webgpu) {
   std::shared_ptr<Losses> losses;
   CompileOptions options = recovering(3, losing_device(0, &losses));
   options.inputs = losable_inputs(4);
@@ -243,7 +243,7 @@ TEST(DeviceLoss, is_told_with_what_was_repeated_on_webgpu) {
 
 // If the device cannot be opened, the snapshot can be saved, and training continues once it is
 // back.
-TEST(DeviceLoss, without_a_device_leaves_the_snapshot_to_be_saved_on_webgpu) {
+TEST(DeviceLoss, without_a_new_device_still_saves_the_snapshot_on_webgpu) {
   std::shared_ptr<Losses> losses;
   CompileOptions options = recovering(3, losing_device(0, &losses));
   options.inputs = losable_inputs(4);
@@ -273,7 +273,7 @@ TEST(DeviceLoss, without_a_device_leaves_the_snapshot_to_be_saved_on_webgpu) {
   EXPECT_EQ(everything(other), everything(trainer));
 }
 
-TEST(DeviceLoss, of_the_applications_device_is_final_on_webgpu) {
+TEST(DeviceLoss, of_an_external_device_is_final_on_webgpu) {
   std::shared_ptr<Losses> losses;
   const auto device = losing_device(0, &losses);
   device->reopen = nullptr;
@@ -292,7 +292,7 @@ TEST(DeviceLoss, of_the_applications_device_is_final_on_webgpu) {
   std::filesystem::remove(path);
 }
 
-TEST(DeviceLoss, again_and_again_ends_the_call_on_webgpu) {
+TEST(DeviceLoss, repeated_ends_the_call_on_webgpu) {
   std::shared_ptr<Losses> losses;
   CompileOptions options = recovering(2, losing_device(0, &losses));
   options.inputs = losable_inputs(4);
@@ -331,7 +331,7 @@ TEST(DeviceLoss, of_two_trainers_on_one_device_opens_it_once_on_webgpu) {
   EXPECT_EQ(one.same_device().opened, two.same_device().opened);
 }
 
-TEST(DeviceLoss, asks_for_the_data_instead_of_keeping_it_on_webgpu) {
+TEST(DeviceLoss, requests_the_dataset_again_on_webgpu) {
   std::shared_ptr<Losses> losses;
   CompileOptions options = recovering(2, losing_device(0, &losses));
   options.dataset = losable_inputs(22);
@@ -353,7 +353,7 @@ TEST(DeviceLoss, asks_for_the_data_instead_of_keeping_it_on_webgpu) {
   EXPECT_THAT(asked, ::testing::UnorderedElementsAre("x", "y"));
 }
 
-TEST(DeviceLoss, options_out_of_range_are_refused_on_webgpu) {
+TEST(DeviceLoss, options_out_of_range_are_rejected_on_webgpu) {
   CompileOptions options = recovering(-1, losing_device(0));
   options.inputs = losable_inputs(4);
   EXPECT_THROW(compile(Losable{}, losable_loss, options), UserError);

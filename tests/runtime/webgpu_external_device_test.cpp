@@ -207,7 +207,7 @@ CompileOptions training(const DeviceOptions& device) {
 
 const std::vector<float> kTarget = {1, 2, 3, 4, 5, 6, 7, 8};
 
-TEST(ExternalDevice, steps_on_bound_inputs_are_those_on_given_ones_on_webgpu) {
+TEST(ExternalDevice, bound_inputs_match_passed_inputs_on_webgpu) {
   Application app;
   auto given = compile(SharedNet{}, squares, training(app.options()));
   std::vector<float> losses;
@@ -294,7 +294,7 @@ TEST(ExternalDevice, launches_on_bound_buffers_are_checked_on_webgpu) {
   EXPECT_EQ(out.at("z").floats(), z);
 }
 
-TEST(ExternalDevice, wrong_buffers_are_refused_and_all_goes_on_on_webgpu) {
+TEST(ExternalDevice, wrong_buffers_are_rejected_without_effect_on_webgpu) {
   Application app;
   CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   const auto good = app.buffer(), small = app.buffer(48);
@@ -329,7 +329,7 @@ TEST(ExternalDevice, wrong_buffers_are_refused_and_all_goes_on_on_webgpu) {
   EXPECT_THAT(refusal([&] { sizes.bind_input("x", good.get()); }), HasSubstr("dynamic size"));
 }
 
-TEST(ExternalDevice, other_devices_have_no_such_buffers_on_webgpu) {
+TEST(ExternalDevice, buffers_are_rejected_on_other_devices_on_webgpu) {
   Application app;
   const auto buffer = app.buffer();
   for (const char* kind : {"cpu", "null"}) {
@@ -341,7 +341,7 @@ TEST(ExternalDevice, other_devices_have_no_such_buffers_on_webgpu) {
   }
 }
 
-TEST(ExternalDevice, an_incomplete_or_strange_one_is_refused_on_webgpu) {
+TEST(ExternalDevice, incomplete_or_foreign_device_is_rejected_on_webgpu) {
   Application app;
   const auto message = [&](const auto& change) {
     DeviceOptions options = app.options();
@@ -364,7 +364,7 @@ TEST(ExternalDevice, an_incomplete_or_strange_one_is_refused_on_webgpu) {
               HasSubstr("the application's device"));
 }
 
-TEST(ExternalDevice, is_lost_when_the_application_says_so_on_webgpu) {
+TEST(ExternalDevice, is_lost_when_the_application_reports_it_on_webgpu) {
   Application app;
   CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   app.lost = true;

@@ -71,7 +71,7 @@ std::vector<float> everything_once() {
   return seen;
 }
 
-TEST(LossPoints, lost_device_is_a_device_lost_error_at_any_call_on_webgpu) {
+TEST(LossPoints, device_lost_at_any_call_throws_device_lost_error_on_webgpu) {
   const LosingLibrary library;
   library.arm("", 0, false);
   const std::vector<float> whole = everything_once();
