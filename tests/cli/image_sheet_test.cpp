@@ -59,7 +59,7 @@ ImageSheet sheet_of(std::size_t count, const std::vector<std::uint8_t>& pixels) 
   return sheet;
 }
 
-TEST(ImageSheet, the_file_decodes_to_what_was_drawn) {
+TEST(ImageSheet, file_decodes_to_the_drawn_image) {
   const std::vector<std::uint8_t> grey(28 * 28, 77);
   ImageSheet sheet = sheet_of(6, grey);
   sheet.images[5].predicted = "dog";
@@ -138,7 +138,7 @@ TEST(ImageSheet, large_images_are_not_enlarged) {
   EXPECT_EQ(draw_sheet(sheet).width, 300 + 12 + 20);
 }
 
-TEST(ImageSheet, refuses_what_does_not_fit) {
+TEST(ImageSheet, mismatched_images_are_rejected) {
   const std::vector<std::uint8_t> grey(28 * 28);
   EXPECT_THROW(draw_sheet({}), std::invalid_argument);
   ImageSheet sheet = sheet_of(1, grey);

@@ -19,7 +19,7 @@ constexpr ProgressState kState{.epoch = 2,
                                .rate = 48'200,
                                .seconds_left = 72};
 
-TEST(ProgressLine, says_everything_where_there_is_room) {
+TEST(ProgressLine, shows_everything_if_there_is_room) {
   EXPECT_EQ(
       progress_line(kState, "images", {.width = 100}),
       "epoch 2/5  ===========>............................   30%  loss 0.3124  48.2k images/s  "
@@ -28,7 +28,7 @@ TEST(ProgressLine, says_everything_where_there_is_room) {
             "epoch 2/5   30%  loss 0.3124  48.2k images/s  1:12 left");
 }
 
-TEST(ProgressLine, leaves_out_what_matters_least) {
+TEST(ProgressLine, drops_the_least_important_parts) {
   EXPECT_EQ(progress_line(kState, "images", {.width = 64}),
             "epoch 2/5   30%  loss 0.3124  48.2k images/s  1:12 left");
   EXPECT_EQ(progress_line(kState, "images", {.width = 50}),
@@ -72,7 +72,7 @@ TEST(ProgressLine, odd_values_are_fine) {
   EXPECT_NE(progress_line(state, "rows", {}).find("loss 1.000e-07"), std::string::npos);
 }
 
-TEST(ShownLoss, begins_with_the_first_loss_wherever_the_training_goes_on) {
+TEST(ShownLoss, starts_with_the_first_loss_after_a_resume) {
   ShownLoss fresh, resumed;
   for (const double loss : {8.0, 4.0}) fresh.take(1, loss);
   EXPECT_DOUBLE_EQ(fresh.value(), 4);

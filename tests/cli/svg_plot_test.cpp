@@ -93,7 +93,7 @@ TEST(CurvesSvg, a_name_has_one_colour_in_all_panels) {
   EXPECT_EQ(colours[1], colours[2]);
 }
 
-TEST(CurvesSvg, labels_of_ticks_are_alike_and_go_no_further_than_sense) {
+TEST(CurvesSvg, labels_of_ticks_have_equal_and_sensible_precision) {
   const Elements elements =
       checked(curves_svg("t", {{"", "epoch", {{"loss", {1, 2, 3}, {1, 0.5, 0.1}}}},
                                {"", "epoch", {{"test", {1, 2, 3}, {0.8, 0.8, 0.8}}}, true}}));
@@ -103,7 +103,7 @@ TEST(CurvesSvg, labels_of_ticks_are_alike_and_go_no_further_than_sense) {
   for (const char* text : {"0.5", "1.5", "120%"}) EXPECT_FALSE(has_text(elements, text)) << text;
 }
 
-TEST(CurvesSvg, a_smoothed_curve_is_told_from_its_values) {
+TEST(CurvesSvg, legend_of_smoothed_curves_has_raw_values) {
   Curve loss{"loss", {}, {}, true};
   for (int i = 0; i < 60; ++i) {
     loss.x.push_back(i);
@@ -117,7 +117,7 @@ TEST(CurvesSvg, a_smoothed_curve_is_told_from_its_values) {
   EXPECT_TRUE(has_text(few, "loss, last 1"));  // shown as drawn
 }
 
-TEST(CurvesSvg, a_value_lies_where_its_tick_is) {
+TEST(CurvesSvg, values_are_drawn_at_their_ticks) {
   const Elements elements = checked(curves_svg("t", {{"", "x", {{"c", {0, 10}, {0, 100}}}}}));
   double y_of_tick = -1;
   for (const XmlElement& e : elements) {

@@ -49,7 +49,7 @@ TEST_F(TgIr, env_lists_every_switch_with_its_value) {
   EXPECT_THAT(result.out, ::testing::ContainsRegex("TENSORGRAD_THREADS +3\n"));
 }
 
-TEST_F(TgIr, opt_gives_text_that_it_reads_again) {
+TEST_F(TgIr, output_of_opt_is_valid_input) {
   const ToolResult once = folder.tg({"opt", "--passes", "cse,dce", "x.ir"});
   ASSERT_EQ(once.code, 0) << once.err;
   EXPECT_THAT(once.out, HasSubstr("%2 = mul(%1, %1)"));
@@ -82,7 +82,7 @@ StoredTensor stored_floats(const Shape& shape, const std::vector<float>& values)
   return {"F32", shape, {bytes.begin(), bytes.end()}};
 }
 
-TEST_F(TgIr, inputs_go_by_the_names_of_a_checkpoint) {
+TEST_F(TgIr, inputs_have_the_names_of_a_checkpoint) {
   write_text(folder / "x.ir", R"(%0 = parameter() {dtype=0, name="w", offset=0, shape=[2]} : f32[2]
 %1 = parameter() {dtype=0, name="b", offset=2, shape=[1]} : f32[1]
 %2 = state() {dtype=0, init=f:0x1p+0, name="optim.m", shape=[4]} : f32[4]

@@ -44,7 +44,7 @@ std::string without_checksum(const std::string& run_json) {
   return run.dump(2) + "\n";
 }
 
-TEST(TgLmHostile, run_json_is_refused_or_read) {
+TEST(TgLmHostile, run_json_is_rejected_or_read) {
   const TestFolder folder;
   const std::string path = folder / "run.json";
   const std::string good = cli::lm_run_json(run_of_all_kinds());
@@ -142,7 +142,7 @@ class HostileRun {
   std::string good_;
 };
 
-TEST(TgLmHostile, runs_go_on_or_say_why_not) {
+TEST(TgLmHostile, runs_resume_or_report_an_error) {
   HostileRun run;
   TestRandom random(22);
   int went_on = 0, refused = 0;
@@ -155,7 +155,7 @@ TEST(TgLmHostile, runs_go_on_or_say_why_not) {
 }
 
 // Models that need minutes or all memory to build are compared with the checkpoint first.
-TEST(TgLmHostile, runs_of_another_model_are_refused_before_it_is_made) {
+TEST(TgLmHostile, runs_of_another_model_are_rejected_before_compiling) {
   HostileRun run;
   const auto refusal = [&](const std::string& member, const nlohmann::json& value) {
     nlohmann::json bad = nlohmann::json::parse(run.good());

@@ -92,7 +92,7 @@ class TgLmGenerate : public ::testing::Test {
   OptionTokens greedy_;
 };
 
-TEST_F(TgLmGenerate, draws_from_the_likeliest_alone_where_options_leave_no_other) {
+TEST_F(TgLmGenerate, draws_only_the_likeliest_if_options_exclude_others) {
   ASSERT_EQ(greedy_.size(), 20U);
   EXPECT_NE(written({"--temperature", "5"}), greedy_);
   EXPECT_EQ(written({"--temperature", "5", "--top-k", "1"}), greedy_);
@@ -123,7 +123,7 @@ TEST_F(TgLmGenerate, draws_as_the_library_does_with_each_option) {
   check("--repetition-penalty", "2.5", each);
 }
 
-TEST_F(TgLmGenerate, repeats_nothing_at_a_huge_penalty_while_there_is_something_else) {
+TEST_F(TgLmGenerate, huge_penalty_prevents_repetition) {
   const OptionTokens tokens = written({"--temperature", "0", "--repetition-penalty", "1e6"});
   std::set<std::int32_t> all(tokens.begin(), tokens.end());
   all.insert(option_letters().encode("a").front());
@@ -238,7 +238,7 @@ TEST(TgLmTrain, trains_as_the_library_does_with_each_option) {
   check("--seed", "9", each);
 }
 
-TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {
+TEST(TgLmEval, follows_the_options_of_chunks_and_context) {
   const TestFolder folder;
   const lm::SavedModel model =
       option_model({.layers = {nn::MixerKind::kMamba1}}, option_letters(), 0.3F);

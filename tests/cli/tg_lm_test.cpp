@@ -222,7 +222,7 @@ TEST(TgLm, TrainsTheLayersOfAListAndOfAConfigurationFile) {
       << result.err;
 }
 
-TEST(TgLm, gives_mamba_3_the_norm_that_is_asked_for) {
+TEST(TgLm, mamba_3_has_the_requested_norm) {
   const TestFolder folder;
   write_stories(folder);
   const std::pair<const char*, nn::OutNorm> norms[] = {{"none", nn::OutNorm::kNone},
@@ -392,7 +392,7 @@ TEST(TgLm, exports_and_imports_gguf_files) {
   EXPECT_NE(euler.err.find("--euler applies only to MBJS files"), std::string::npos) << euler.err;
 }
 
-TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
+TEST(TgLm, resumed_run_matches_an_uninterrupted_one) {
   const TestFolder folder;
   write_stories(folder);
   ASSERT_EQ(folder.tg(train_lm("whole")).code, 0);
@@ -511,7 +511,7 @@ TEST(TgLm, saves_when_it_is_interrupted) {
   EXPECT_NO_THROW(lm::load_model(folder / "run/model.safetensors"));
 }
 
-TEST(TgLm, trains_b_and_c_of_a_model_alone_and_stops_early) {
+TEST(TgLm, trains_only_b_and_c_and_stops_early) {
   const TestFolder folder;
   write_stories(folder);
   ASSERT_EQ(folder.tg(train_lm("base", {"--no-samples"})).code, 0);
@@ -588,7 +588,7 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
 
 // Attention without other mixers produces garbage at positions beyond the training length, so the
 // context is limited to it.
-TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
+TEST(TgLm, keeps_a_window_if_only_attention_has_positions) {
   const TestFolder folder;
   write_stories(folder);
   std::vector<std::string> words = train_lm("gpt", {"--no-samples", "--holdout", "0"});
@@ -657,7 +657,7 @@ TEST(TgLm, EmbedsTexts) {
       << long_text.err;
 }
 
-TEST(TgLm, names_what_is_wrong) {
+TEST(TgLm, errors_name_what_is_wrong) {
   const TestFolder folder;
   write_stories(folder);
   const auto says = [&](const std::vector<std::string>& words, int code, const std::string& what) {

@@ -105,7 +105,7 @@ TEST(TgRunFolder, killed_run_leaves_nothing_that_a_resume_keeps) {
   EXPECT_FALSE(fs::exists(folder.path() / "other.tmp.0"));
 }
 
-TEST(TgRunFolder, refuses_a_second_process_by_its_number) {
+TEST(TgRunFolder, second_process_is_rejected_by_its_number) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
   ToolProcess first(train_run("run", "4", {"--epochs", "1000000"}), folder.path());
@@ -225,7 +225,7 @@ TEST(TgRunFolder, checkpoints_by_time_survive_a_kill) {
       << wrong.err;
 }
 
-TEST(TgRunFolder, named_pipe_as_text_is_refused) {
+TEST(TgRunFolder, named_pipe_as_text_is_rejected) {
   const TestFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{

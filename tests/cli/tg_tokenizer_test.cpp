@@ -130,7 +130,7 @@ TEST_F(TgTokenizer, imports_pairs_and_ranks) {
   bad(2, {"import", "--vocab", "v.json", "--out", "x.json"}, "--merges");
 }
 
-TEST_F(TgTokenizer, says_what_a_tokenizer_is) {
+TEST_F(TgTokenizer, describes_a_tokenizer) {
   train();
   EXPECT_THAT(good({"show", "--tokenizer", "t.json"}),
               ::testing::AllOf(HasSubstr("byte-level BPE"), HasSubstr("0  <|end|>  (special)")));
@@ -141,7 +141,7 @@ TEST_F(TgTokenizer, says_what_a_tokenizer_is) {
   EXPECT_TRUE(json["eos"].is_null());
 }
 
-TEST_F(TgTokenizer, tells_how_far_training_is_and_what_could_not_be_done) {
+TEST_F(TgTokenizer, reports_progress_and_missed_vocabulary_size) {
   const ToolResult result = folder.tg(
       {"tokenizer", "train", "--data", "text.txt", "--vocab-size", "5000", "--out", "t.json"});
   EXPECT_EQ(result.code, 0);

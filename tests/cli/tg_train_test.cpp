@@ -169,7 +169,7 @@ TEST(TgTrain, predicts_pictures_of_any_size) {
   EXPECT_EQ(idx.out.substr(0, 4), "0\t0\t") << "a bright row";
 }
 
-TEST(TgTrain, resizes_pictures_where_it_is_told_to) {
+TEST(TgTrain, resizes_pictures_on_request) {
   const TestFolder folder;
   write_class_folder(folder.path() / "lines");
   write_text(folder / "lines/rows/30.png", testing::plain_png(7, 9, 3));
@@ -232,7 +232,7 @@ TEST(TgTrain, learns_from_times_that_differ_little) {
   EXPECT_GE(metrics_of(folder / "run").back()["test_accuracy"], 0.95);
 }
 
-TEST(TgTrain, takes_line_1_for_what_the_option_says) {
+TEST(TgTrain, treats_line_1_as_the_option_says) {
   const TestFolder folder;
   write_text(folder / "things.csv", "3,1,bird\n1,2,cat\n2,3,dog\n3,4,cat\n4,5,dog\n5,6,bird\n");
   const auto says = [&](const char* header) {
@@ -284,7 +284,7 @@ TEST(TgTrain, a_label_column_that_was_not_named_is_hinted_at) {
   EXPECT_EQ(wrong.err.find("--label"), std::string::npos) << wrong.err;
 }
 
-TEST(TgTrain, a_stopped_and_resumed_run_gives_the_same_bytes) {
+TEST(TgTrain, resumed_run_writes_the_same_bytes) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
   ASSERT_EQ(folder.tg(train_images("whole")).code, 0);
@@ -311,7 +311,7 @@ TEST(TgTrain, a_stopped_and_resumed_run_gives_the_same_bytes) {
             read_text(folder / "parts/model.safetensors"));
 }
 
-TEST(TgTrain, what_a_killed_run_wrote_after_its_model_is_done_again) {
+TEST(TgTrain, steps_after_the_last_model_of_a_killed_run_are_repeated) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
   ASSERT_EQ(folder.tg(train_images("whole")).code, 0);
@@ -334,7 +334,7 @@ TEST(TgTrain, what_a_killed_run_wrote_after_its_model_is_done_again) {
   EXPECT_EQ(timeless(metrics_of(folder / "whole")), timeless(metrics_of(folder / "parts")));
 }
 
-TEST(TgTrain, interrupts_save_and_can_go_on) {
+TEST(TgTrain, interrupted_run_is_saved_and_resumes) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
   std::vector<std::string> arguments = train_images("run");
@@ -376,7 +376,7 @@ TEST(TgTrain, force_replaces_a_run_and_keeps_other_files) {
   EXPECT_FALSE(fs::exists(folder / "run/curves.svg")) << "of the run that was replaced";
 }
 
-TEST(TgTrain, force_that_fails_keeps_the_run_that_is_there) {
+TEST(TgTrain, failed_force_keeps_the_old_run) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
   std::vector<std::string> arguments = train_images("run");

@@ -91,13 +91,13 @@ TEST(Allocations, of_every_kind_are_counted) {
   EXPECT_EQ(1, counts([] { delete[] kept(new Line[2]); }));
 }
 
-TEST(Allocations, of_steps_on_cpu_there_are_none) {
+TEST(Allocations, of_steps_on_cpu_are_zero) {
   TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED();
   const std::shared_ptr<Device> device = make_cpu_device({.threads = 2});
   for (const std::string& model : kSmallModels) expect_steps_allocate_nothing(model, device);
 }
 
-TEST(Allocations, of_queued_steps_on_cpu_there_are_none) {
+TEST(Allocations, of_queued_steps_on_cpu_are_zero) {
   TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED();
   const std::shared_ptr<Device> device = make_cpu_device({.threads = 2});
   for (const std::string& model : kSmallModels) expect_queued_steps_allocate_nothing(model, device);
@@ -105,7 +105,7 @@ TEST(Allocations, of_queued_steps_on_cpu_there_are_none) {
 
 #if defined(TENSORGRAD_IDLE_WEBGPU)
 // Encodes with one thread and with several.
-TEST(Allocations, of_steps_on_webgpu_there_are_none) {
+TEST(Allocations, of_steps_on_webgpu_are_zero) {
   TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED();
   for (const std::size_t encoders : {1, 3}) {
     const std::shared_ptr<Device> device = idle_device(encoders);
@@ -113,7 +113,7 @@ TEST(Allocations, of_steps_on_webgpu_there_are_none) {
   }
 }
 
-TEST(Allocations, of_queued_steps_on_webgpu_there_are_none) {
+TEST(Allocations, of_queued_steps_on_webgpu_are_zero) {
   TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED();
   for (const std::size_t encoders : {1, 3}) {
     const std::shared_ptr<Device> device = idle_device(encoders);

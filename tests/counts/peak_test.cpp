@@ -103,28 +103,28 @@ void expect_objectives_as_reported(const std::shared_ptr<Device>& plain) {
   EXPECT_LT(together, trainer["one"].report().peak_bytes + trainer["two"].report().peak_bytes);
 }
 
-TEST(Peak, is_what_is_asked_of_the_cpu_device) {
+TEST(Peak, matches_allocations_of_the_cpu_device) {
   expect_all_as_reported(make_cpu_device({.threads = 2}));
 }
 TEST(Peak, of_attached_functions_adds_all_but_parameters_on_cpu) {
   expect_attached_as_reported(make_cpu_device({.threads = 2}));
 }
-TEST(Peak, of_objectives_is_that_of_all_together_on_cpu) {
+TEST(Peak, of_objectives_covers_all_of_them_on_cpu) {
   expect_objectives_as_reported(make_cpu_device({.threads = 2}));
 }
 
 #if defined(TENSORGRAD_IDLE_WEBGPU)
-TEST(Peak, is_what_is_asked_of_the_webgpu_device) { expect_all_as_reported(idle_device()); }
+TEST(Peak, matches_allocations_of_the_webgpu_device) { expect_all_as_reported(idle_device()); }
 TEST(Peak, of_attached_functions_adds_all_but_parameters_on_webgpu) {
   expect_attached_as_reported(idle_device());
 }
-TEST(Peak, of_objectives_is_that_of_all_together_on_webgpu) {
+TEST(Peak, of_objectives_covers_all_of_them_on_webgpu) {
   expect_objectives_as_reported(idle_device());
 }
 
 // The device asks the driver for no more than that, except for its own buffers: the rows of
 // scalars, and the staging buffers of downloads.
-TEST(Peak, is_what_webgpu_asks_of_the_driver_for_kernels) {
+TEST(Peak, matches_driver_allocations_of_webgpu) {
   IdleWebGpu& asked = idle_webgpu();
   const std::shared_ptr<Device> device = idle_device();
   for (const std::string& model : kSmallModels) {

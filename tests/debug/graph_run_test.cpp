@@ -39,7 +39,7 @@ HostTensor floats(const Shape& shape, const std::vector<float>& values) {
   return {f32, shape, {bytes.begin(), bytes.end()}};
 }
 
-TEST(GraphRun, a_graph_with_updates_gives_the_same_on_cpu_and_reference) {
+TEST(GraphRun, graph_with_updates_matches_between_cpu_and_reference) {
   const ir::RunResult want = ir::run(kTraining, "x.ir", {}, {.kind = "reference"});
   const ir::RunResult got = ir::run(kTraining, "x.ir", {}, {.kind = "cpu", .threads = 1});
   EXPECT_EQ(want.device, "reference");

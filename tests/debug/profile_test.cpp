@@ -131,7 +131,7 @@ TEST(Profile, needs_a_step_and_the_inputs) {
   EXPECT_EQ(trainer.steps(), 0);
 }
 
-TEST(Profile, without_times_there_are_no_shares) {
+TEST(Profile, without_times_has_no_shares) {
   auto trainer = profiled_trainer({.kind = "null"});
   const Profile profile = trainer.profile({{"x", kProfiledInput}}, {.roofline = true});
   EXPECT_EQ(profile.rates.bytes_per_second, 0);

@@ -113,11 +113,11 @@ std::string example(const std::string& name) {
   return "";
 }
 
-TEST_P(Example, trains_on_the_cpu_and_reaches_what_it_promises) {
+TEST_P(Example, trains_on_the_cpu_to_the_promised_result) {
   expect_result(GetParam(), length_of(GetParam()));
 }
 
-TEST(DigitCanvas, refuses_an_empty_image) {
+TEST(DigitCanvas, empty_image_is_rejected) {
   const ScratchFolder folder("example");
   write(folder.path() / "blank.png", plain_png(20, 20, 1));
   const auto [status, text] =

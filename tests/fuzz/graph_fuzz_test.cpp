@@ -89,7 +89,7 @@ TEST(FuzzedGraph, those_that_once_failed_agree_on_webgpu) {
 }
 
 // The shrunken graph contains the wrong op and little else.
-TEST(FuzzedGraph, is_shrunken_to_what_is_wrong) {
+TEST(FuzzedGraph, shrinks_to_the_faulty_part) {
   const Way wrong = {"wrong", std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid)};
   int found = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -131,7 +131,7 @@ TEST(FuzzedGraph, has_cheap_values_that_sink_to_their_readers) {
 }
 
 // The graphs exercise the splitting of products, scatters and reductions, although none is large.
-TEST(FuzzedGraph, has_what_each_split_cuts) {
+TEST(FuzzedGraph, has_inputs_for_each_split) {
   std::map<std::string, int> found;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Graph graph = expand(fuzzed_graph(seed));

@@ -81,19 +81,19 @@ void check_ids(const std::string& name) {
   }
 }
 
-TEST(GgufGolden, logits_are_those_of_llama_cpp) {
+TEST(GgufGolden, logits_match_llama_cpp) {
   check_gguf("llama", 1e-4F);
   check_gguf("mamba", 1e-4F);
   check_gguf("mamba2", 1e-4F);
   check_gguf("gpt2", 1e-2F);  // llama.cpp reads gelu() from an f16 table
 }
 
-TEST(GgufGolden, token_ids_are_those_of_llama_cpp) {
+TEST(GgufGolden, token_ids_match_llama_cpp) {
   check_ids("llama");
   check_ids("gpt2");
 }
 
-TEST(GgufGolden, ends_and_marks_are_those_of_the_file) {
+TEST(GgufGolden, special_tokens_match_the_file) {
   const lm::SavedModel pieces = lm::load_gguf(gguf_path("llama.gguf"));
   EXPECT_THAT(pieces.eos_ids, ::testing::ElementsAre(2));
   EXPECT_EQ(pieces.tokenizer->bos_id(), 1);
@@ -107,7 +107,7 @@ TEST(GgufGolden, ends_and_marks_are_those_of_the_file) {
   EXPECT_FALSE(lm::load_gguf(gguf_path("mamba.gguf")).tokenizer);
 }
 
-TEST(GgufGolden, elements_are_those_of_the_package_gguf) {
+TEST(GgufGolden, elements_match_the_gguf_package) {
   const GgufFile file = read_gguf(gguf_path("types.gguf"));
   const Fixture want("gguf/types.safetensors");
   ASSERT_EQ(file.tensors.size(), want.names().size());

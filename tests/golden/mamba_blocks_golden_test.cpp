@@ -44,21 +44,21 @@ void check_mamba3(const std::string& device) {
   heavy.a_floor = 0.7;  // above some of the rates
   check_block("mamba3_of_heavy_tails", nn::Mamba3(16, heavy), device);
 }
-TEST(MambaBlocks, mamba3_is_that_of_a_loop_on_cpu) { check_mamba3("cpu"); }
-TEST(MambaBlocks, mamba3_is_that_of_a_loop_on_webgpu) { check_mamba3("webgpu"); }
+TEST(MambaBlocks, mamba3_matches_a_loop_on_cpu) { check_mamba3("cpu"); }
+TEST(MambaBlocks, mamba3_matches_a_loop_on_webgpu) { check_mamba3("webgpu"); }
 
 void check_causal_attention(const std::string& device) {
   check_block("attention", nn::CausalAttention(16, 2, {}), device);
   check_block("attention_of_groups", nn::CausalAttention(16, 4, {.kv_heads = 2, .rope_base = 50}),
               device);
 }
-TEST(MambaBlocks, attention_is_that_of_a_loop_on_cpu) { check_causal_attention("cpu"); }
-TEST(MambaBlocks, attention_is_that_of_a_loop_on_webgpu) { check_causal_attention("webgpu"); }
+TEST(MambaBlocks, attention_matches_a_loop_on_cpu) { check_causal_attention("cpu"); }
+TEST(MambaBlocks, attention_matches_a_loop_on_webgpu) { check_causal_attention("webgpu"); }
 
-TEST(MambaBlocks, gated_mlp_is_that_of_its_formula_on_cpu) {
+TEST(MambaBlocks, gated_mlp_matches_its_formula_on_cpu) {
   check_block("gated_mlp", nn::GatedMlp(16, 16), "cpu");
 }
-TEST(MambaBlocks, gated_mlp_is_that_of_its_formula_on_webgpu) {
+TEST(MambaBlocks, gated_mlp_matches_its_formula_on_webgpu) {
   check_block("gated_mlp", nn::GatedMlp(16, 16), "webgpu");
 }
 
@@ -73,10 +73,8 @@ void check_model(const std::string& device) {
   config.mlp_width = 16;
   check_block("model", nn::LanguageModel(config), device);
 }
-TEST(MambaBlocks, model_of_several_kinds_has_the_logits_of_loops_on_cpu) { check_model("cpu"); }
-TEST(MambaBlocks, model_of_several_kinds_has_the_logits_of_loops_on_webgpu) {
-  check_model("webgpu");
-}
+TEST(MambaBlocks, logits_of_a_hybrid_match_loops_on_cpu) { check_model("cpu"); }
+TEST(MambaBlocks, logits_of_a_hybrid_match_loops_on_webgpu) { check_model("webgpu"); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

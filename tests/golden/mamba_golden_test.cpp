@@ -79,14 +79,14 @@ void check_scan(const std::string& name, GoldenScan scan, const std::string& dev
   }
 }
 
-TEST(MambaGolden, selective_scan_is_that_of_a_loop_on_cpu) {
+TEST(MambaGolden, selective_scan_matches_a_loop_on_cpu) {
   check_scan("selective_scan", selective_as_there, "cpu");
 }
-TEST(MambaGolden, selective_scan_is_that_of_a_loop_on_webgpu) {
+TEST(MambaGolden, selective_scan_matches_a_loop_on_webgpu) {
   check_scan("selective_scan", selective_as_there, "webgpu");
 }
-TEST(MambaGolden, ssd_is_that_of_a_loop_on_cpu) { check_scan("ssd", ssd_as_there, "cpu"); }
-TEST(MambaGolden, ssd_is_that_of_a_loop_on_webgpu) { check_scan("ssd", ssd_as_there, "webgpu"); }
+TEST(MambaGolden, ssd_matches_a_loop_on_cpu) { check_scan("ssd", ssd_as_there, "cpu"); }
+TEST(MambaGolden, ssd_matches_a_loop_on_webgpu) { check_scan("ssd", ssd_as_there, "webgpu"); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -171,13 +171,13 @@ TEST(Pretrained, folders_in_memory_are_read_as_those_on_disk) {
   }
 }
 
-TEST(Pretrained, mamba_has_the_logits_of_transformers) { check_pretrained("mamba", "cpu"); }
+TEST(Pretrained, mamba_matches_logits_of_transformers) { check_pretrained("mamba", "cpu"); }
 // Biases except in the convolution, three taps, its own rank of dt, an untied head, BF16.
-TEST(Pretrained, odd_mamba_has_the_logits_of_transformers) { check_pretrained("mamba_odd", "cpu"); }
+TEST(Pretrained, odd_mamba_matches_logits_of_transformers) { check_pretrained("mamba_odd", "cpu"); }
 // Two groups, two shards, F16.
-TEST(Pretrained, mamba2_has_the_logits_of_transformers) { check_pretrained("mamba2", "cpu"); }
+TEST(Pretrained, mamba2_matches_logits_of_transformers) { check_pretrained("mamba2", "cpu"); }
 // Biases, limits of dt, three groups with an odd width.
-TEST(Pretrained, odd_mamba2_has_the_logits_of_transformers) {
+TEST(Pretrained, odd_mamba2_matches_logits_of_transformers) {
   check_pretrained("mamba2_odd", "cpu");
 }
 // Grouped key-value heads, two end-of-text ids.
@@ -331,14 +331,14 @@ TEST(Pretrained, checkpoints_of_mamba_ssm_have_the_same_logits) {
   check_pretrained("ssm_mamba", "cpu");
   check_pretrained("ssm_mamba2", "cpu");
 }
-TEST(Pretrained, mamba_has_the_logits_of_transformers_on_webgpu) {
+TEST(Pretrained, mamba_matches_logits_of_transformers_on_webgpu) {
   check_pretrained("mamba", "webgpu");
 }
-TEST(Pretrained, mamba2_has_the_logits_of_transformers_on_webgpu) {
+TEST(Pretrained, mamba2_matches_logits_of_transformers_on_webgpu) {
   check_pretrained("mamba2_odd", "webgpu");
 }
 
-TEST(Pretrained, configurations_say_what_the_weights_are) {
+TEST(Pretrained, configurations_are_read) {
   const auto config_of = [](const char* name) {
     return lm::load_pretrained(pretrained_path(name)).config;
   };
@@ -358,7 +358,7 @@ std::string failure_with(const std::string& fixture, const std::string& old, con
   return folder.failure();
 }
 
-TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
+TEST(Pretrained, unsupported_configurations_are_rejected) {
   EXPECT_EQ(
       failure_with("mamba", R"("model_type": "mamba")", R"("model_type": "zamba2")"),
       R"(/config.json: model_type: expected mamba, falcon_mamba, mamba2, llama, mistral, gpt2, bamba or jamba, got "zamba2")");
@@ -523,7 +523,7 @@ TEST(Pretrained, takes_infinity_as_python_writes_it) {
   EXPECT_EQ(folder.failure(), "nothing was thrown");
 }
 
-TEST(Pretrained, names_the_file_that_is_wrong) {
+TEST(Pretrained, errors_name_the_file) {
   EXPECT_EQ(failure_with("mamba2", "model-00002-of-00002", "model-00003-of-00002",
                          "model.safetensors.index.json")
                 .substr(0, 34),

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kNoChance = -std::numeric_limits<float>::infinity();
 
-TEST(SamplingGolden, does_what_transformers_does_to_logits) {
+TEST(SamplingGolden, matches_transformers) {
   const Fixture fixture("sampling.safetensors");
   std::size_t cases = 0, left_out = 0;
   for (; fixture.has(std::to_string(cases) + "/options"); ++cases) {

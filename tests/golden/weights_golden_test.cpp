@@ -14,7 +14,7 @@ std::string path_of(const std::string& name) {
   return std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/" + name;
 }
 
-TEST(Weights, elements_become_what_torch_makes_of_them) {
+TEST(Weights, elements_convert_as_in_torch) {
   const Fixture want("weights_numbers.safetensors");
   const auto got = read_weights(path_of("weights_numbers.safetensors"), {.ignore = {"as/*"}});
   for (const std::string name : {"half", "brain", "double"}) {
@@ -101,21 +101,21 @@ void check_model(const std::string& name, const ImportOptions& options, const st
   EXPECT_GT(trainer.step({{"x", x}}).loss, 0);
 }
 
-TEST(Weights, of_a_network_with_batch_norm_give_its_logits) {
+TEST(Weights, of_a_network_with_batch_norm_match_its_logits) {
   check_model<PlainCnn>("weights_cnn.safetensors", kCnnNames, "cpu");
 }
 
-TEST(Weights, of_a_transformer_of_other_names_and_layouts_give_its_logits) {
+TEST(Weights, of_a_transformer_of_other_names_and_layouts_match_its_logits) {
   check_model<Encoder>("weights_encoder.safetensors", kEncoderNames, "cpu");
 }
 
-TEST(Weights, give_the_same_logits_on_webgpu) {
+TEST(Weights, logits_match_on_webgpu) {
   check_model<PlainCnn>("weights_cnn.safetensors", kCnnNames, "webgpu");
   check_model<Encoder>("weights_encoder.safetensors", kEncoderNames, "webgpu");
 }
 
 // The head keeps its initial values; all other values are those of the file.
-TEST(Weights, that_are_some_leave_the_others_as_they_are) {
+TEST(Weights, partial_import_keeps_the_other_weights) {
   ImportOptions options = kEncoderNames;
   options.ignore.emplace_back("head.*");
   options.partial = true;

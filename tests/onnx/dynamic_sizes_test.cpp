@@ -176,7 +176,7 @@ TEST(OnnxDynamicSizes, attention_over_open_batches_and_open_lengths) {
 }
 
 // Positions are a table of 16 rows, so larger sizes are left out.
-TEST(OnnxDynamicSizes, learned_places_that_are_no_more_than_a_few) {
+TEST(OnnxDynamicSizes, learned_positions_limit_the_size) {
   struct Placed {
     nn::Embedding tokens{11, 8}, places{16, 8};
     TG_MODULE(tokens, places)
@@ -331,7 +331,7 @@ const std::vector<OpenCase>& open_cases() {
   return cases;
 }
 
-TEST(OnnxDynamicSizes, each_op_gives_the_same_for_every_size) {
+TEST(OnnxDynamicSizes, each_op_matches_at_every_size) {
   OnnxRuntime runtime("open_ops");
   for (const OpenCase& each : open_cases()) {
     const auto function = [apply = each.apply](const Nothing& net, const Inputs& in) {
@@ -355,7 +355,7 @@ TEST(OnnxDynamicSizes, each_op_gives_the_same_for_every_size) {
 }
 
 // The trace for size 1 differs from the others, so only the given sizes are traced.
-TEST(OnnxDynamicSizes, what_is_done_apart_for_one_needs_sizes) {
+TEST(OnnxDynamicSizes, function_special_at_size_one_needs_sizes) {
   const auto forward = [](const Nothing&, const Inputs& in) {
     const Tensor x = in["x"];
     return linspace(0, 1, x.size(0)) + roll(x, {3}, {0});
@@ -366,7 +366,7 @@ TEST(OnnxDynamicSizes, what_is_done_apart_for_one_needs_sizes) {
 }
 
 // Pairs up the rows of a batch, which must be even.
-TEST(OnnxDynamicSizes, are_those_that_the_function_takes) {
+TEST(OnnxDynamicSizes, match_the_sizes_of_the_function) {
   const auto forward = [](const Nothing&, const Inputs& in) {
     const Tensor x = in["x"];
     return sum(reshape(x, {x.size(0) / 2, 2, 6}), 1);

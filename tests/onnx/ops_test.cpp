@@ -115,7 +115,7 @@ void add_leaves(OnnxRuntime& runtime, std::set<const OpDef*>& seen) {
   for (const Node& node : graph.nodes) seen.insert(node.op);
 }
 
-TEST(OnnxOps, give_the_same_in_onnxruntime) {
+TEST(OnnxOps, match_onnxruntime) {
   OnnxRuntime runtime("ops");
   std::set<const OpDef*> seen;
   std::vector<OpCase> cases;

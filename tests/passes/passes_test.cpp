@@ -74,7 +74,7 @@ std::vector<fs::path> files() {
 
 class Pass : public ::testing::TestWithParam<fs::path> {};
 
-TEST_P(Pass, makes_of_the_graph_what_the_file_says) {
+TEST_P(Pass, rewrites_the_graph_as_in_the_file) {
   std::ostringstream whole;
   whole << std::ifstream(GetParam()).rdbuf();
   const std::string text = whole.str(), name = GetParam().string();
@@ -104,7 +104,7 @@ void expect_refused(const std::string& text, const std::string& message) {
   }
 }
 
-TEST(IrText, errors_name_the_line_and_what_is_expected) {
+TEST(IrText, errors_name_the_line_and_the_expectation) {
   const std::string x = "%0 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n";
   expect_refused("%1 = input()", "x.ir:1: expected %0");
   expect_refused(x + "%1 = wave(%0) : f32[2]", "x.ir:2: expected the name of an op, got 'wave'");

@@ -50,7 +50,7 @@ TEST(RowEpilogue, is_right_at_every_size_on_webgpu) {
 }
 
 // From 4096 rows on, a workgroup computes 16 of them. The last workgroup may have fewer.
-TEST(RowEpilogue, is_right_where_there_are_many_rows_on_webgpu) {
+TEST(RowEpilogue, is_right_for_many_rows_on_webgpu) {
   const std::vector<std::vector<std::int64_t>> sizes = {
       {4095, 8, 12}, {4096, 64, 70}, {4101, 7, 130}, {4111, 33, 5}};
   for (const std::vector<std::int64_t>& size : sizes) {

@@ -29,7 +29,7 @@ Trainer<Wide> trainer_on(const char* kind) {
                   .device = {.kind = kind, .allow_software = true}});
 }
 
-TEST(SplitK, weight_gradients_over_many_rows_are_those_of_cpu_on_webgpu) {
+TEST(SplitK, weight_gradients_over_many_rows_match_cpu_on_webgpu) {
   std::vector<float> x(kRows * 72);
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>((i * 2654435761U >> 8) % 2001) / 1000.0F - 1;

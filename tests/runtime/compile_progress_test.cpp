@@ -101,7 +101,7 @@ TEST(CompileProgress, false_stops_a_long_pass_half_way) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(Explain, lists_passes_with_their_time_work_and_what_they_left) {
+TEST(Explain, lists_passes_with_time_work_and_remaining_nodes) {
   auto trainer = compile(ProgressNet{}, progress_loss, watched({}));
   const std::string text = trainer.explain();
   const std::size_t at = text.find("\ncompile   ");

@@ -86,7 +86,7 @@ TEST(Retrace, checks_functions) {
   expect_found([&] { function.profile({{"x", std::vector<float>{1}}}); }, "the function traces");
 }
 
-TEST(Retrace, is_off_unless_asked_for) {
+TEST(Retrace, is_off_by_default) {
   Host host;
   auto trainer = retraced_trainer(host);
   host.factor = 2;

@@ -631,8 +631,10 @@ void expect_adjustable_momentum(const char* kind) {
                     optim::SGD{.lr = 0.05, .momentum = 0.9},
                     optim::SGD{.lr = 0.05, .momentum = optim::adjustable(0)}, {{"momentum", 0.9}});
 }
-TEST(Adjustable, momentum_of_sgd_from_none) { expect_adjustable_momentum("cpu"); }
-TEST(Adjustable, momentum_of_sgd_from_none_on_webgpu) { expect_adjustable_momentum("webgpu"); }
+TEST(Adjustable, momentum_of_sgd_can_start_at_zero) { expect_adjustable_momentum("cpu"); }
+TEST(Adjustable, momentum_of_sgd_can_start_at_zero_on_webgpu) {
+  expect_adjustable_momentum("webgpu");
+}
 
 }  // namespace
 }  // namespace tensorgrad::testing

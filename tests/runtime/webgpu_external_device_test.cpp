@@ -175,7 +175,7 @@ TEST(ExternalDevice, captures_come_from_bound_inputs_on_webgpu) {
   EXPECT_EQ(net.run({{"shift", kShift}}, captured).at("input").floats(), kOther);
 }
 
-TEST(ExternalDevice, outlives_what_was_compiled_and_serves_several_on_webgpu) {
+TEST(ExternalDevice, outlives_its_functions_and_is_shared_on_webgpu) {
   Application app;
   const auto x = app.buffer(), between = app.buffer();
   app.write(x, kX);

@@ -131,7 +131,7 @@ class RealVocabulary : public ::testing::TestWithParam<const char*> {
 
 class RealTokenizer : public RealVocabulary {};
 
-TEST_P(RealTokenizer, gives_the_ids_of_the_library_and_the_text_back) {
+TEST_P(RealTokenizer, ids_match_the_library_and_text_round_trips) {
   const Tokenizer tokenizer = tokenizer_of(name());
   expect_ids(tokenizer, expected()["ids"], real_texts());
   const std::string corpus = fixture_text("corpus.txt");
@@ -184,7 +184,7 @@ TEST_P(RealVocabulary, has_the_tokens_of_the_file_and_those_that_were_added) {
 }
 
 // Encodes each token together with the next one. This covers every token and nearly every merge.
-TEST_P(RealVocabulary, gives_the_ids_of_the_library_for_each_token_and_the_next) {
+TEST_P(RealVocabulary, ids_of_token_pairs_match_the_library) {
   const Tokenizer tokenizer = tokenizer_of(name());
   const Tokenizer whole = tokenizer_of(name(), true);
   const std::int32_t tokens = expected()["tokens"], block = real()["block"];
@@ -205,7 +205,7 @@ TEST_P(RealVocabulary, gives_the_ids_of_the_library_for_each_token_and_the_next)
   }
 }
 
-TEST_P(RealVocabulary, takes_any_bytes_and_gives_them_back) {
+TEST_P(RealVocabulary, round_trips_any_bytes) {
   const Tokenizer whole = tokenizer_of(name(), true);
   std::vector<std::string> strings;
   for (const auto& digits : real()["bytes"]) strings.push_back(of_hex(digits));
@@ -264,7 +264,7 @@ TEST_P(RealVocabulary, loses_no_merge) {
 // it is read as GPT-2.
 class RealFolder : public RealVocabulary {};
 
-TEST_P(RealFolder, with_vocab_and_merges_alone_gives_the_ids_of_the_library) {
+TEST_P(RealFolder, with_only_vocab_and_merges_has_the_ids_of_the_library) {
   const std::map<std::string, std::string> files =
       name() == "gpt2"
           ? std::map<std::string, std::string>{{"encoder.json", "vocab.json"},

@@ -39,7 +39,7 @@ class ManualExecutor : public Executor {
   std::deque<std::function<void()>> queue_;
 };
 
-TEST(Async, returns_what_the_call_returns) {
+TEST(Async, returns_the_result_of_the_call) {
   ThreadExecutor executor;
   EXPECT_EQ(async([] { return 42; }, executor).get(), 42);
   const auto caller = std::this_thread::get_id();
@@ -47,14 +47,14 @@ TEST(Async, returns_what_the_call_returns) {
   EXPECT_NE(async([] { return std::this_thread::get_id(); }).get(), caller);
 }
 
-TEST(Async, takes_and_returns_what_can_only_be_moved) {
+TEST(Async, takes_and_returns_move_only_types) {
   auto value = std::make_unique<int>(7);
   Future<std::unique_ptr<int>> future =
       async([value = std::move(value)]() mutable { return std::move(value); });
   EXPECT_EQ(*future.get(), 7);
 }
 
-TEST(Async, throws_what_the_call_throws) {
+TEST(Async, rethrows_errors_of_the_call) {
   Future<int> future = async([]() -> int { throw ShapeError("no such shape"); });
   try {
     future.get();
@@ -71,7 +71,7 @@ TEST(Async, result_can_be_taken_once) {
   EXPECT_THROW(static_cast<void>(future.ready()), UserError);
 }
 
-TEST(Async, waits_by_running_what_is_queued) {
+TEST(Async, waiting_runs_queued_calls) {
   ManualExecutor executor;
   std::vector<int> order;
   Future<void> first = async([&] { order.push_back(1); }, executor);
@@ -132,7 +132,7 @@ TEST(Async, coroutines_resume_on_the_requested_executor) {
   EXPECT_EQ(resumed, std::this_thread::get_id());
 }
 
-TEST(Async, coroutines_await_what_is_ready) {
+TEST(Async, coroutines_await_ready_futures) {
   ManualExecutor executor;
   Future<int> ready = async([] { return 3; }, executor);
   executor.run_one();

@@ -64,7 +64,7 @@ TEST(Trainer, run_of_zero_steps_does_nothing) {
   EXPECT_EQ(trainer.steps(), 0);
 }
 
-TEST(Trainer, results_come_in_the_order_of_the_calls) {
+TEST(Trainer, results_are_in_the_order_of_the_calls) {
   auto trainer = over_data(6, 1);
   trainer.submit(2);
   const StepResult third = trainer.step();

@@ -103,7 +103,7 @@ TEST(Parameters, of_a_checkpoint_load_into_a_function) {
             trainer.download_params().at("fc.bias").bytes);
 }
 
-TEST(Parameters, of_a_model_without_any_are_none) {
+TEST(Parameters, of_a_model_without_any_are_empty) {
   CompiledFunction forward =
       compile_function(Nothing{}, [](const Nothing&, const Inputs& in) { return in["x"] * 2; },
                        {.inputs = {{"x", {1}}}, .device = {.kind = "cpu"}});

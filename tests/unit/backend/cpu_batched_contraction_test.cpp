@@ -80,7 +80,7 @@ TEST(CpuBatchedContraction, packs_rows_that_all_batches_have_once_where_kernels_
   expect_packed_once(LeftOperand::kRows, cpu::gemm_kernels().mr > 6);
 }
 
-TEST(CpuBatchedContraction, packs_by_tiles_what_is_computed_or_another_for_each_batch) {
+TEST(CpuBatchedContraction, packs_computed_and_per_batch_operands_by_tile) {
   expect_packed_once(LeftOperand::kComputed, false);
   expect_packed_once(LeftOperand::kOfEachBatch, false);
 }

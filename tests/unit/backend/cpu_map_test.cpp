@@ -64,7 +64,7 @@ TEST(CpuMap, reads_through_every_kind_of_view) {
 // A stretch that every block repeats, such as a bias, is read in place, or copied once if it is not
 // aligned. Ops must not write over either. Stretches whose length is not a power of two are
 // expanded.
-TEST(CpuMap, reads_again_what_blocks_repeat) {
+TEST(CpuMap, rereads_repeated_blocks) {
   for (const std::int64_t n : {8, 16, 48, 64, 512, 1024, 4096}) {
     for (const std::int64_t offset : {0, 3, 16}) {
       const std::int64_t rows = 70000 / n + 3, all = rows * n;
@@ -142,7 +142,7 @@ TEST(CpuMap, stores_through_strides) {
   }
 }
 
-TEST(CpuMap, updates_in_place_though_later_steps_read_the_old_value) {
+TEST(CpuMap, updates_in_place_even_if_later_steps_read_the_old_value) {
   for (const std::int64_t n : {1000, 4096, 50001}) {
     LaunchBuilder b(LaunchKind::kMap);
     b.launch().rows = n;
@@ -179,7 +179,7 @@ TEST(CpuMap, a_store_in_place_waits_for_a_later_load) {
 }
 
 // A condition selects the elements to overwrite, as when a cache is filled.
-TEST(CpuMap, writes_in_place_where_a_condition_says) {
+TEST(CpuMap, writes_in_place_under_a_condition) {
   const std::int64_t n = 50001;
   const auto id = IndexMap::identity({n});
   for (const bool two : {false, true}) {  // conditions
@@ -301,7 +301,7 @@ TEST(CpuMap, visits_every_block_if_conditions_differ_within_lines) {
   expect_as_oracle(narrow);
 }
 
-TEST(CpuMap, stores_what_it_loads_and_constants) {
+TEST(CpuMap, stores_loaded_values_and_constants) {
   const std::int64_t n = 3001;
   LaunchBuilder b(LaunchKind::kMap);
   b.launch().rows = n;

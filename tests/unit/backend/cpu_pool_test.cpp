@@ -94,7 +94,7 @@ TEST(CpuPool, wakes_workers_that_sleep) {
   }
 }
 
-TEST(CpuPool, what_one_loop_writes_the_next_one_reads) {
+TEST(CpuPool, writes_of_one_loop_are_visible_in_the_next) {
   ThreadPool pool(4);
   std::vector<int> x(256, 0), y(256, 0);
   for (int round = 0; round < 200; ++round) {

@@ -56,7 +56,7 @@ TEST(CpuRow, softmax_and_its_statistics) {
 }
 
 // Blocks that begin anywhere in a repeated stretch.
-TEST(CpuRow, reads_again_what_blocks_repeat) {
+TEST(CpuRow, rereads_repeated_blocks) {
   for (const std::int64_t period : {16, 32, 64, 128}) {
     for (const std::int64_t offset : {0, 5}) {
       const RowSize size{2000, 48};

@@ -158,7 +158,7 @@ TEST(WebGpuJoin, products_by_matrix_units) {
 
 // Each kind of tile needs its own workgroup memory. If there is too little, all products use one
 // kind, and if that needs too much, a smaller one.
-TEST(WebGpuJoin, tiles_of_one_kind_where_several_do_not_fit) {
+TEST(WebGpuJoin, uses_tiles_of_one_kind_if_several_do_not_fit) {
   TestProgram test;
   const int x = test.buffer(DType::kF32, 1024 * 1024), out = test.buffer(DType::kF32, 2 << 20);
   test.program.buffers[static_cast<std::size_t>(out)].kind = BufferKind::kGrads;
@@ -221,7 +221,7 @@ TEST(WebGpuJoin, of_one_buffer_under_two_types) {
   test.check(*device);
 }
 
-TEST(WebGpuJoin, is_refused_to_launches_that_share_what_one_writes) {
+TEST(WebGpuJoin, launches_that_share_written_buffers_are_rejected) {
   TestProgram test;
   const int x = test.buffer(DType::kF32, 64), y = test.buffer(DType::kF32, 64);
   add_sums(test, "first", x, y, 8, 8, 0, false);

@@ -42,7 +42,7 @@ void check(const std::function<void(Sketch&)>& write, Taken expected) {
   }
 }
 
-TEST(WebGpuMapInFours, takes_four_neighbours_that_lie_side_by_side) {
+TEST(WebGpuMapInFours, takes_four_contiguous_elements) {
   for (const std::int64_t count : {4, 252, 1024}) {
     SCOPED_TRACE(count);
     check(
@@ -163,7 +163,7 @@ TEST(WebGpuMapInFours, split_for_bindings_keeps_the_bits) {
 }
 
 // Uses the default choice by size.
-TEST(WebGpuMapInFours, takes_four_where_there_are_many) {
+TEST(WebGpuMapInFours, takes_four_of_many_elements) {
   TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
   const std::int64_t rows = 1 << 10, columns = (1 << 10) + 4;
   Sketch sketch;

@@ -125,7 +125,7 @@ TEST(WebGpuQueue, runs_long_steps) {
   }
 }
 
-TEST(WebGpuQueue, gives_the_same_bits_twice) {
+TEST(WebGpuQueue, is_deterministic) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   const TestProgram test = two_kernels();
   std::vector<std::vector<std::uint32_t>> results;
@@ -226,7 +226,7 @@ TEST(WebGpuQueue, profiles_each_launch_and_the_run_counts) {
 }
 
 // Short launches are repeated within a pass, except those that read what they write.
-TEST(WebGpuQueue, profiles_that_come_again_are_steps_all_the_same) {
+TEST(WebGpuQueue, repeated_profiles_count_as_steps) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = two_kernels();
   const int in = test.buffer(DType::kF32, 300), out = test.buffer(DType::kF32, 300);

@@ -273,7 +273,7 @@ void expect_across(LaneSize size, int lanes, const std::string& place) {
   EXPECT_NE(softmax_kernel(size, lanes, true).find(place), std::string::npos);
 }
 
-TEST(WebGpuRow, large_rows_that_lie_across_stay_in_registers) {
+TEST(WebGpuRow, large_transposed_rows_stay_in_registers) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   constexpr LaneSize kSize = {70000, 15};
   expect_across(kSize, 0, "let row = group * 64u + local;");
@@ -282,7 +282,7 @@ TEST(WebGpuRow, large_rows_that_lie_across_stay_in_registers) {
   EXPECT_FALSE(is_written_out({32768, 31}, 0, true)) << "these stay in a cache";
 }
 
-TEST(WebGpuRow, large_rows_that_lie_across_stay_in_registers_of_several_lanes) {
+TEST(WebGpuRow, large_transposed_rows_stay_in_registers_of_several_lanes) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   constexpr LaneSize kSize = {32768, 32};
   expect_across(kSize, 0, "let lane = local / 128u;");
@@ -290,7 +290,7 @@ TEST(WebGpuRow, large_rows_that_lie_across_stay_in_registers_of_several_lanes) {
 }
 
 // In place; neither rows nor columns are multiples of a tile.
-TEST(WebGpuRow, a_norm_of_large_rows_that_lie_across_stays_in_registers) {
+TEST(WebGpuRow, norm_of_large_transposed_rows_stays_in_registers) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   constexpr LaneSize kSize = {70001, 17};
   WgslOptions options;

@@ -291,7 +291,7 @@ TEST(ContractionForms, have_one_key_wherever_in_their_buffers_operands_begin) {
 
 // As timed on an H100: the largest tile is the fastest, with more threads if its last wave would
 // not be full. Smaller tiles are faster for short sums and few results.
-TEST(ContractionForms, begin_with_the_tile_that_is_fastest_on_the_gpu_of_the_cost_model) {
+TEST(ContractionForms, start_with_the_fastest_tile_of_the_cost_model) {
   const auto tile_of = [](const Launch& launch) {
     WgslOptions options;
     options.max_workgroup_bytes = 48 << 10;

@@ -33,7 +33,7 @@ bool divides(const std::string& text) {
   return text.find(" / ") != std::string::npos || text.find(" % ") != std::string::npos;
 }
 
-TEST(WgslText, views_become_the_least_arithmetic) {
+TEST(WgslText, views_use_minimal_arithmetic) {
   EXPECT_TRUE(reads(whole({4, 5}), "b0[row]"));
   EXPECT_TRUE(reads(strided({4, 5}, {0, 0}), "b0[0u]"));
   EXPECT_TRUE(reads(strided({20}, {1}, 7), "b0[row + 7u]"));

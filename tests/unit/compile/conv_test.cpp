@@ -65,7 +65,7 @@ TEST(Conv2d, makes_no_gradient_that_nobody_needs) {
 
 // The weight gradient is a batch of products, one per image, so that threads or workgroups share
 // the work. The products are added in order.
-TEST(Conv2d, cuts_the_weight_gradient_by_shape_alone) {
+TEST(Conv2d, splits_the_weight_gradient_only_by_shape) {
   Sketch s;
   const Tensor x = s.input({64, 4, 8, 8}), w = s.input({8, 4, 3, 3});
   s.output("dw", grad(sum(conv2d(x, w)), {w})[0]);

@@ -73,7 +73,7 @@ TEST(NonFinite, is_the_first_op_whose_inputs_were_finite) {
   EXPECT_TRUE(found.location.known());
 }
 
-TEST(NonFinite, is_none_where_all_is_finite) {
+TEST(NonFinite, is_none_if_all_values_are_finite) {
   Sketch s;
   s.output("y", exp(s.input({3}, -1, 1)));
   EXPECT_EQ(first_of(s.graph(), s.leaves).op, "");
@@ -97,7 +97,7 @@ TEST(HostRandom, order_is_a_permutation_that_seed_and_epoch_decide) {
 }
 
 // Each position is equally likely for each row: the mean position of a row over many epochs.
-TEST(HostRandom, order_prefers_no_place) {
+TEST(HostRandom, order_is_uniform) {
   constexpr int kRows = 10, kEpochs = 4000;
   std::vector<double> place(kRows, 0);
   for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
@@ -111,7 +111,7 @@ TEST(HostRandom, order_prefers_no_place) {
 }
 
 // Known answers of Philox4x32-10 (Salmon et al. 2011) for key and counter 0.
-TEST(HostRandom, words_are_those_of_philox) {
+TEST(HostRandom, words_match_philox) {
   const std::vector<std::uint32_t> want = {0x6627e8d5U, 0xe169c58dU, 0xbc57ac4cU, 0x9b00dbd8U};
   for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(random_word(i, 0, 0, 0), want[i]);
   EXPECT_NE(random_word(4, 0, 0, 0), want[0]);

@@ -19,7 +19,7 @@ using test::io_error_of;
 using test::put_file;
 using test::TempDir;
 
-TEST(AtomicFile, replaces_a_file_and_leaves_nothing_beside) {
+TEST(AtomicFile, replaces_a_file_and_leaves_no_temporary) {
   const TempDir dir;
   put_file(dir / "a", "old and longer");
   write_file_atomically(dir / "a", "new");
@@ -96,7 +96,7 @@ TEST(ReadFile, is_bounded) {
             (dir / "pipe") + ": is not a regular file");
 }
 
-TEST(LineLog, each_line_is_there_at_once) {
+TEST(LineLog, each_line_is_written_at_once) {
   const TempDir dir;
   LineLog log(dir / "metrics.jsonl", LineLog::Open::kCreate);
   EXPECT_EQ(get_file(dir / "metrics.jsonl"), "");

@@ -67,7 +67,7 @@ TEST(ClassFolder, holds_out_a_share_of_each_class) {
   }
 }
 
-TEST(ClassFolder, the_split_and_the_order_are_those_of_the_seed_on_every_machine) {
+TEST(ClassFolder, split_and_order_depend_only_on_the_seed) {
   const TempDir dir;
   put_class(dir / "a", 6, 0);
   put_class(dir / "b", 6, 10);
@@ -140,7 +140,7 @@ TEST(ClassFolder, other_files_are_counted_and_hidden_ones_are_not) {
   EXPECT_EQ(data.classes, 2);
 }
 
-TEST(ClassFolder, sizes_are_the_first_ones_or_those_asked_for) {
+TEST(ClassFolder, sizes_are_those_of_the_first_image_or_the_options) {
   const TempDir dir;
   put_class(dir / "a", 5, 0);
   put_class(dir / "b", 4, 10);
@@ -155,7 +155,7 @@ TEST(ClassFolder, sizes_are_the_first_ones_or_those_asked_for) {
   EXPECT_EQ(data.train.images.size(), 8U * 20U);
 }
 
-TEST(ClassFolder, colours_are_the_first_ones_or_those_asked_for) {
+TEST(ClassFolder, colours_are_those_of_the_first_image_or_the_options) {
   const TempDir dir;
   put_class(dir / "a", 5, 0);
   put_class(dir / "b", 5, 10);
@@ -170,7 +170,7 @@ TEST(ClassFolder, colours_are_the_first_ones_or_those_asked_for) {
   EXPECT_EQ(read_image_folder(dir.str()).image_shape, (Shape{1, 1, 3}));
 }
 
-TEST(ClassFolder, classes_may_be_given) {
+TEST(ClassFolder, classes_can_be_set) {
   const TempDir dir;
   put_class(dir / "b", 2, 10);
   const LabeledImages data =

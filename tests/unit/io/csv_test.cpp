@@ -68,7 +68,7 @@ TEST(Csv, integer_labels_are_sorted_by_value) {
   EXPECT_EQ(data.train.labels, (Labels{2, 1, 0, 2}));
 }
 
-TEST(Csv, the_label_column_goes_by_name_or_index) {
+TEST(Csv, label_column_is_named_or_numbered) {
   EXPECT_EQ(parse("k,a,b\nx,1,2\n", label("k")).train.features, (Floats{1, 2}));
   EXPECT_EQ(parse("x,1,2\n", label("0")).train.features, (Floats{1, 2}));
   EXPECT_EQ(parse("1,x,2\n", label("1")).train.features, (Floats{1, 2}));
@@ -132,7 +132,7 @@ TEST(Csv, unlabeled_tables_and_fixed_classes) {
             "f: line 2, column 2: the label \"cat\" is not one of the known classes");
 }
 
-TEST(Csv, each_malformed_table_gives_its_message) {
+TEST(Csv, each_malformed_table_has_its_message) {
   const struct {
     std::string_view text;
     std::string message;

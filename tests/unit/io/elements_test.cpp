@@ -37,7 +37,7 @@ TEST(Elements, every_half_is_exact) {
   }
 }
 
-TEST(Elements, every_half_comes_back) {
+TEST(Elements, every_half_round_trips) {
   for (unsigned bits = 0; bits < 0x10000U; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
     const unsigned back = to_half(from_half(half));
@@ -95,7 +95,7 @@ TEST(Elements, short_integers_are_kept) {
   expect_ends_kept<std::int32_t>("I32");
 }
 
-TEST(Elements, long_integers_are_refused_just_beyond_i32) {
+TEST(Elements, integers_outside_i32_are_rejected) {
   const std::int64_t most = std::numeric_limits<std::int32_t>::max();
   EXPECT_EQ(ints(io::to_elements("f", "t", stored<std::int64_t>("I64", {most, -most - 1}))),
             (std::vector<std::int32_t>{INT32_MAX, INT32_MIN}));
@@ -111,7 +111,7 @@ TEST(Elements, a_bool_is_one_word_of_0_or_1) {
   EXPECT_EQ(ints(elements), (std::vector<std::int32_t>{0, 1, 1}));
 }
 
-TEST(Elements, of_a_tensor_without_elements_are_none) {
+TEST(Elements, of_an_empty_tensor_are_empty) {
   EXPECT_TRUE(io::to_elements("f", "t", {"F16", {0, 3}, {}}).bytes.empty());
 }
 

@@ -91,7 +91,7 @@ TEST(FileSource, has_the_size_limit_of_files) {
             "z: text exceeds the limit of 3 bytes");
 }
 
-TEST(FileSink, is_replaced_whole_or_not_at_all) {
+TEST(FileSink, is_replaced_atomically) {
   Bytes bytes = to_bytes("before");
   StoredFile file;
   file.tensors["w"] = {"U8", {2}, to_bytes("ab")};
@@ -107,7 +107,7 @@ TEST(FileSink, is_replaced_whole_or_not_at_all) {
   EXPECT_EQ(bytes.capacity(), bytes.size());
 }
 
-TEST(ReadersOfBytes, read_them_as_they_read_files) {
+TEST(ReadersOfBytes, match_files) {
   const auto idx = [](const FileSource& source) {
     const IdxArray array = read_idx(source);
     return to_string(array.shape) + bits_of_range(array.bytes);
@@ -140,7 +140,7 @@ TEST(ReadersOfBytes, read_them_as_they_read_files) {
   }
 }
 
-TEST(WritersOfBytes, write_what_they_write_to_files) {
+TEST(WritersOfBytes, match_files) {
   StoredFile stored;
   stored.tensors["w"] = {"F32", {2, 1}, to_bytes("abcdefgh")};
   stored.tensors["none"] = {"U8", {0}, {}};

@@ -57,7 +57,7 @@ TEST(Idx, gzip_is_detected_by_its_bytes) {
   EXPECT_EQ(joined.bytes.size(), 6U);
 }
 
-TEST(Idx, each_malformed_file_gives_its_message) {
+TEST(Idx, each_malformed_file_has_its_message) {
   const std::string good = idx_text(8, {2, 3}, "abcdef");
   std::string foreign = good;
   foreign[1] = 1;

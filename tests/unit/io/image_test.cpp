@@ -117,7 +117,7 @@ TEST(Image, jpeg_baseline_progressive_grey_and_of_four_channels) {
   }
 }
 
-TEST(Image, channels_are_those_asked_for) {
+TEST(Image, channels_follow_the_options) {
   const std::string colours = png_of_pixels(2, 1, 3, bytes_of({100, 200, 50, 255, 255, 255}));
   EXPECT_EQ(image_of(colours, {.channels = 1}).pixels, (Pixels{152, 255}));
   EXPECT_EQ(image_of(plain_png(1, 2, 1, 7), {}).pixels, (Pixels{7, 7, 7, 7, 7, 7}));

@@ -177,7 +177,7 @@ std::vector<Malformed> broken_layouts() {
   };
 }
 
-TEST(SafetensorsHostile, each_malformed_file_gives_its_message) {
+TEST(SafetensorsHostile, each_malformed_file_has_its_message) {
   std::vector<Malformed> all = broken_headers();
   for (auto* more : {&broken_entries, &broken_layouts}) {
     for (Malformed& file : more()) all.push_back(std::move(file));

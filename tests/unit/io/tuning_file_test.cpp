@@ -20,7 +20,7 @@ using test::TempDir;
 
 const std::string kTuningHead = "tensorgrad tuning 1\n";
 
-TEST(TuningFileTest, keeps_what_was_added) {
+TEST(TuningFileTest, keeps_added_entries) {
   const TempDir dir;
   {
     TuningFile file(dir / "t");
@@ -39,14 +39,14 @@ TEST(TuningFileTest, keeps_what_was_added) {
   EXPECT_EQ(dir.files(), std::vector<std::string>{"t"});
 }
 
-TEST(TuningFileTest, writes_nothing_where_nothing_was_added) {
+TEST(TuningFileTest, writes_nothing_without_new_entries) {
   const TempDir dir;
   TuningFile file(dir / "t");
   file.save();
   EXPECT_TRUE(dir.files().empty());
 }
 
-TEST(TuningFileTest, leaves_what_others_wrote_and_their_entry_counts) {
+TEST(TuningFileTest, keeps_and_prefers_entries_of_others) {
   const TempDir dir;
   const std::string theirs = kTuningHead + "# a note\n\nother\td\tk\ttile 8\t\n";
   put_file(dir / "t", theirs);
@@ -60,7 +60,7 @@ TEST(TuningFileTest, leaves_what_others_wrote_and_their_entry_counts) {
   EXPECT_EQ(*mine.find("gpu", "d", "k"), "tile 16");
 }
 
-TEST(TuningFileTest, reload_finds_what_others_wrote_and_keeps_what_was_added) {
+TEST(TuningFileTest, reload_merges_entries_of_others) {
   const TempDir dir;
   TuningFile mine(dir / "t");
   mine.add({"gpu", "d", "k", "tile 64", ""});

@@ -61,7 +61,7 @@ TEST(View, simplified_view_is_equivalent) {
   }
 }
 
-TEST(View, compose_goes_through_both) {
+TEST(View, compose_applies_both_views) {
   Draw draw(2);
   int merged = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -83,7 +83,7 @@ TEST(View, compose_goes_through_both) {
   EXPECT_GT(merged, 1000);
 }
 
-TEST(View, compose_of_maps_goes_through_both) {
+TEST(View, compose_applies_both_maps) {
   Draw draw(3);
   for (int i = 0; i < 2000; ++i) {
     const View last = random_view(draw, 60), middle = random_view(draw, numel(last.shape));

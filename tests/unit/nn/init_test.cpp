@@ -49,7 +49,7 @@ TEST(Init, fans_count_all_axes_after_the_second) {
   EXPECT_EQ(plain.out, 6);
 }
 
-TEST(Init, variances_are_those_of_their_papers) {
+TEST(Init, variances_match_the_papers) {
   const Shape shape = {64, 16, 3, 3};  // fans 144 and 576
   const double n = 64 * 16 * 9;
   const struct {

@@ -148,7 +148,7 @@ TEST(LanguageModel, initial_values_match_mamba_ssm) {
   }
 }
 
-TEST(Mamba2, begins_with_decays_from_1_to_16) {
+TEST(Mamba2, initial_decays_are_from_1_to_16) {
   LanguageModelConfig config{
       .vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba2}};
   config.mamba2.head_dim = 1;
@@ -167,7 +167,7 @@ TEST(Mamba2, begins_with_decays_from_1_to_16) {
   EXPECT_EQ(params.at("backbone.layers.0.mixer.norm.weight").shape, (Shape{128}));
 }
 
-TEST(Mamba3, begins_with_decays_from_1_to_16) {
+TEST(Mamba3, initial_decays_are_from_1_to_16) {
   LanguageModelConfig config{
       .vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba3}};
   config.mamba3.head_dim = 1;
@@ -393,7 +393,7 @@ TEST(MixerBlock, OfJambaAndBambaHasTheGradientOfDifferences) {
   config.mlp_bias = true;
   has_the_gradient_of_differences(MixerKind::kMlp, config);
 }
-TEST(MixerBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
+TEST(MixerBlock, gradient_with_a_norm_after_mamba3_matches_differences) {
   for (const std::int64_t ranks : {1, 2}) {
     for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kAfterGate}) {
       LanguageModelConfig config = small({MixerKind::kMamba3});

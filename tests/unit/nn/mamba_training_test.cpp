@@ -99,18 +99,18 @@ void check_gradients(const LanguageModelConfig& config) {
     expect_gradient_of_differences(loss, leaves, name, at.at("d " + name).floats(), random);
 }
 
-TEST(LanguageModel, every_gradient_is_that_of_differences_and_not_zero) {
+TEST(LanguageModel, every_gradient_matches_differences_and_is_not_zero) {
   LanguageModelConfig config = of_all_kinds();
   config.tie_embeddings = false;
   check_gradients(config);
 }
 
 // A tied embedding receives the gradients of the input and of the output layer.
-TEST(LanguageModel, gradients_of_a_tied_embedding_are_those_of_differences) {
+TEST(LanguageModel, gradients_of_a_tied_embedding_match_differences) {
   check_gradients(of_all_kinds());
 }
 
-TEST(LanguageModel, gradients_with_all_biases_and_the_zero_order_hold_are_those_of_differences) {
+TEST(LanguageModel, gradients_with_all_biases_and_the_zero_order_hold_match_differences) {
   LanguageModelConfig config = of_kinds({MixerKind::kMamba1, MixerKind::kMamba2});
   config.mamba.bias = config.mamba.x_bias = config.mamba2.bias = true;
   config.mamba.discretization = Discretization::kZeroOrderHold;
@@ -118,12 +118,12 @@ TEST(LanguageModel, gradients_with_all_biases_and_the_zero_order_hold_are_those_
 }
 
 // Grouped heads in Mamba-2 and attention, bounds of dt, and a single rank.
-TEST(LanguageModel, gradients_of_other_options_are_those_of_differences) {
+TEST(LanguageModel, gradients_of_other_options_match_differences) {
   check_gradients(
       other_mamba(kLetters, {MixerKind::kMamba2, MixerKind::kAttention, MixerKind::kMamba3}, 24));
 }
 
-TEST(LanguageModel, gradients_with_norms_behind_mamba3_are_those_of_differences) {
+TEST(LanguageModel, gradients_with_norms_after_mamba3_match_differences) {
   for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kAfterGate}) {
     LanguageModelConfig config = of_kinds({MixerKind::kMamba3});
     config.mamba3.out_norm = norm;
@@ -187,7 +187,7 @@ std::pair<double, double> distance(const NamedTensors& one, const NamedTensors& 
   return {most, size};
 }
 
-TEST(LanguageModel, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_are_cut) {
+TEST(LanguageModel, gradients_of_two_pieces_match_the_truncated_whole) {
   constexpr std::int64_t kLength = kFirst + kRest;
   const LanguageModelConfig config = of_all_kinds();
   const std::vector<std::int32_t> tokens = letters(kTexts * kLength, 3);

@@ -29,7 +29,7 @@ TEST(SizeRules, lines_go_through_whole_numbers) {
   EXPECT_EQ(line_through(kTried, {1.5, 3.5, 5, 20.5}), std::nullopt);
 }
 
-TEST(SizeRules, reciprocals_are_those_of_floats) {
+TEST(SizeRules, reciprocals_are_rounded_to_f32) {
   const auto of = [](std::int64_t a, std::int64_t b) {
     return for_each_size([=](std::int64_t n) {
       return static_cast<double>(static_cast<float>(1.0 / static_cast<double>(a * n + b)));

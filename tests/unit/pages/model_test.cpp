@@ -171,7 +171,7 @@ TEST(WebModel, weights_are_the_current_ones) {
   EXPECT_NE(std::search(arena.begin(), arena.end(), weight.begin(), weight.end()), arena.end());
 }
 
-TEST(WebModel, averages_take_the_place_of_parameters) {
+TEST(WebModel, averages_replace_parameters) {
   auto trainer = compile(Mlp{}, mlp_loss,
                          {.inputs = mlp_inputs(),
                           .optimizer = optim::SGD{.lr = 0.01},
@@ -272,7 +272,7 @@ TEST(WebModel, bounds_of_indices_are_the_functions) {
   EXPECT_FALSE(input(false).contains("indices"));
 }
 
-TEST(WebModel, f16_is_stored_in_two_bytes_if_asked_for) {
+TEST(WebModel, f16_is_stored_in_two_bytes_on_request) {
   const auto half = compile_function(
       Mlp{}, [](const Mlp&, const Inputs& in) { return Outputs{{"y", cast(in["x"], f16)}}; },
       {.inputs = {{"x", {6}}}, .device = {.kind = "cpu"}});
@@ -285,7 +285,7 @@ TEST(WebModel, f16_is_stored_in_two_bytes_if_asked_for) {
   EXPECT_THAT(narrow.manifest["kernels"][0]["code"].get<std::string>(), HasSubstr("enable f16;"));
 }
 
-TEST(WebModel, files_in_memory_are_those_of_the_folder) {
+TEST(WebModel, files_in_memory_match_the_folder) {
   const test::TempDir folder;
   const CompiledFunction function = classifier(1);
   function.export_web(folder / "model");

@@ -47,7 +47,7 @@ TEST(TextUnicode, invalid_utf8_byte_is_a_character_of_no_class) {
   EXPECT_EQ(character_at("\xf4\x8f\xbf\xbf", 0).code, 0x10ffffU);
 }
 
-TEST(TextUnicode, finds_where_words_begin_and_end) {
+TEST(TextUnicode, finds_the_bounds_of_words) {
   for (const char* inside : {"a", "1", "_", "\u00e9", "\u0301", "\u2160", "\u24b6", "\u200d"}) {
     EXPECT_TRUE(word_begins_at(inside, 0)) << inside;
     EXPECT_TRUE(word_ends_at(inside, std::string_view(inside).size())) << inside;
