@@ -36,7 +36,7 @@ def main():
         run("strip", whole)
         program = pathlib.Path(folder) / "program"
         run("strip", "-o", program, args.build / "examples" / "mlp_sin")
-        print(json.dumps({"measure": "library, all of it, stripped, without wgpu-native",
+        print(json.dumps({"measure": "the whole library, stripped, without wgpu-native",
                           "bytes": whole.stat().st_size}))
         print(json.dumps({"measure": "examples/mlp_sin, stripped, library linked in",
                           "bytes": program.stat().st_size}))

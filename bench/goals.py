@@ -137,7 +137,7 @@ def probes(workload, peer, value):
     return find
 
 
-def beside_a_busy_core(lines):
+def slowdown_by_a_busy_core(lines):
     """Our step time while another process keeps a core busy, relative to that on an idle machine."""
     lines = [line for line in lines if line.get("measure") == "busy core" and line["who"] == OURS]
     times = medians(lines, ("workload", "mode", "busy"), "us_per_step")
@@ -207,9 +207,9 @@ GOALS = [
     Goal("peak memory of char-gpt, GPU, over PyTorch", peak_memory("char-gpt", "PyTorch"), 1.0),
     Goal("char-gpt in mixed precision, H100", milliseconds("char-gpt (mixed precision)", "H100"), 11, unit="ms"),
     Goal("speed of each product, GPU", products(GPU), 0.8, at_least=True),
-    *(Goal(f"speed of each launch bound by memory over that of a copy, GPU, {matrix}", of_copy(matrix), 0.85,
+    *(Goal(f"speed of each memory-bound launch over that of a copy, GPU, {matrix}", of_copy(matrix), 0.85,
            at_least=True) for matrix in ("16 MiB", "128 MiB")),
-    Goal("compiling addition, GPU whose driver has the kernels", compiling("addition", GPU), 500, unit="ms"),
+    Goal("compiling addition, GPU, kernels in the driver's cache", compiling("addition", GPU), 500, unit="ms"),
     Goal("mlp-sin, CPU, over JAX's scan", steps("mlp-sin", CPU, "JAX", "scan"), 0.7),
     Goal("addition, CPU, over LibTorch", steps("addition", CPU, "LibTorch"), 0.7),
     Goal("mnist-cnn, CPU, over PyTorch eager", steps("mnist-cnn", CPU, "PyTorch", "eager"), 0.5),
@@ -220,7 +220,7 @@ GOALS = [
     Goal("cold start of addition, CPU, over PyTorch", probes("addition", "PyTorch", "start_to_first_step_s"), 0.05),
     Goal("resident memory of char-gpt-small, CPU, over LibTorch",
          probes("char-gpt-small", "LibTorch", "peak_rss_bytes"), 0.3),
-    Goal("slowdown of a step by a busy core, CPU", beside_a_busy_core, 2.5),
+    Goal("slowdown of a step by a busy core, CPU", slowdown_by_a_busy_core, 2.5),
     Goal("compiling addition, CPU", compiling("addition", CPU), 150, unit="ms"),
     Goal("mamba1, CPU, over PyTorch eager", steps("mamba1", CPU, "PyTorch", "eager"), 0.25),
     Goal("mamba1, CPU, over JAX", steps("mamba1", CPU, "JAX"), 1.0),

@@ -12,46 +12,48 @@
 #include "workloads.h"
 
 int main(int argc, char** argv) {
-  CLI::App app{"Times tensorgrad. One JSON line per measurement: medians, microseconds."};
+  CLI::App app{"Times tensorgrad. Prints one JSON line per measurement: medians in microseconds."};
   std::vector<std::string> only;
   tensorgrad::bench::Options options;
   bool scaling = false, compile = false;
   std::string probe;
   app.add_option("--only", only,
-                 "names to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
+                 "what to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
                  "(char-gpt-small on the CPU), mamba1, mamba-130m (on a GPU), "
                  "gemm, memory, packed, serve, decode (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
-                 "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
+                 "cpu, webgpu (default: cpu, and webgpu if there is a GPU)")
       ->delimiter(',');
   app.add_option("--threads", options.threads, "threads of the cpu device; 0 for all cores");
-  app.add_flag("--allow-software", options.allow_software, "let webgpu take a software rasteriser");
+  app.add_flag("--allow-software", options.allow_software, "let webgpu use a software rasterizer");
   app.add_option(
       "--tuning-cache", options.tuning_cache,
-      "file that remembers the fastest tiles of matrix products on webgpu; what it lacks "
-      "is timed first and added");
+      "file with the fastest tiles of matrix products on webgpu; products that it lacks are "
+      "timed first and added");
   app.add_option("--seconds", options.seconds, "time for each measurement");
   app.add_option("--modes", options.modes, "step, run (default: both)")->delimiter(',');
-  app.add_flag("--profile", options.profile, "a line per launch of a step, too");
-  app.add_flag("--scans", options.scans, "a line per scan of a step, too, with its bytes a second");
+  app.add_flag("--profile", options.profile, "also print a line per launch of a step");
+  app.add_flag("--scans", options.scans,
+               "also print a line per scan of a step, with bytes per second");
   app.add_flag("--stored-attention", options.stored_attention,
-               "attention by products with its weights in memory, to compare");
+               "for comparison: attention by products that store the weights");
   app.add_flag("--joint-projection", options.joint_projection,
-               "queries, keys and values by one product with a joint weight, to compare");
+               "for comparison: queries, keys and values by one product");
   app.add_flag("--whole-logits", options.whole_logits,
-               "Mamba's loss of all logits at once instead of a piece at a time, to compare");
+               "for comparison: Mamba's loss computes all logits at once");
   app.add_option("--snapshot-steps", options.snapshot_steps,
-                 "steps from one snapshot for a lost device to the next; 0 for none");
+                 "steps between snapshots for a lost device; 0 for none");
   app.add_flag("--mixed-precision", options.mixed, "training steps in mixed precision");
   app.add_flag(
       "--scaling", scaling,
-      "instead: a decoder of several batches, depths and lengths, Mamba of several lengths");
-  app.add_flag("--compile", compile, "instead: what compiling takes, twice in this process");
-  app.add_option("--probe", probe,
-                 "instead: this workload's first step, and the memory of the process after some");
-  app.add_option("--batch", options.batch, "of --probe");
-  app.add_option("--length", options.length, "of --probe: of texts");
+      "instead: a decoder with several batches, depths and lengths, Mamba with several lengths");
+  app.add_flag("--compile", compile, "instead: the time to compile, twice in this process");
+  app.add_option(
+      "--probe", probe,
+      "instead: the first step of this workload, and the memory of the process after some more");
+  app.add_option("--batch", options.batch, "of --probe: batch size");
+  app.add_option("--length", options.length, "of --probe: length of the texts");
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();

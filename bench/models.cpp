@@ -307,7 +307,7 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   if (name == "char-gpt-small") return decoder(std::move(setup), kSmallGpt, variant);
   if (name == "mamba1") return mamba(std::move(setup), small_mamba(), 64, variant);
   if (name == "mamba-130m") return mamba(std::move(setup), mamba_130m(), 1024, variant);
-  throw std::invalid_argument("there is no workload '" + name + "'");
+  throw std::invalid_argument("unknown workload '" + name + "'");
 }
 
 }  // namespace tensorgrad::bench

@@ -26,7 +26,7 @@ import tables  # noqa: E402
 import workloads  # noqa: E402
 
 PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "sizes", "lm"]
-# Where drivers cache compiled kernels: Mesa, NVIDIA, others.
+# Variables that set where drivers cache compiled kernels: Mesa, NVIDIA, others.
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
 LENGTHS = [64, 512, 2048, 8192]  # of the Mamba in --scaling
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
@@ -204,7 +204,7 @@ class Bench:
                         self.lines.add(line | {"start_to_first_step_s": round(seconds, 4), "round": turn})
 
     def busy(self):
-        """Measures steps alternately alone and while another process keeps one core busy."""
+        """Measures steps alternately on an idle machine and while another process keeps one core busy."""
         core = sorted(os.sched_getaffinity(0))[0]
         spin = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"]
         for name in ("mlp-sin", "mnist-cnn", "addition", "char-gpt"):
@@ -319,15 +319,15 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build" / "release")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch, JAX or both")
-    parser.add_argument("what", nargs="?", choices=["lm"], help="language models alone, as --parts lm")
-    parser.add_argument("--parts", default=",".join(PARTS[:-1]), help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--only", default=",".join(STEPS), help=f"of {', '.join(STEPS)}")
-    parser.add_argument("--device", default="", help="cpu, webgpu (default: webgpu where there is a GPU, else cpu)")
-    parser.add_argument("--allow-software", action="store_true", help="let webgpu take a software rasteriser")
-    parser.add_argument("--threads", default="1" if cores == 1 else f"1,{cores}", help="of the cpu device")
-    parser.add_argument("--modes", default="", help="of PyTorch, in place of all")
+    parser.add_argument("what", nargs="?", choices=["lm"], help="only language models, as with --parts lm")
+    parser.add_argument("--parts", default=",".join(PARTS[:-1]), help=f"subset of {', '.join(PARTS)}")
+    parser.add_argument("--only", default=",".join(STEPS), help=f"subset of {', '.join(STEPS)}")
+    parser.add_argument("--device", default="", help="cpu, webgpu (default: webgpu if there is a GPU, else cpu)")
+    parser.add_argument("--allow-software", action="store_true", help="let webgpu use a software rasterizer")
+    parser.add_argument("--threads", default="1" if cores == 1 else f"1,{cores}", help="threads of the cpu device")
+    parser.add_argument("--modes", default="", help="modes of PyTorch (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2, help="for each measurement")
+    parser.add_argument("--seconds", type=float, default=2, help="time for each measurement")
     parser.add_argument("--out", type=pathlib.Path, help="file for the JSON lines")
     args = parser.parse_args()
     args.parts = args.what or args.parts
@@ -335,7 +335,7 @@ def parse():
         words = getattr(args, name).split(",")
         wrong = [word for word in words if word not in known]
         if wrong:
-            parser.error(f"--{name}: there is no {wrong[0]}; there are {', '.join(known)}")
+            parser.error(f"--{name}: unknown '{wrong[0]}'; available: {', '.join(known)}")
         setattr(args, name, words)
     args.threads = [int(count) for count in args.threads.split(",")]
     return args

@@ -45,14 +45,14 @@ def check_parameters(lines):
             counts.setdefault(line["workload"].split(" (")[0], {}).setdefault(line["parameters"], line["who"])
     for workload, by in counts.items():
         if len(by) > 1:
-            sys.exit(f"{workload}: not the same model: " + ", ".join(
+            sys.exit(f"{workload}: the models differ: " + ", ".join(
                 f"{who} has {count} parameters" for count, who in by.items()))
 
 
 def reached(lines):
     rows = goals.rows(lines)
-    return "### Goals\n\nOf several things, the minimum and the maximum, and each that " \
-        "misses.\n\n" + table(["workload", "ours over the best peer", "goal", "met?"], rows) if rows else ""
+    return "### Goals\n\nIf a goal covers several measurements, the row has their range and each that misses " \
+        "it.\n\n" + table(["workload", "ours over the best peer", "goal", "met?"], rows) if rows else ""
 
 
 def own_steps(lines):
@@ -73,8 +73,8 @@ def own_steps(lines):
 
     def cell(values, key):
         return number(values[key]) if key in values else ""
-    return "### Steps\n\n" + ("Encoding, submitting and waiting are times of the host, in microseconds per step on "
-                              "average.\n\n"
+    return "### Steps\n\n" + ("Encoding, submitting and waiting are average host times in microseconds per "
+                              "step.\n\n"
                               if host else "") + table(
         ["workload", "device", "mode", "us a step", *host, "launches", "peak bytes", "passes, ms", "compile, ms"],
         [[key[0], device_text(line), key[1], number(times[key]), *(cell(of_lines, key) for of_lines in host.values()),
@@ -160,7 +160,7 @@ def compiling(lines):
              number(again[key])] for key in passes]
     return "### Compiling\n\nMilliseconds from the user's function to a program that can run: tracing, passes, " \
         "kernels, and opening the device the first time in a process. The passes are included.\n\n" + table(
-            ["workload", "device", "passes", "first, the driver's cache of kernels empty", "first", "again"], rows)
+            ["workload", "device", "passes", "first, empty driver cache", "first", "again"], rows)
 
 
 def probes(lines):
@@ -223,9 +223,10 @@ def scans(lines):
     times, speeds, of_copy = (medians(lines, keys, value) for value in ("us", "gb_per_s", "of_copy"))
     moved = medians(lines, keys, "moved")
     names = {line["device"]: device_text(line) for line in lines}
-    return "### Scans\n\nMedian of a launch over layers, by its own clock; batch, steps, channels and states; " \
-        "bytes by the plan; our copy is one of f32 on the same device by a kernel of ours.\n\n" + table(
-            ["device", "workload", "op", "goes over", "us", "moves", "GB/s", "of our copy's"],
+    return "### Scans\n\nThe median time of a launch over all layers. The domain is batch, steps, channels and " \
+        "states. Bytes are those of the plan. Speeds are compared with that of our f32 copy on the same device." \
+        "\n\n" + table(
+            ["device", "workload", "op", "domain", "us", "moved", "GB/s", "over our copy"],
             [[names[key[0]], *key[2:], number(us), megabytes(moved[key]), number(speeds[key]), f"{of_copy[key]:.2f}"]
              for key, us in times.items()])
 
@@ -236,9 +237,9 @@ def resident(lines):
         return ""
     planned = medians(lines, ("workload", "length"), "peak_bytes")
     taken = medians(lines, ("workload", "length"), "peak_rss_bytes")
-    return "### Memory against length\n\nOf a process on the CPU after 21 steps, beside what the plan says that " \
-        "its buffers take.\n\n" + table(
-            ["workload", "length", "planned", "peak resident", "beside the plan"],
+    return "### Memory against length\n\nThe peak resident memory of a process on the CPU after 21 steps, and the " \
+        "bytes of its buffers in the plan.\n\n" + table(
+            ["workload", "length", "planned", "peak resident", "difference"],
             [[*key, megabytes(planned[key]), megabytes(taken[key]), megabytes(taken[key] - planned[key])]
              for key in planned])
 
@@ -291,10 +292,10 @@ def memory(lines):
         what = key[3] if key[0] == OURS else f"{key[0]}, {key[3]}"
         rows.append([what, key[4], key[5], names[key], megabytes(sizes_of[key]), number(us), number(speeds[key]),
                      f"{speeds[key] / copy:.2f}" if copy else ""])
-    return "### Launches bound by memory\n\nOver matrices of f32: each launch that reads a whole one, by its own " \
-        "clock, beside our copy of the largest, as a small one may lie in a cache; bytes by the plan, of a copy " \
-        "read and written.\n\n" + table(
-            ["what", "matrix", "launch", "device", "moves", "us", "GB/s", "of our copy's"], rows)
+    return "### Memory-bound launches\n\nThe time of each launch that reads a whole f32 matrix. Speeds are compared " \
+        "with that of our copy of the largest matrix, because a smaller one may stay in a cache. Bytes are those " \
+        "of the plan; a copy reads and writes.\n\n" + table(
+            ["what", "matrix", "launch", "device", "moved", "us", "GB/s", "over our copy"], rows)
 
 
 def packed(lines):
@@ -318,8 +319,8 @@ def serving(lines):
     if not lines:
         return ""
     speeds = medians(lines, ("device", "clients"), "calls_per_second")
-    return "### Clients of one function\n\nEach has a replica, which shares the weights, and passes one picture a call " \
-        "(784-256-128-10).\n\n" + table(
+    return "### Clients of one function\n\nEach client has a replica, which shares the weights, and passes one " \
+        "image per call (784-256-128-10).\n\n" + table(
             ["device", "clients", "calls/s", "over one client"],
             [[key[0].split("; ")[0], key[1], number(speed), f"{speed / speeds[key[0], 1]:.2f}"]
              for key, speed in speeds.items() if (key[0], 1) in speeds])
@@ -331,7 +332,7 @@ def decoding(lines):
         return ""
     speeds = medians(lines, ("device", "mixer", "layers", "width", "batch", "context"), "tokens_per_second")
     return "### Generation\n\nTokens per second of all sequences together.\n\n" + table(
-        ["device", "of", "layers", "width", "texts", "tokens before", "tokens/s"],
+        ["device", "mixer", "layers", "width", "sequences", "context", "tokens/s"],
         [[key[0].split("; ")[0], *key[1:], number(speed)] for key, speed in speeds.items()])
 
 
@@ -365,13 +366,13 @@ def contents(lines):
 
 
 def one_run(run, lines):
-    text = f"on {run['date']} with `{run['command']}`, {run['rounds']} round{'s'[:run['rounds'] - 1]} " \
-        f"by turns, medians: {run['machine']}. Commit {run['commit']}."
+    text = f"on {run['date']} with `{run['command']}`, {run['rounds']} round{'s'[:run['rounds'] - 1]}, " \
+        f"medians: {run['machine']}. Commit {run['commit']}."
     drivers = dict.fromkeys((line["device"].split("; ")[0], line["driver"]) for line in lines if "driver" in line)
     for device, driver in drivers:
         text += f" {device}: {driver}."
     if run.get("versions"):
-        text += " Beside: " + ", ".join(run["versions"]) + "."
+        text += " Peers: " + ", ".join(run["versions"]) + "."
     return text
 
 
@@ -379,22 +380,22 @@ def provenance(lines):
     """Returns the origin of all lines: one line per run."""
     runs = {line["from"]: line["run"] for line in lines if "run" in line}
     if not runs:
-        return "Nothing says where these lines come from.\n"
+        return "The origin of these lines is unknown.\n"
     of = {run: [line for line in lines if line["from"] == run] for run in runs}
     unknown = "" if all(line["from"] in runs for line in lines) else \
-        "\nNothing says where the rest of these lines come from.\n"
+        "\nThe origin of the other lines is unknown.\n"
     if len(runs) == 1:
         (number_of_run, run), = runs.items()
         return "Measured " + one_run(run, of[number_of_run]) + "\n" + unknown
-    return f"Measured in {len(runs)} runs; where several measured one thing, the median is over all of them.\n\n" + \
-        "".join(f"- {contents(of[i])}: {one_run(run, of[i])}\n" for i, run in runs.items()) + unknown
+    return f"Measured in {len(runs)} runs. If several runs measured the same thing, the median is over all of " \
+        "them.\n\n" + "".join(f"- {contents(of[i])}: {one_run(run, of[i])}\n" for i, run in runs.items()) + unknown
 
 
 def machines(lines):
     """Returns when and where all lines were measured, without the commands."""
     runs = [line["run"] for line in lines if "run" in line]
     if not runs:
-        return "Nothing says where these lines come from.\n"
+        return "The origin of these lines is unknown.\n"
     dates = sorted({run["date"] for run in runs})
     drivers = dict.fromkeys(f"{line['device'].split('; ')[0]} with {line['driver']}" for line in lines
                             if "driver" in line)
@@ -423,7 +424,7 @@ def update(page, section, text):
     begin, end = f"<!-- bench: {section} -->\n", "<!-- bench end -->"
     whole = page.read_text()
     if whole.count(begin) != 1:
-        sys.exit(f"{page}: one line {begin.strip()} expected, found {whole.count(begin)}")
+        sys.exit(f"{page}: expected one line {begin.strip()}, found {whole.count(begin)}")
     before, rest = whole.split(begin)
     if end not in rest:
         sys.exit(f"{page}: no {end} after {begin.strip()}")
@@ -440,9 +441,9 @@ def read(files):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=pathlib.Path)
-    parser.add_argument("--tables", default="", help=f"of {', '.join(TABLES)}; default: all")
-    parser.add_argument("--update", type=pathlib.Path, help="a page with markers")
-    parser.add_argument("--section", help="whose markers")
+    parser.add_argument("--tables", default="", help=f"subset of {', '.join(TABLES)}; default: all")
+    parser.add_argument("--update", type=pathlib.Path, help="the page to update; it needs markers")
+    parser.add_argument("--section", help="the name in the markers")
     args = parser.parse_args()
     names = args.tables.split(",") if args.tables else []
     unknown = [name for name in names if name not in TABLES]

@@ -121,7 +121,7 @@ def rms_norm(weight, x):
 
 
 def scan_by_steps(delta, u, b, c, rate):
-    """Runs the steps in order with states [batch, inner, states]; the fastest form on a CPU."""
+    """Runs the steps in order with states [batch, inner, states]; the fastest variant on a CPU."""
     def step(h, at):
         delta, u, b, c = at
         h = jnp.exp(delta[..., None] * rate) * h + (delta * u)[..., None] * b[:, None]

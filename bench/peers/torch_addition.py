@@ -67,7 +67,7 @@ def trained(seed, known):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=8, help="from 1 to this")
+    parser.add_argument("--seeds", type=int, default=8, help="number of seeds, from 1")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

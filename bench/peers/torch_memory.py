@@ -67,7 +67,7 @@ def calls(source):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=0, help="on the CPU; 0: as PyTorch has it")
+    parser.add_argument("--threads", type=int, default=0, help="threads on the CPU; 0: PyTorch's default")
     args = parser.parse_args()
     gpu = torch.cuda.is_available()
     more = {"device": torch.cuda.get_device_name()} if gpu else {"device": "cpu"}

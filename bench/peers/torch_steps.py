@@ -222,7 +222,7 @@ def captured(step):
 
 def main():
     options = workloads.parse(__doc__.splitlines()[0], MODES, [
-        ("--tf32", "products by a GPU's matrix units, rounded to TF32")])
+        ("--tf32", "products on a GPU's tensor cores, rounded to TF32")])
     who = WHO + (" with TF32" if options.tf32 else "")
     gpu = torch.cuda.is_available()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32

@@ -67,18 +67,18 @@ def parse(description, modes, flags=()):
     """Parses the options of every peer, and additional flags as (name, help)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--only", default="mlp-sin,fashion-mlp,mnist-cnn,addition,char-gpt",
-                        help="workloads; of char-gpt the small one without a GPU")
-    parser.add_argument("--modes", default=",".join(modes), help=f"of {', '.join(modes)}")
-    parser.add_argument("--threads", type=int, default=0, help="on a CPU; 0: all")
-    parser.add_argument("--seconds", type=float, default=2, help="for each measurement")
-    parser.add_argument("--probe", default="", help="instead: the first step of this workload, and memory")
+                        help="workloads; without a GPU, char-gpt is char-gpt-small")
+    parser.add_argument("--modes", default=",".join(modes), help=f"subset of {', '.join(modes)}")
+    parser.add_argument("--threads", type=int, default=0, help="threads on a CPU; 0: all cores")
+    parser.add_argument("--seconds", type=float, default=2, help="time for each measurement")
+    parser.add_argument("--probe", default="", help="instead: the first step of this workload, and its memory")
     for name, text in flags:
         parser.add_argument(name, action="store_true", help=text)
     options = parser.parse_args()
     options.only, options.modes = options.only.split(","), options.modes.split(",")
     for mode in options.modes:
         if mode not in modes:
-            parser.error(f"there is no mode '{mode}'; there are {', '.join(modes)}")
+            parser.error(f"unknown mode '{mode}'; available: {', '.join(modes)}")
     return options
 
 

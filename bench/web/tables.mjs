@@ -66,6 +66,6 @@ export function section({ date, cpu, cores, browser, versions, rounds, seconds, 
 export function update(file, name, text) {
   const before = fs.readFileSync(file, 'utf8'), start = `<!-- bench: ${name} -->\n`;
   const from = before.indexOf(start), to = before.indexOf('<!-- bench end -->', from);
-  if (from < 0 || to < 0) throw new Error(`${file}: there is no section '${name}'`);
+  if (from < 0 || to < 0) throw new Error(`${file}: no section '${name}'`);
   fs.writeFileSync(file, before.slice(0, from + start.length) + '\n' + text + '\n' + before.slice(to));
 }

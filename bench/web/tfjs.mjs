@@ -128,7 +128,7 @@ function arranged(name, shape, data, kind) {
 
 /** Resolves to {device, step, run}; see page.mjs. */
 export async function prepareOn(backend, shape) {
-  if (!await tf.setBackend(backend)) throw new Error(`the backend ${backend} does not start`);
+  if (!await tf.setBackend(backend)) throw new Error(`cannot start the backend ${backend}`);
   const params = Object.fromEntries(Object.entries(parameters(shape)).map(([key, { shape: of, data }]) =>
     [key, tf.variable(arranged(key, of, data, shape.kind), true, key)]));
   const adam = tf.train.adam(learningRate, 0.9, 0.999, epsilon);
