@@ -51,11 +51,12 @@ SCOPES = {
     "user pages": (USER_PAGES, ""),
     "internals": (["docs/internals"], ""),
     "README.md": (["README.md"], ""),
+    "C++ but tests": (CODE[:-1], "comments"),
+    "tests/": (["tests"], "comments"),
+    "all Markdown": (["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", *CODE], ""),
 }
-CHECKED = {"include/", "cli/", "user pages", "internals"}
-REST = {f"{folder}/": ([folder], "comments") for folder in CODE if folder not in ("include", "cli")}
-REST |= {"C++ but tests": (CODE[:-1], "comments"),
-         "all Markdown": (["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", *CODE], "")}
+CHECKED = {"include/", "cli/", "user pages", "internals", "C++ but tests", "tests/", "all Markdown"}
+REST = {f"{folder}/": ([folder], "comments") for folder in ("src", "examples", "bench")}
 
 CPP = {".h", ".cpp", ".cc"}
 TOKEN = re.compile(r"""R"(?P<mark>[^(\s"]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'"""

@@ -10,7 +10,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What scans and convolutions over [B, L] steps need to know of `documents`.
 struct DocumentSteps {
-  // Steps of the first document of a row have so many steps before them: those of a state.
+  // Steps counted before the first document of a row, which continues a state.
   static constexpr std::int64_t kFar = std::int64_t{1} << 24;
 
   // Throws DtypeError or ShapeError, which name `op`, unless documents are i32 [batch, length].

@@ -313,7 +313,7 @@ TEST_F(TgErrors, flipped_bits_of_metrics_stop_a_resume) {
   EXPECT_EQ(folder.tg(resume).code, 0);
 }
 
-// Gzipped, `text` and so many line breaks.
+// Writes `text` and `line_breaks` line breaks, gzipped.
 void write_gzipped(const std::string& path, const std::string& text, std::size_t line_breaks) {
   const gzFile file = gzopen(path.c_str(), "wb1");
   ASSERT_NE(file, nullptr);

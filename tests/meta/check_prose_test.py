@@ -93,14 +93,17 @@ class CheckProse(unittest.TestCase):
         self.assertEqual(row["sentence"], 6)
 
     def test_checks_every_scope(self):
-        files = ["include/tensorgrad/a.h", "cli/a.cpp", "docs/training.md", "docs/internals/plan.md"]
+        scopes = {"include/": "include/tensorgrad/a.h", "cli/": "cli/a.cpp",
+                  "user pages": "docs/training.md", "internals": "docs/internals/plan.md",
+                  "C++ but tests": "src/a.cpp", "tests/": "tests/a.cpp",
+                  "all Markdown": "CHANGELOG.md"}
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for name in files:
-                (root / name).parent.mkdir(parents=True)
+            for name in scopes.values():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text("// " * (not name.endswith("md")) + GOOD)
             self.assertEqual(self.check(root).returncode, 0)
-            for name, scope in zip(files, ["include/", "cli/", "user pages", "internals"]):
+            for scope, name in scopes.items():
                 with self.subTest(scope):
                     good = (root / name).read_text()
                     (root / name).write_text(good.strip() + " It is so many.")
