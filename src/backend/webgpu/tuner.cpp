@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Applies the tuning cache: a contraction that is a kernel of its own uses the variant in the
-// cache. If the cache has none, all variants are timed on scratch buffers and the fastest is
-// recorded.
+#include "backend/webgpu/tuner.h"
+
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <utility>
 
-#include "backend/webgpu/device.h"
-#include "backend/webgpu/vendor.h"
 #include "base/numbers.h"
 
 namespace tensorgrad::webgpu {
@@ -33,34 +28,6 @@ constexpr int kRounds = 5;
 constexpr double kSampleMicroseconds = 2000;  // duration of the runs in one pass
 constexpr double kMaxRunsOfSample = 64;
 constexpr double kHopeless = 2;  // multiple of the fastest variant's first run
-
-// Scratch buffers of the launch's binding sizes, freed by the destructor.
-class Scratch {
- public:
-  Scratch(Device& device, const std::vector<Binding>& bindings) : device_(device) {
-    try {
-      for (const Binding& binding : bindings)
-        buffers_.push_back(device_.alloc(binding.bytes, "tuning trial"));
-    } catch (...) {
-      release();
-      throw;
-    }
-  }
-  ~Scratch() { release(); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  [[nodiscard]] std::span<const BufferHandle> buffers() const { return buffers_; }
-
- private:
-  void release() {
-    for (const BufferHandle buffer : buffers_) device_.free(buffer);
-    buffers_.clear();
-  }
-
-  Device& device_;
-  std::vector<BufferHandle> buffers_;
-};
 
 bool has_forms(const Program& program, const Dispatch& dispatch) {
   const Launch& launch = program.launches[dispatch.first];
@@ -106,52 +73,25 @@ const Candidate& choose(const std::vector<Candidate>& candidates) {
 
 }  // namespace
 
-// Returns the microseconds per run of `count` runs in one pass.
-double WebGpuDevice::time_runs(const Step& step, std::uint32_t row, int count) {
-  using Clock = std::chrono::steady_clock;
-  const Handle<WGPUQuerySet> queries = timestamps_ ? make_queries(2) : Handle<WGPUQuerySet>();
-  std::array<std::uint64_t, 2> ticks = {};
-  Handle<WGPUBuffer> resolved;
-  WGPUPassTimestampWrites writes = {};
-  if (queries) {
-    resolved = create_buffer(sizeof ticks, WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc,
-                             "timestamps");
-    writes.querySet = queries.get();
-    writes.endOfPassWriteIndex = 1;
-  }
-  begin_scope();
-  const Handle<WGPUCommandEncoder> encoder(api_,
-                                           api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
-  encode_alone(encoder.get(), step, row, queries ? &writes : nullptr, count);
-  if (queries)
-    api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0, 2, resolved.get(), 0);
-  const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));
-  const std::string error = end_scope();
-  if (!error.empty()) throw DeviceError("webgpu: " + step.name + " was rejected: " + error);
-  const Clock::time_point start = Clock::now();
-  auto* const buffer = commands.get();
-  watch(submit({&buffer, 1}, true));
-  wait_for(last_ticket_);
-  const double by_clock = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-  if (queries) read_back(resolved.get(), std::as_writable_bytes(std::span(ticks)));
-  if (ticks[1] <= ticks[0]) return by_clock / count;
-  return static_cast<double>(ticks[1] - ticks[0]) * api_.vendor->timestamp_period(queue_.get()) /
-         1000.0 / count;
+Tuner::Tuner(SubmitQueue& queue, PipelineCache& pipelines, LaunchProfiler& profiler,
+             const DeviceInfo& info, const std::string& path)
+    : queue_(queue), pipelines_(pipelines), profiler_(profiler), info_(info) {
+  if (!path.empty()) tuning_ = std::make_unique<io::TuningFile>(path);
 }
 
 // Creates the variants that the driver accepts and times one run of each. Throws if the default is
 // rejected.
-std::vector<Candidate> WebGpuDevice::make_candidates(const std::vector<Kernel>& kernels,
-                                                     std::span<const BufferHandle> buffers,
-                                                     std::uint32_t row) {
+std::vector<Candidate> Tuner::make_candidates(const std::vector<Kernel>& kernels,
+                                              std::span<const Buffer* const> buffers,
+                                              std::uint32_t row) {
   std::vector<Candidate> candidates;
-  const auto compiled = compile_together(kernels);
+  const auto compiled = pipelines_.compile_together(kernels);
   for (const Kernel& kernel : kernels) {
     try {
-      check_kernel(kernel);
-      Candidate each{make_step(kernel, buffers), 1, {}};
-      time_runs(each.step, row, 1);  // warm-up
-      each.times = {time_runs(each.step, row, 1)};
+      pipelines_.check(kernel);
+      Candidate each{pipelines_.make_step(kernel, buffers), 1, {}};
+      profiler_.time_runs(each.step, row, 1);  // warm-up
+      each.times = {profiler_.time_runs(each.step, row, 1)};
       candidates.push_back(std::move(each));
     } catch (const DeviceLostError&) {
       throw;
@@ -164,7 +104,7 @@ std::vector<Candidate> WebGpuDevice::make_candidates(const std::vector<Kernel>& 
 
 // Times the candidates again whose first run was not hopeless. Alternates between them, so that
 // changing clocks affect all equally.
-void WebGpuDevice::race(std::vector<Candidate>& candidates, std::uint32_t row) {
+void Tuner::race(std::vector<Candidate>& candidates, std::uint32_t row) {
   double fastest = candidates.front().times.front();
   for (const Candidate& each : candidates) fastest = std::min(fastest, each.times.front());
   std::vector<Candidate*> racing;
@@ -177,21 +117,24 @@ void WebGpuDevice::race(std::vector<Candidate>& candidates, std::uint32_t row) {
   }
   for (int round = 0; round < kRounds; ++round) {
     for (Candidate* const each : racing)
-      each->times.push_back(time_runs(each->step, row, each->runs));
+      each->times.push_back(profiler_.time_runs(each->step, row, each->runs));
   }
 }
 
 // Throws DeviceError if there is not enough memory for the trial.
-io::TuningEntry WebGpuDevice::time_forms(const Launch& launch,
-                                         const std::vector<ContractionForm>& forms,
-                                         std::vector<std::shared_ptr<Pipeline>>& kept) {
-  wait_for(last_ticket_);
+io::TuningEntry Tuner::time_forms(const Launch& launch, const std::vector<ContractionForm>& forms,
+                                  std::vector<std::shared_ptr<Pipeline>>& kept) {
+  queue_.wait_for_all();
   std::vector<Kernel> kernels;
   for (const ContractionForm& form : forms) kernels.push_back(kernel_of_form(launch, form));
-  const Scratch scratch(*this, kernels.front().dispatch.bindings);
+  std::vector<Buffer> scratch;
+  for (const Binding& binding : kernels.front().dispatch.bindings)
+    scratch.push_back(queue_.create_storage(binding.bytes, "tuning trial"));
+  std::vector<const Buffer*> bound;
+  for (const Buffer& each : scratch) bound.push_back(&each);
   const RuntimeScalars values = trial_row();
-  const std::uint32_t row = write_rows({&values, 1});
-  std::vector<Candidate> candidates = make_candidates(kernels, scratch.buffers(), row);
+  const std::uint32_t row = queue_.write_rows({&values, 1});
+  std::vector<Candidate> candidates = make_candidates(kernels, bound, row);
   race(candidates, row);
   const Candidate& chosen = choose(candidates);
   kept.push_back(chosen.step.pipeline);
@@ -199,13 +142,12 @@ io::TuningEntry WebGpuDevice::time_forms(const Launch& launch,
   return {info_.name, info_.driver, "", chosen.step.name, times_of(candidates)};
 }
 
-// Returns the compiled pipelines that will be needed, to be kept until they are in use.
-std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::tune(const Program& program,
-                                                          std::vector<Dispatch>& dispatches) {
+std::vector<std::shared_ptr<Pipeline>> Tuner::tune(const Program& program,
+                                                   const WgslOptions& options,
+                                                   std::vector<Dispatch>& dispatches) {
   std::vector<std::shared_ptr<Pipeline>> kept;
-  const WgslOptions options = kernel_options();
   const bool forced =
-      forced_.tile != 0 || forced_.subgroup_matrix_tile != 0 || !replacement_.empty();
+      options.tile != 0 || options.subgroup_matrix_tile != 0 || pipelines_.replaces_next();
   if (tuning_ == nullptr || options.barrier_free || forced) return kept;
   bool fresh = false;
   for (Dispatch& dispatch : dispatches) {

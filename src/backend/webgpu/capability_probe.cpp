@@ -4,13 +4,14 @@
 //   between versions
 // - whether subgroups are consecutive threads: WebGPU does not guarantee it
 // - how f16 stores round: WGSL leaves it open
+#include "backend/webgpu/capability_probe.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <string>
 
-#include "backend/webgpu/device.h"
+#include "backend/webgpu/runner.h"
 #include "backend/webgpu/vendor.h"
 #include "base/half.h"
 
@@ -80,38 +81,69 @@ std::string rounding_kernel() {
 
 }  // namespace
 
-std::vector<std::byte> WebGpuDevice::try_kernel(const std::string& name, const std::string& text,
-                                                std::size_t bytes) {
+CapabilityProbe::CapabilityProbe(SubmitQueue& queue, PipelineCache& pipelines,
+                                 const Adapter& adapter)
+    : queue_(queue),
+      pipelines_(pipelines),
+      info_(adapter.info.device),
+      least_subgroup_(adapter.least_subgroup) {
+  info_.limits = queue_.limits();
+  info_.joins_launches = true;
+  if (info_.stores_f16) info_.stores_f16 = rounds_as_f16();
+  units_ = find_units(adapter.subgroup);
+  if (units_.present()) {
+    info_.features.push_back("subgroup-matrix " + std::to_string(units_.m) + "x" +
+                             std::to_string(units_.n) + "x" + std::to_string(units_.k));
+  }
+}
+
+void CapabilityProbe::try_subgroups() {
+  if (!subgroups_) subgroups_ = find_subgroups();
+}
+
+WgslOptions CapabilityProbe::kernel_options(const WgslOptions& forced) const {
+  WgslOptions options = forced;
+  options.max_threads = info_.limits.max_workgroup_invocations;
+  options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
+  options.units = units_;
+  const bool selected = forced.tile != 0 || forced.lanes != 0 || forced.subgroup_matrix_tile != 0 ||
+                        forced.subgroups.size != 0;
+  options.barrier_free |= info_.slow_barriers && !selected;
+  if (options.subgroups.size == 0) options.subgroups = subgroups_.value_or(Subgroups{});
+  return options;
+}
+
+// Runs a kernel on a buffer of `bytes` bytes. Returns its contents, or nothing if the kernel is
+// rejected.
+std::vector<std::byte> CapabilityProbe::try_kernel(const std::string& name, const std::string& text,
+                                                   std::size_t bytes) {
   Kernel kernel;
   kernel.name = name;
   kernel.dispatch.bindings = {
       {.bytes = static_cast<std::int64_t>(bytes), .mode = BindMode::kReadWrite}};
+  std::string error;
   Step step;
   step.name = kernel.name;
-  step.pipeline = with_layouts(kernel);
-  begin_scope();
-  const Handle<WGPUShaderModule> module = make_module(kernel, text);
-  if (!end_scope().empty()) return {};
-  begin_scope();
-  make_pipeline(kernel, module.get(), *step.pipeline);
-  if (!end_scope().empty()) return {};
-  const std::array<BufferHandle, 1> buffers = {
-      alloc(static_cast<std::int64_t>(bytes), kernel.name)};
+  step.pipeline = pipelines_.compile(kernel, text, error);
+  if (step.pipeline == nullptr) return {};
+  const Buffer buffer = queue_.create_storage(static_cast<std::int64_t>(bytes), kernel.name);
+  const Buffer* const bound = &buffer;
   step.bindings = kernel.dispatch.bindings;
-  step.group = bind(step, buffers);
-  const Handle<WGPUCommandEncoder> encoder = encode({&step, 1}, false, 0, 1);
-  watch(finish_and_submit(encoder.get(), false));
+  step.group = pipelines_.bind(step, {&bound, 1});
+  queue_.finish_and_submit(encode_steps(queue_, {&step, 1}, false, 0, 1).get(), false);
   std::vector<std::byte> given(bytes);
-  wait(download(buffers[0], 0, given));
-  free(buffers[0]);
+  queue_.read_back(buffer.handle.get(), given);
+  queue_.throw_faults();
   return given;
 }
 
-Subgroups WebGpuDevice::find_subgroups() {
-  const int size = adapter_.least_subgroup;
+// Returns the subgroup size if a trial shows that threads with consecutive indices form a subgroup.
+Subgroups CapabilityProbe::find_subgroups() {
+  const int size = least_subgroup_;
+  const Api& api = queue_.api();
   const bool offered =
-      api_.DeviceHasFeature(device_.get(),
-                            api_.vendor->number_of(api_, WGPUFeatureName_Subgroups)) != 0U;
+      api.DeviceHasFeature(queue_.device(),
+                           api.vendor->number_of(api, WGPUFeatureName_Subgroups)) != 0U;
   if (!offered || size < 2 || kTrialThreads % size != 0 ||
       info_.limits.max_workgroup_invocations < kTrialThreads)
     return {};
@@ -127,7 +159,8 @@ Subgroups WebGpuDevice::find_subgroups() {
   return {};
 }
 
-bool WebGpuDevice::rounds_as_f16() {
+// True if f16 stores round to nearest, ties to even, and overflow to infinity.
+bool CapabilityProbe::rounds_as_f16() {
   if (info_.limits.max_workgroup_invocations < kTrialThreads) return false;
   std::array<std::uint16_t, kTrialThreads> right = {};
   for (std::uint32_t i = 0; i < kTrialThreads; ++i) right[i] = to_half(number_to_round(i));
@@ -135,24 +168,21 @@ bool WebGpuDevice::rounds_as_f16() {
   return !given.empty() && std::memcmp(given.data(), right.data(), given.size()) == 0;
 }
 
-SubgroupMatrix WebGpuDevice::find_units() {
-  const std::vector<WGPUFeatureName> names = api_.vendor->matrix_features();
+// Returns the first subgroup matrix shape that the driver accepts a kernel for. `subgroup` is the
+// size of subgroups; 0: not constant.
+SubgroupMatrix CapabilityProbe::find_units(int subgroup) {
+  const std::vector<WGPUFeatureName> names = queue_.api().vendor->matrix_features();
   const bool offered = std::any_of(names.begin(), names.end(), [&](WGPUFeatureName name) {
-    return api_.DeviceHasFeature(device_.get(), name) != 0U;
+    return queue_.api().DeviceHasFeature(queue_.device(), name) != 0U;
   });
-  if (!offered || !info_.stores_f16 || adapter_.subgroup == 0) return {};
+  if (!offered || !info_.stores_f16 || subgroup == 0) return {};
   for (SubgroupMatrix units : kKnownUnits) {
-    units.subgroup = adapter_.subgroup;
+    units.subgroup = subgroup;
     Kernel kernel;
     kernel.name = "matrix units";
     kernel.dispatch.bindings = {{.mode = BindMode::kReadWrite}};
-    const std::shared_ptr<Pipeline> made = with_layouts(kernel);
-    begin_scope();
-    const Handle<WGPUShaderModule> module = make_module(kernel, trial_kernel(units));
-    if (!end_scope().empty()) continue;
-    begin_scope();
-    make_pipeline(kernel, module.get(), *made);
-    if (end_scope().empty()) return units;
+    std::string error;
+    if (pipelines_.compile(kernel, trial_kernel(units), error) != nullptr) return units;
   }
   return {};
 }

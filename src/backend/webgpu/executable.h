@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// What the device prepares for a program: kernels, their pipelines, and the steps that run them.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/webgpu/api.h"
+#include "backend/webgpu/process.h"
+#include "codegen/wgsl/join.h"
+
+namespace tensorgrad::webgpu {
+
+// A kernel to be compiled, with the name and location for error messages.
+struct Kernel {
+  std::string name;
+  SourceLocation location;
+  Dispatch dispatch;
+};
+
+// A compiled kernel. Launches with equal text share one.
+struct Pipeline {
+  Handle<WGPUComputePipeline> handle;
+  WGPUBindGroupLayout layout = nullptr;  // these two are owned by the PipelineCache
+  WGPUPipelineLayout whole = nullptr;
+};
+
+struct Step {
+  std::string name;
+  SourceLocation location;
+  std::size_t launches = 1;  // number of the program's launches in this step
+  std::vector<Binding> bindings;
+  std::shared_ptr<Pipeline> pipeline;
+  Handle<WGPUBindGroup> group;
+  std::uint32_t groups_x = 1, groups_y = 1;
+  bool uses_hyper = false;
+  int timed_runs = 1;                     // dispatches per pass of LaunchProfiler::profile()
+  std::chrono::duration<double> took{0};  // see Runner
+};
+
+class WebGpuExecutable final : public Executable {
+ public:
+  explicit WebGpuExecutable(DeviceMutex& mutex) : mutex_(mutex) {}
+  WebGpuExecutable(const WebGpuExecutable&) = delete;
+  WebGpuExecutable& operator=(const WebGpuExecutable&) = delete;
+  // Dawn does not allow objects of a device to be released while another thread uses the device.
+  ~WebGpuExecutable() override {
+    if (forked()) return;
+    const std::lock_guard lock(mutex_);
+    steps.clear();
+  }
+
+  const Program* program = nullptr;
+  std::vector<Step> steps;
+  bool uses_hyper = false;
+  bool validated = false;  // ran once without an error
+  int limited_runs = 0;
+
+ private:
+  DeviceMutex& mutex_;
+};
+
+}  // namespace tensorgrad::webgpu

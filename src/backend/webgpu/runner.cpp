@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Encodes the launches of several steps into few compute passes and submits. WebGPU runs the
+// dispatches of a pass in order if they access the same buffers. Splits runs by time: into submits
+// of a maximum duration, and into calls with a time budget. Both use the last measured time of each
+// kernel, from submit to completion.
+#include "backend/webgpu/runner.h"
+
+#include "backend/webgpu/vendor.h"
+#include "base/check.h"
+
+namespace tensorgrad::webgpu {
+namespace {
+
+using HostClock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int kRunsPerTiming = 256;  // retime: GPU clocks and the load from other processes change
+
+// Returns how many kernels from `at` on fit into `seconds`; at least one.
+std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at, double seconds) {
+  Seconds sum{0};
+  std::size_t end = at;
+  for (; end < executable.steps.size(); ++end) {
+    sum += executable.steps[end].took;
+    if (sum.count() > seconds) break;
+  }
+  return std::max<std::size_t>(end - at, 1);
+}
+
+}  // namespace
+
+void encode_step(const Api& api, WGPUComputePassEncoder pass, const Step& step, int count) {
+  api.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
+  api.ComputePassEncoderSetBindGroup(pass, 0, step.group.get(), 0, nullptr);
+  for (int i = 0; i < count; ++i)
+    api.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
+}
+
+Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
+                                        bool uses_hyper, std::uint32_t first_row,
+                                        std::size_t count) {
+  const Api& api = queue.api();
+  Handle<WGPUCommandEncoder> encoder = queue.create_encoder();
+  const Handle<WGPUComputePassEncoder> pass(
+      api, api.CommandEncoderBeginComputePass(encoder.get(), nullptr));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (uses_hyper) queue.bind_row(pass.get(), first_row + i);
+    for (const Step& step : steps) encode_step(api, pass.get(), step);
+  }
+  api.ComputePassEncoderEnd(pass.get());
+  return encoder;
+}
+
+// Encodes and finishes command buffers, with several threads if there are many dispatches. Returns
+// their number.
+std::size_t Runner::encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
+                                    std::uint32_t first_row, std::size_t count,
+                                    CommandBuffers& made) {
+  const Stopwatch timer = queue_.time_encoding();
+  const bool several = api_.vendor->concurrent() && executable.validated;
+  const std::size_t most =
+      several ? std::min(count, steps.size() * count / kDispatchesPerEncoder) : 1;
+  const std::size_t parts = std::clamp<std::size_t>(most, 1, encoders_);
+  const auto encode_part = [&](std::size_t i) {
+    const std::size_t from = count * i / parts, to = count * (i + 1) / parts;
+    const Handle<WGPUCommandEncoder> encoder =
+        encode_steps(queue_, steps, executable.uses_hyper,
+                     first_row + static_cast<std::uint32_t>(from), to - from);
+    made[i] = {api_, api_.CommandEncoderFinish(encoder.get(), nullptr)};
+  };
+  if (parts == 1) {
+    encode_part(0);
+  } else {
+    crew_.run(parts, encode_part);
+  }
+  return parts;
+}
+
+// Submits `count` kernels of the step, starting at `at`, in one submit. Does not wait.
+void Runner::submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
+                          std::uint32_t row, bool is_run) {
+  CommandBuffers made;
+  encode_together(executable, std::span(executable.steps).subspan(at, count), row, 1, made);
+  auto* const commands = made.front().get();
+  queue_.submit({&commands, 1}, is_run);
+}
+
+void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows) {
+  queue_.make_room(true);
+  const std::uint32_t first = executable.uses_hyper ? queue_.write_rows(rows) : 0;
+  std::span<const Step> steps = executable.steps;
+  // If the GPU is idle and the step is long, its beginning is submitted while the rest is encoded.
+  const bool in_parts = rows.size() == 1 && executable.validated && queue_.runs_in_flight() == 0;
+  for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
+       part *= 2) {
+    submit_steps(executable, executable.steps.size() - steps.size(), part, first, false);
+    steps = steps.subspan(part);
+  }
+  if (!executable.validated) queue_.begin_scope();
+  CommandBuffers made;
+  const std::size_t count = encode_together(executable, steps, first, rows.size(), made);
+  // Must precede the submit: wgpu-native aborts if rejected commands are submitted.
+  if (!executable.validated) check_first_run(executable);
+  std::array<WGPUCommandBuffer, kMaxEncoders> commands = {};
+  for (std::size_t i = 0; i < count; ++i) commands[i] = made[i].get();
+  encoded_by_ = count;
+  queue_.submit(std::span(commands).first(count), true);
+}
+
+// Checks for errors of the driver's validation once, at the first run. Nothing it depends on
+// changes afterwards.
+void Runner::check_first_run(WebGpuExecutable& executable) {
+  const std::string error = queue_.end_scope();
+  if (error.empty()) {
+    executable.validated = true;
+    return;
+  }
+  queue_.throw_faults();
+  // The driver's message has the label of the pipeline or bind group, which is the launch name.
+  const Step* blamed = nullptr;
+  for (const Step& step : executable.steps) {
+    const bool named = !step.name.empty() && error.find(step.name) != std::string::npos;
+    if (named && (blamed == nullptr || step.name.size() > blamed->name.size())) blamed = &step;
+  }
+  const SourceLocation location = blamed == nullptr ? SourceLocation() : blamed->location;
+  throw DeviceError("webgpu: " + (blamed == nullptr ? "a program" : "kernel " + blamed->name) +
+                        " was rejected at run time: " + error,
+                    location);
+}
+
+Ticket Runner::run(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows) {
+  const auto launches = static_cast<std::int64_t>(executable.steps.size());
+  if (launches == 0 || rows.empty()) return queue_.last_ticket();
+  if (submit_seconds_ > 0) {
+    for (const RuntimeScalars& row : rows) run_limited(executable, row);
+    return queue_.last_ticket();
+  }
+  const auto steps_of = [&](std::int64_t dispatches) {
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(dispatches / launches, 1, kRowsPerSubmit));
+  };
+  for (std::size_t at = 0; at < rows.size();) {
+    const std::size_t chunk = std::max(steps_of(kFirstDispatches), at);
+    const std::size_t count = std::min({chunk, steps_of(kDispatchesPerSubmit), rows.size() - at});
+    run_chunk(executable, rows.subspan(at, count));
+    at += count;
+  }
+  return queue_.last_ticket();
+}
+
+std::uint32_t Runner::write_row(const WebGpuExecutable& executable, const RuntimeScalars& row) {
+  return executable.uses_hyper ? queue_.write_rows({&row, 1}) : 0;
+}
+
+// Runs one kernel and records its time on the host clock.
+void Runner::run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row) {
+  const HostClock::time_point start = HostClock::now();
+  submit_steps(executable, at, 1, row, true);
+  queue_.wait_for_all();
+  executable.steps[at].took = HostClock::now() - start;
+}
+
+// Lets the driver validate a program that has not run yet.
+void Runner::check_unrun(WebGpuExecutable& executable) {
+  if (executable.validated) return;
+  queue_.begin_scope();
+  CommandBuffers unused;
+  encode_together(executable, executable.steps, 0, 1, unused);
+  check_first_run(executable);
+}
+
+void Runner::run_limited(WebGpuExecutable& executable, const RuntimeScalars& row) {
+  check_unrun(executable);
+  const bool timed = executable.limited_runs++ % kRunsPerTiming == 0;
+  if (timed) queue_.wait_for_all();  // excludes previous work from the timing
+  queue_.make_room(true);
+  const std::uint32_t number = write_row(executable, row);
+  const std::size_t all = executable.steps.size();
+  for (std::size_t at = 0; at < all;) {
+    const std::size_t count = timed ? 1 : count_fitting(executable, at, submit_seconds_);
+    queue_.make_room(false);
+    if (timed) {
+      run_timed(executable, at, number);
+    } else {
+      submit_steps(executable, at, count, number, at + count == all);
+    }
+    at += count;
+  }
+}
+
+std::size_t Runner::run_some(WebGpuExecutable& executable, const RuntimeScalars& row,
+                             std::size_t first, Seconds budget) {
+  std::size_t at = 0, launch = 0;
+  for (; launch < first; ++at) launch += executable.steps[at].launches;
+  if (executable.steps.empty()) return 0;
+  check_unrun(executable);
+  queue_.wait_for_all();
+  const std::uint32_t number = write_row(executable, row);
+  const HostClock::time_point start = HostClock::now();
+  const double most = submit_seconds_ > 0 ? submit_seconds_ : budget.count();
+  while (at < executable.steps.size()) {
+    const double left = (budget - Seconds(HostClock::now() - start)).count();
+    const bool known = executable.steps[at].took.count() > 0;
+    // The first kernel always runs. Further ones run if their known time fits, or, if it is
+    // unknown, while any time is left.
+    if (launch > first && (left <= 0 || executable.steps[at].took.count() > left)) break;
+    if (known) {
+      const std::size_t count = count_fitting(executable, at, std::min(left, most));
+      submit_steps(executable, at, count, number, true);
+      queue_.wait_for_all();
+      for (std::size_t end = at + count; at < end; ++at) launch += executable.steps[at].launches;
+    } else {
+      run_timed(executable, at, number);
+      launch += executable.steps[at++].launches;
+    }
+  }
+  return at == executable.steps.size() ? 0 : launch;
+}
+
+}  // namespace tensorgrad::webgpu

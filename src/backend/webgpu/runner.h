@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Runs executables: encodes their steps into command buffers and cuts runs into submits.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <span>
+
+#include "backend/webgpu/executable.h"
+#include "backend/webgpu/submit_queue.h"
+#include "base/parallel.h"
+
+namespace tensorgrad::webgpu {
+
+// Encoding a dispatch costs the host about as much as a small kernel costs the GPU. To overlap
+// both, the first submit of many steps, or of a long one, is small. Each later one is as large as
+// all previous ones together.
+inline constexpr std::int64_t kFirstDispatches = 64;
+inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
+// Dispatches of a submit per encoder thread, for up to kMaxEncoders threads, if the driver is
+// thread-safe.
+inline constexpr std::size_t kDispatchesPerEncoder = 64;
+inline constexpr std::size_t kMaxEncoders = 4;
+
+// Encodes `count` dispatches of the step into an open pass.
+void encode_step(const Api& api, WGPUComputePassEncoder pass, const Step& step, int count = 1);
+// Encodes the steps once for each of `count` rows, in one pass.
+Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
+                                        bool uses_hyper, std::uint32_t first_row,
+                                        std::size_t count);
+
+// An executable is validated before its commands are submitted: in an error scope, at its first
+// run. With a maximum duration of a submit, no submit takes longer, unless a single kernel does.
+//
+// Lock: callers hold the mutex of the WebGpuDevice. The encoder threads of encode_together() call
+// only const functions, and return before it does.
+class Runner {
+ public:
+  // `submit_milliseconds` is the maximum duration of a submit; 0: unlimited.
+  Runner(SubmitQueue& queue, double submit_milliseconds)
+      : queue_(queue), submit_seconds_(submit_milliseconds / 1000) {}
+
+  // See WebGpuDevice.
+  void force_encoders(std::size_t threads) { encoders_ = threads; }
+  [[nodiscard]] std::size_t encoded_by() const { return encoded_by_; }
+
+  // These are as in Device.
+  Ticket run(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows);
+  std::size_t run_some(WebGpuExecutable& executable, const RuntimeScalars& row, std::size_t first,
+                       std::chrono::duration<double> budget);
+
+ private:
+  using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMaxEncoders>;
+
+  std::size_t encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
+                              std::uint32_t first_row, std::size_t count, CommandBuffers& made);
+  void submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
+                    std::uint32_t row, bool is_run);
+  void run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows);
+  void check_first_run(WebGpuExecutable& executable);
+  void check_unrun(WebGpuExecutable& executable);
+  void run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row);
+  void run_limited(WebGpuExecutable& executable, const RuntimeScalars& row);
+  std::uint32_t write_row(const WebGpuExecutable& executable, const RuntimeScalars& row);
+
+  SubmitQueue& queue_;
+  const Api& api_ = queue_.api();
+  const double submit_seconds_;
+  std::size_t encoders_ =
+      std::min<std::size_t>(kMaxEncoders, static_cast<std::size_t>(usable_cores()));
+  Crew crew_;  // the encoder threads
+  std::size_t encoded_by_ = 0;
+};
+
+}  // namespace tensorgrad::webgpu
