@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/gpu_model.h"
 #include "kernel/program.h"
 #include "tensorgrad/train/external_device.h"
 #include "tensorgrad/train/host_times.h"
@@ -45,6 +46,7 @@ struct DeviceInfo {
   bool stores_f16 = true;       // kernels may access f16 elements; stores round to nearest
   DeviceLimits limits;
   std::vector<std::string> features;
+  GpuModel gpu = {};  // the defaults where the device does not tell
 };
 
 using BufferHandle = std::uint32_t;
@@ -158,8 +160,8 @@ struct WebGpuOptions {
   std::string tuning_cache;        // file path; empty: none
   double submit_milliseconds = 0;  // maximum duration of a submit; 0: unlimited
 };
-// Returns an empty list if no WebGPU library can be loaded or it has no adapters. `reason` is then the
-// reason.
+// Returns an empty list if no WebGPU library can be loaded or it has no adapters. `reason` is then
+// the reason.
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& reason);
 // Throws DeviceError if there is no library or no suitable adapter.
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options);

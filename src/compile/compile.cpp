@@ -30,9 +30,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Values of up to this many elements stay in the cache of a GPU: 4 MiB.
-constexpr std::int64_t kCachedOnGpu = 1 << 20;
-
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
@@ -186,7 +183,8 @@ std::span<const GraphPass> graph_passes() {
 }
 
 std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_rows,
-                                   const RematerializeOptions& rematerializing, bool split_all) {
+                                   const RematerializeOptions& rematerializing, bool split_all,
+                                   const GpuModel& gpu) {
   std::vector<GraphPass> passes;
   if (max_binding_bytes > 0) {
     passes.push_back({"split_k_to_binding_limit", [=](const Graph& g) {
@@ -194,13 +192,13 @@ std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_ro
                       }});
   }
   if (split_rows) {
-    passes.push_back({"split_k", [=](const Graph& g) { return split_k(g, split_all); }});
+    passes.push_back({"split_k", [=](const Graph& g) { return split_k(g, split_all, gpu); }});
   }
   if (split_rows || split_all) {
     passes.push_back(
-        {"split_scatter", [=](const Graph& g) { return split_scatter(g, split_all); }});
+        {"split_scatter", [=](const Graph& g) { return split_scatter(g, split_all, gpu); }});
     passes.push_back({"split_reduce", [=](const Graph& g) {
-                        return split_reduce(g, max_binding_bytes, split_all);
+                        return split_reduce(g, max_binding_bytes, split_all, gpu);
                       }});
   }
   passes.push_back(
@@ -263,7 +261,9 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   const bool rows = device.joins_launches && !device.slow_barriers &&
                     device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
   request.fusing.row_epilogue_columns = rows ? kMaxRowColumns : 0;
-  if (device.joins_launches) request.fusing.cached_elements = kCachedOnGpu;
+  request.fusing.gpu = device.gpu;
+  if (device.joins_launches) request.fusing.cached_elements = device.gpu.cached_bytes / 4;
+  request.plan.gpu = device.gpu;
   request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
   request.plan.chains = rows;
 }
@@ -322,8 +322,9 @@ Compiled compile_graph(CompileRequest request) {
   });
   // result.graph, which is reported and interpreted, stays as the user wrote it. These passes split
   // it.
-  for (const GraphPass& pass : late_passes(request.plan.max_binding_bytes, request.split_rows,
-                                           request.rematerializing, request.split_all)) {
+  for (const GraphPass& pass :
+       late_passes(request.plan.max_binding_bytes, request.split_rows, request.rematerializing,
+                   request.split_all, request.fusing.gpu)) {
     run(pass);
   }
   // Last, because it depends on who reads what, which the passes above change. If skipped, it still

@@ -73,11 +73,11 @@ struct GraphPass {
 std::span<const GraphPass> graph_passes();
 
 // Returns the passes after graph_passes(). They split what exceeds `max_binding_bytes` (0: no
-// limit), with `split_rows` also long rows, and finally rematerialize values. `split_all` splits
-// everything, whatever its size.
+// limit), with `split_rows` also what is long for `gpu`, and finally rematerialize values.
+// `split_all` splits everything, whatever its size.
 std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_rows,
                                    const RematerializeOptions& rematerializing = {},
-                                   bool split_all = false);
+                                   bool split_all = false, const GpuModel& gpu = {});
 
 // Returns the names of all these passes and "fuse", in order. A pass that runs twice is listed
 // twice.

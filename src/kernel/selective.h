@@ -12,6 +12,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernel/gpu_model.h"
 #include "tensorgrad/version.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -50,8 +51,9 @@ struct SelectiveSizes {
   // of it: steps per segment if the batch and channels are too few to fill a GPU. Segments run
   // backwards concurrently.
   static constexpr std::int64_t kChunk = 16, kSegment = 256;
-  // Threads that fill a GPU, each with four states of a channel.
-  static constexpr std::int64_t kManyThreads = 1 << 14;
+  // Threads that fill the default GPU, each with four states of a channel. Not those of the device,
+  // because the shapes of values depend on it.
+  static constexpr std::int64_t kManyThreads = GpuModel{}.full_threads / 4;
   // Scans with more states are split into several, whose results are added.
   static constexpr std::int64_t kMaxStates = 64;
   // Threads for a block of channels, each with four states of a channel, and the maximum block

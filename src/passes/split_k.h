@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "kernel/gpu_model.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -12,12 +13,13 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 //   [m, k] x [k, n] -> [parts, m, n] -> [m, n]
 //
-// The last part may be shorter. The depth of a part depends only on the shape.
+// The last part may be shorter. The depth of a part depends only on the shape
+// and on `gpu`.
 //
 // `always`: splits every product in two, whatever it costs.
 //
 // Must run before split_reduce, which does not split sums of operands that are fused with a
 // product. They are not fused with a split product.
-Graph split_k(const Graph& graph, bool always = false);
+Graph split_k(const Graph& graph, bool always = false, const GpuModel& gpu = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

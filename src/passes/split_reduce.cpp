@@ -15,9 +15,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Threads that share a row, and the number of such rows that fill a large GPU.
-constexpr std::int64_t kLanes = 256;
-constexpr std::int64_t kFullRows = 256;
+constexpr std::int64_t kLanes = 256;  // threads that share a row
 // Elements of a row per thread from which a split saves more than its launch costs: 0.1 us per
 // element (0.7 us if its address must be loaded first), against a few us per launch.
 constexpr std::int64_t kLongWalk = 32;
@@ -27,12 +25,10 @@ constexpr std::int64_t kLongWalkOfGroup = 1024;
 // Strided rows (columns) are best read by few threads each. With more, a workgroup has too few
 // adjacent rows to read whole cache lines. So more rows are needed to fill a GPU. Columns of at
 // least kLongColumn elements, and kManyElements in total, are worth another launch.
-constexpr std::int64_t kFullColumns = 16384;
 constexpr std::int64_t kManyElements = 1 << 20, kLongColumn = 4096;
-constexpr std::int64_t kWantedColumns = 1 << 17, kMinOfColumn = 32;
-// Elements of a part that are worth a workgroup, rows of the first half, and parts of a row.
+constexpr std::int64_t kMinOfColumn = 32;
+// Elements of a part that are worth a workgroup, and parts of a row.
 constexpr std::int64_t kMinPart = 1024;
-constexpr std::int64_t kWantedRows = 1024;
 constexpr std::int64_t kMaxParts = 1024;
 
 // True if rows are strided and adjacent rows contiguous, as for columns of a matrix.
@@ -41,9 +37,9 @@ bool of_columns(const Graph& graph, const Node& reduce) {
   return !contains(reduce.attrs.list("axes"), static_cast<std::int64_t>(shape.size()) - 1);
 }
 
-bool pays(const ReduceShape& shape, bool columns) {
+bool pays(const GpuModel& gpu, const ReduceShape& shape, bool columns) {
   if (columns && shape.cols >= kLongColumn && shape.rows * shape.cols >= kManyElements) return true;
-  if (shape.rows >= kFullRows) return false;
+  if (shape.rows >= gpu.full_rows) return false;
   // With fewer rows, fuse() does not fuse the reduction with its elements anyway.
   const bool in_group = shape.trailing && shape.rows >= kFewRows;
   return shape.cols / kLanes >= (in_group ? kLongWalkOfGroup : kLongWalk);
@@ -58,12 +54,13 @@ std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape
 
 // Returns the number of parts, at least `least`, for an axis of n elements. Prefers a divisor of n
 // near the wanted number.
-std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least, bool columns) {
+std::int64_t parts_of(const GpuModel& gpu, std::int64_t n, std::int64_t rows, std::int64_t least,
+                      bool columns) {
   least = std::max(least, (kFewRows + rows - 1) / rows);
   const std::int64_t part = columns ? kMinOfColumn : kMinPart;
   const std::int64_t most = std::max(least, std::min(kMaxParts, n / part));
   const std::int64_t wanted =
-      std::clamp((columns ? kWantedColumns : kWantedRows) / rows, least, most);
+      std::clamp((columns ? gpu.wanted_columns : gpu.wanted_rows) / rows, least, most);
   const std::int64_t parts = divisor_near(n, wanted, least, n);
   if (parts > 0) return parts;
   const std::int64_t each = (n + wanted - 1) / wanted;
@@ -89,14 +86,15 @@ double identity_of(const OpDef& op, DType dtype) {
 // operand would be too large. `least_parts` 0: two parts, whatever is best.
 class Split {
  public:
-  Split(Builder& builder, const Node& node, std::int64_t least_parts, bool columns)
+  Split(const GpuModel& gpu, Builder& builder, const Node& node, std::int64_t least_parts,
+        bool columns)
       : builder_(builder), node_(node), x_{&builder, node.inputs[0]} {
     join_axes();
     size_ = shape_[at_];
     std::int64_t rows = 1;
     for (std::size_t d = 0; d < shape_.size(); ++d) rows *= reduced_[d] ? 1 : shape_[d];
     parts_ = least_parts == 0 ? std::min<std::int64_t>(2, size_)
-                              : parts_of(size_, rows, least_parts, columns);
+                              : parts_of(gpu, size_, rows, least_parts, columns);
     each_ = (size_ + parts_ - 1) / parts_;
   }
 
@@ -212,7 +210,7 @@ std::set<std::pair<ValueId, std::int64_t>> product_operands(const Graph& graph) 
 
 }  // namespace
 
-Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always) {
+Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always, const GpuModel& gpu) {
   const auto operands = product_operands(graph);
   ValueId id = -1;  // of the node in the old graph; nodes are visited in order
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
@@ -220,16 +218,16 @@ Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always) {
     if (node.op->kind != OpKind::kReduce) return kNoValue;
     const ReduceShape shape = reduce_shape(graph, graph[id]);
     const std::int64_t bytes = most_bytes == 0 ? 0 : row_bytes(graph, graph[id], shape);
-    const bool columns = of_columns(graph, graph[id]) && shape.rows < kFullColumns;
+    const bool columns = of_columns(graph, graph[id]) && shape.rows < gpu.full_columns;
     const bool fits = bytes <= most_bytes;
-    if (!always && fits && !pays(shape, columns)) return kNoValue;
+    if (!always && fits && !pays(gpu, shape, columns)) return kNoValue;
     const ValueId summed = through_views(graph, graph[id].inputs[0]).value;
     if (node.op == &ops::reduce_sum && operands.contains({summed, shape.cols})) return kNoValue;
     Builder builder{out, node.location, node.origin};
     // Twice the necessary number of parts: a binding may start before its part, and parts may
     // differ in size.
     const std::int64_t least = !fits ? 2 * (bytes / most_bytes + 1) : always ? 0 : 2;
-    return Split(builder, node, least, columns).run();
+    return Split(gpu, builder, node, least, columns).run();
   });
 }
 

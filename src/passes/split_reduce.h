@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ir/graph.h"
+#include "kernel/gpu_model.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -14,8 +15,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //   [.., parts, n/parts, ..] -> [.., parts, ..] -> the result
 //
 // If no suitable number of parts divides the axis, pads its end with the identity of the reduction.
-// The split depends only on the shape. Equal elements keep their order, so argmax and argmin still
-// return the first.
+// The split depends only on the shape and on `gpu`. Equal elements keep their order, so argmax and
+// argmin still return the first.
 //
 // Also splits a reduction, whatever it costs, if one row spans more than `most_bytes` (0: no limit)
 // of its operand. A part can be bound separately, a row cannot.
@@ -25,6 +26,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 // Must run after the algebraic passes and the last cse, which do not recognize the two halves, and
 // before fuse.
-Graph split_reduce(const Graph& graph, std::int64_t most_bytes = 0, bool always = false);
+Graph split_reduce(const Graph& graph, std::int64_t most_bytes = 0, bool always = false,
+                   const GpuModel& gpu = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,32 +10,29 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Measured on an H100: the number of addends from which a split saves more than its launch costs,
-// the number of sums that keep it busy, the addends of a part that are worth a workgroup, and the
-// addends per stored sum.
-constexpr std::int64_t kManyAddends = 1 << 20;
-constexpr std::int64_t kWantedSums = 1 << 20;
+// Measured on an H100: the addends of a part that are worth a workgroup, and the addends per stored
+// sum.
 constexpr std::int64_t kMinOfLine = 256;
 constexpr std::int64_t kAddendsOfSum = 8;
 
 // Returns 1 if the line is not split.
-std::int64_t parts_of_line(const AxisSplit& line, std::int64_t size) {
-  if (line.pre * line.size * line.post < kManyAddends) return 1;
-  const std::int64_t fill = kWantedSums / (line.pre * size * line.post);
+std::int64_t parts_of_line(const GpuModel& gpu, const AxisSplit& line, std::int64_t size) {
+  if (line.pre * line.size * line.post < gpu.many_addends) return 1;
+  const std::int64_t fill = gpu.wanted_sums / (line.pre * size * line.post);
   const std::int64_t most = line.size / std::max(kMinOfLine, size * kAddendsOfSum);
   return std::max<std::int64_t>(1, divisor_near(line.size, std::min(fill, most), 2, 2 * most));
 }
 
 }  // namespace
 
-Graph split_scatter(const Graph& graph, bool always) {
+Graph split_scatter(const Graph& graph, bool always, const GpuModel& gpu) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op != &ops::scatter_add) return kNoValue;
     Builder builder{out, node.location, node.origin};
     const Expr source{&builder, node.inputs[0]}, index{&builder, node.inputs[1]};
     const std::int64_t axis = node.attrs.integer("axis"), size = node.attrs.integer("size");
     const AxisSplit line = split_at(source.shape(), axis);
-    const std::int64_t parts = always ? least_divisor(line.size) : parts_of_line(line, size);
+    const std::int64_t parts = always ? least_divisor(line.size) : parts_of_line(gpu, line, size);
     if (parts == 1) return kNoValue;
     Shape cut = source.shape();
     const auto at = cut.begin() + axis;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "kernel/gpu_model.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -12,11 +13,12 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 //   [.., count, ..] -> [.., parts, size, ..] -> [.., size, ..]
 //
-// The number of parts divides the length of the line and depends only on the shape.
+// The number of parts divides the length of the line and depends only on the shape and
+// on `gpu`.
 //
 // `always`: splits every scatter in two or more, whatever it costs.
 //
 // Must run after the algebraic passes and the last cse, and before fuse.
-Graph split_scatter(const Graph& graph, bool always = false);
+Graph split_scatter(const Graph& graph, bool always = false, const GpuModel& gpu = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

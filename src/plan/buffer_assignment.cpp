@@ -20,9 +20,6 @@ namespace {
 
 // A free slot of more than this many times the required bytes is kept for a larger value.
 constexpr std::int64_t kMaxWaste = 16;
-// Smaller work does not fill a large GPU, or takes less time than a launch.
-constexpr std::int64_t kSmallBytes = 4 << 20;
-constexpr double kSmallFlops = 1 << 27;
 
 std::int64_t round_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -346,7 +343,8 @@ class Placer {
     result_.blocks.clear();
     result_.fused_sequence.clear();
     const std::vector<FusedSequence> chains = chains_of(groups);
-    const auto stages = order_schedule(joined_work(groups, chains), options_.join_bindings);
+    const auto stages =
+        order_schedule(joined_work(groups, chains), options_.join_bindings, options_.gpu);
     for (const std::vector<int>& stage : stages) {
       for (const int c : stage) {
         const FusedSequence& chain = chains[static_cast<size_t>(c)];
@@ -365,7 +363,8 @@ class Placer {
     if (options_.chains) {
       std::set<int> writers;
       for (const auto& [writer, place] : in_place_) writers.insert(writer);
-      return find_fused_sequences(graph_, result_.members, groups, writers, options_.join_bindings);
+      return find_fused_sequences(graph_, result_.members, groups, writers, options_.join_bindings,
+                                  options_.gpu);
     }
     std::vector<FusedSequence> single;
     for (int g = 0; g < static_cast<int>(groups.size()); ++g) single.push_back({{g}, 0});
@@ -396,11 +395,9 @@ class Placer {
     return joined;
   }
 
-  // Rough estimates: they only have to tell which launches take about the same time.
   [[nodiscard]] GroupWork work_of(int g) const {
-    constexpr double kMap = 0.5, kReduce = 1.5, kScatter = 3, kAttentionTime = 3, kProduct = 0.7;
-    constexpr double kProductStep = 1.0 / 130;  // per step of k
-    GroupWork work{direct(g), kSmallByRows, kMap, {}};
+    const GpuModel& gpu = options_.gpu;
+    GroupWork work{direct(g), kSmallByRows, gpu.map_microseconds, {}};
     double flops = 0;
     std::int64_t bytes = 0;
     const auto touch = [&](ValueId id) {
@@ -416,21 +413,21 @@ class Placer {
     for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
       const Node& node = graph_[id];
       touch(id);
-      double time = kMap;
+      double time = gpu.map_microseconds;
       switch (node.op->kind) {
-        case OpKind::kReduce: time = kReduce; break;
-        case OpKind::kScatter: time = kScatter; break;
+        case OpKind::kReduce: time = gpu.reduce_microseconds; break;
+        case OpKind::kScatter: time = gpu.scatter_microseconds; break;
         case OpKind::kContraction: {
           const bool cut = node.attrs.has(ops::kPartDepth);
           const std::int64_t depth =
               cut ? node.attrs.integer(ops::kPartDepth) : graph_[node.inputs[0]].type.shape.back();
           const auto k = static_cast<double>(depth);
-          time = kProduct + kProductStep * k;
+          time = gpu.product_microseconds + gpu.microseconds_per_product_step * k;
           flops += 2 * k * static_cast<double>(numel(node.type.shape));
           break;
         }
         case OpKind::kAttention:
-          time = kAttentionTime;
+          time = gpu.attention_microseconds;
           work.concurrent = kSmallAttention;
           break;
         case OpKind::kScan:
@@ -441,7 +438,7 @@ class Placer {
       }
       work.microseconds = std::max(work.microseconds, time);
     }
-    if (bytes > kSmallBytes || flops > kSmallFlops) work.concurrent = 0;
+    if (bytes > gpu.small_bytes || flops > gpu.small_flops) work.concurrent = 0;
     return work;
   }
 

@@ -17,17 +17,15 @@ namespace {
 
 constexpr std::size_t kMaxChained = 16;  // larger kernels take too long to compile
 constexpr std::int64_t kMaxBlocks = 512;
-// Microseconds of a large GPU per block: for every step, for a product per kPieceSide x kPieceSide
-// elements of its second operand, and otherwise per kElementsAtOnce elements.
-constexpr double kBlockStart = 0.6, kBlockPiece = 0.6, kBlockElements = 0.3;
 constexpr std::int64_t kPieceSide = 64, kElementsAtOnce = 256;
-constexpr std::int64_t kBlocksAtOnce = 264;  // two per core
+constexpr std::int64_t kBlocksPerCore = 2;
 
 class ChainFinder {
  public:
   ChainFinder(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
-              const std::vector<GroupWork>& work, const std::set<int>& barred, int max_bindings)
-      : graph_(graph), members_(members), work_(work), max_bindings_(max_bindings) {
+              const std::vector<GroupWork>& work, const std::set<int>& barred, int max_bindings,
+              const GpuModel& gpu)
+      : graph_(graph), members_(members), work_(work), max_bindings_(max_bindings), gpu_(gpu) {
     for (int g = 0; g < static_cast<int>(members.size()); ++g) {
       chain_of_.push_back(g);
       chains_.push_back({{g}, 0});
@@ -99,17 +97,17 @@ class ChainFinder {
   }
 
   // Returns the estimated microseconds of a group as a step of a sequence of `blocks` blocks.
-  [[nodiscard]] static double time_in(const Form& form, std::int64_t blocks) {
+  [[nodiscard]] double time_in(const Form& form, std::int64_t blocks) const {
     const auto pieces = [](std::int64_t size, std::int64_t each) {
       const std::int64_t whole = (size + each - 1) / each;
       return static_cast<double>(whole);
     };
     const std::int64_t heights = form.rows / blocks / kFusedSequenceRows;
-    const double work = form.n > 0
-                            ? kBlockPiece * pieces(form.n, kPieceSide) *
-                                  pieces(form.k, kPieceSide) * static_cast<double>(heights)
-                            : kBlockElements * pieces(form.elements / blocks, kElementsAtOnce);
-    return (kBlockStart + work) * pieces(blocks, kBlocksAtOnce);
+    const double work = form.n > 0 ? gpu_.block_piece_microseconds * pieces(form.n, kPieceSide) *
+                                         pieces(form.k, kPieceSide) * static_cast<double>(heights)
+                                   : gpu_.block_elements_microseconds *
+                                         pieces(form.elements / blocks, kElementsAtOnce);
+    return (gpu_.block_microseconds + work) * pieces(blocks, kBlocksPerCore * gpu_.cores);
   }
 
   // True if the group can be a step of a sequence of `blocks` blocks, and is not slower there by
@@ -118,7 +116,7 @@ class ChainFinder {
     const Form& form = forms_[index(g)];
     if (form.elements % blocks != 0 || form.rows % blocks != 0) return false;
     if (form.n > 0 && form.rows / blocks % kFusedSequenceRows != 0) return false;
-    return time_in(form, blocks) - work_[index(g)].microseconds < kLaunchMicroseconds;
+    return time_in(form, blocks) - work_[index(g)].microseconds < gpu_.launch_microseconds;
   }
 
   // True if each block of g reads only the same block of the groups of chain c.
@@ -283,6 +281,7 @@ class ChainFinder {
   const std::vector<std::vector<ValueId>>& members_;
   const std::vector<GroupWork>& work_;
   int max_bindings_;
+  const GpuModel& gpu_;
   std::vector<int> chain_of_;
   std::vector<FusedSequence> chains_;
   std::vector<Form> forms_;
@@ -294,8 +293,9 @@ class ChainFinder {
 std::vector<FusedSequence> find_fused_sequences(const Graph& graph,
                                                 const std::vector<std::vector<ValueId>>& members,
                                                 const std::vector<GroupWork>& work,
-                                                const std::set<int>& barred, int max_bindings) {
-  return ChainFinder(graph, members, work, barred, max_bindings).run();
+                                                const std::set<int>& barred, int max_bindings,
+                                                const GpuModel& gpu) {
+  return ChainFinder(graph, members, work, barred, max_bindings, gpu).run();
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -27,6 +27,7 @@ struct FusedSequence {
 std::vector<FusedSequence> find_fused_sequences(const Graph& graph,
                                                 const std::vector<std::vector<ValueId>>& members,
                                                 const std::vector<GroupWork>& work,
-                                                const std::set<int>& barred, int max_bindings);
+                                                const std::set<int>& barred, int max_bindings,
+                                                const GpuModel& gpu);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ir/graph.h"
+#include "kernel/gpu_model.h"
 #include "kernel/program.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -26,6 +27,7 @@ struct PlanOptions {
   // Marks small launches that can run as fused sequences (Launch::fused_sequence). Their kernels
   // are also limited to join_bindings.
   bool chains = false;
+  GpuModel gpu = {};  // orders and joins launches
 };
 
 // Returns the dtype in which values of `dtype` are stored.

@@ -18,8 +18,11 @@ constexpr std::size_t kMaxBeside = 20;
 
 class Scheduler {
  public:
-  Scheduler(const std::vector<GroupWork>& groups, int max_bindings)
-      : groups_(groups), max_bindings_(max_bindings), waiting_(groups.size()) {
+  Scheduler(const std::vector<GroupWork>& groups, int max_bindings, const GpuModel& gpu)
+      : groups_(groups),
+        max_bindings_(max_bindings),
+        launch_microseconds_(gpu.launch_microseconds),
+        waiting_(groups.size()) {
     feeds_.resize(groups.size());
     for (std::size_t g = 0; g < groups.size(); ++g) {
       waiting_[g] = groups[g].before.size();
@@ -68,7 +71,7 @@ class Scheduler {
     }
     for (std::size_t i = 0; i < done.size(); ++i) {
       const int g = done[i];
-      left_[index(g)] += work(g).microseconds + kLaunchMicroseconds;
+      left_[index(g)] += work(g).microseconds + launch_microseconds_;
       for (const int from : work(g).before) {
         left_[index(from)] = std::max(left_[index(from)], left_[index(g)]);
         if (--users[index(from)] == 0) done.push_back(from);
@@ -107,7 +110,7 @@ class Scheduler {
     for (const int g : small_) {
       if (g == lead || work(g).concurrent != work(lead).concurrent) continue;
       const bool free = work(g).microseconds <= kLonger * work(lead).microseconds;
-      const bool urgent = left_[index(g)] + kLaunchMicroseconds > left_[index(lead)];
+      const bool urgent = left_[index(g)] + launch_microseconds_ > left_[index(lead)];
       if (many || free || urgent) found.push_back(g);
     }
     std::stable_sort(found.begin(), found.end(),
@@ -130,6 +133,7 @@ class Scheduler {
 
   const std::vector<GroupWork>& groups_;
   int max_bindings_;
+  double launch_microseconds_;
   std::vector<std::size_t> waiting_;
   std::vector<std::vector<int>> feeds_;
   std::vector<double> left_;
@@ -139,9 +143,9 @@ class Scheduler {
 
 }  // namespace
 
-std::vector<std::vector<int>> order_schedule(const std::vector<GroupWork>& groups,
-                                             int max_bindings) {
-  return Scheduler(groups, max_bindings).run();
+std::vector<std::vector<int>> order_schedule(const std::vector<GroupWork>& groups, int max_bindings,
+                                             const GpuModel& gpu) {
+  return Scheduler(groups, max_bindings, gpu).run();
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -106,6 +106,7 @@ WgslOptions CapabilityProbe::kernel_options(const WgslOptions& forced) const {
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
   options.units = units_;
+  options.gpu = info_.gpu;
   const bool selected = forced.tile != 0 || forced.lanes != 0 || forced.subgroup_matrix_tile != 0 ||
                         forced.subgroups.size != 0;
   options.barrier_free |= info_.slow_barriers && !selected;

@@ -298,8 +298,6 @@ void write_finish(Module& module, const Launch& launch, const Domain& domain, DT
 
 // Maximum number of unrolled iterations. Compilers know all addresses in unrolled code.
 inline constexpr int kMaxWrittenOut = 16;
-// Number of threads that fill a GPU.
-inline constexpr std::int64_t kFullGpu = 1 << 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 // Largest power of two <= value, at least 1; and smallest power of two >= value.

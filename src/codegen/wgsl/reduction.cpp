@@ -12,12 +12,8 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// Number of elements from which rereading rows from memory is slow.
-constexpr std::int64_t kLargeRows = 1 << 20;
 // Smallest number of lanes that reads whole cache lines.
 constexpr int kFewLanes = 32;
-// Number of elements of a map from which a quarter as many threads fill a GPU.
-constexpr std::int64_t kLargeMap = 1 << 20;
 constexpr std::size_t kMaxKeptInstrs = 64;
 
 int map_threads(std::int64_t elements, const WgslOptions& options) {
@@ -37,7 +33,7 @@ std::int64_t elements_of_group(std::int64_t elements, std::int64_t threads,
 // Returns true if rows are kept in registers: they have several passes, are bound by memory, and
 // are then read only once. A lane's elements are unrolled, unless that makes the kernel too long.
 bool keeps_rows(const Launch& launch, const WgslOptions& options) {
-  return options.blocks == 0 && launch.rows * launch.cols >= kLargeRows &&
+  return options.blocks == 0 && launch.rows * launch.cols * 4 >= options.gpu.cached_bytes &&
          launch.body.instrs.size() <= kMaxKeptInstrs && plan_rows(launch).passes.size() > 1;
 }
 
@@ -49,13 +45,14 @@ Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
   if (tile.lanes_first) {
     tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, 4));
     // Lanes wait for each other, so use the fewest lanes that still fill the GPU.
-    if (kept && launch.rows * kFewLanes >= kFullGpu) {
+    if (kept && launch.rows * kFewLanes >= options.gpu.full_threads) {
       const int few = ceil_pow2(ceil_div(launch.cols, kMaxWrittenOut));
       tile.lanes = std::min(tile.lanes, std::max(few, kFewLanes));
     }
   } else {
     // Neighboring rows share cache lines, but a few rows must be split finely to fill a GPU.
-    tile.lanes = std::min(ceil_pow2(ceil_div(launch.cols, 8)), floor_pow2(kFullGpu / launch.rows));
+    tile.lanes = std::min(ceil_pow2(ceil_div(launch.cols, 8)),
+                          floor_pow2(options.gpu.full_threads / launch.rows));
   }
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
@@ -278,7 +275,8 @@ Vectorized in_fours(const Launch& launch, const Window& window, const WgslOption
                   .domain = {{"row", launch.rows * launch.cols}},
                   .operand = true,
                   .stores = launch.stores};
-  const bool many = options.tile > 0 ? options.tile == kFour : window.count >= kLargeMap;
+  const bool many =
+      options.tile > 0 ? options.tile == kFour : window.count >= options.gpu.full_map_elements;
   if (!many || options.blocks > 0 || window.first % kFour != 0 || window.count % kFour != 0)
     return part;
   // Excludes gathers and transposed operands. On an H100 with 50,280 x 768 elements, a gather of

@@ -30,7 +30,7 @@ Tile scan_tile(const Launch& launch, std::int64_t lines, const WgslOptions& opti
   // If lines are contiguous or nearly so, neighboring threads share a line; otherwise each has its
   // own.
   tile.lanes_first = launch.post < 8;
-  tile.lanes = floor_pow2(std::max<std::int64_t>(1, kFullGpu / lines));
+  tile.lanes = floor_pow2(std::max<std::int64_t>(1, options.gpu.full_threads / lines));
   if (tile.lanes_first) tile.lanes = std::max(tile.lanes, 16);
   tile.lanes = std::min(tile.lanes, ceil_pow2(ceil_div(launch.count, kShortStretch)));
   if (options.lanes > 0) tile.lanes = options.lanes;

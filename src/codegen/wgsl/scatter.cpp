@@ -17,7 +17,6 @@ namespace {
 // Columns of a block, so that neighboring threads read contiguous elements; and sums (8 KiB).
 constexpr int kBlockColumns = 64;
 constexpr int kBlockSums = 2048;
-constexpr std::int64_t kWantedBlocks = 512;
 
 Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions& options) {
   const int most = std::min(256, floor_pow2(options.max_threads));
@@ -25,7 +24,7 @@ Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions&
   // Neighboring results share p and an index, and read contiguous sources.
   tile.lanes_first = launch.post < 8;
   tile.lanes = std::min(ceil_pow2(ceil_div(launch.count, 8)),
-                        floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
+                        floor_pow2(std::max<std::int64_t>(1, options.gpu.full_threads / results)));
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
   tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options) / tile.lanes);
@@ -63,7 +62,8 @@ ScatterBlock scatter_block(const Launch& launch, const WgslOptions& options) {
   block.values =
       std::max(1, std::min(ceil_pow2(window_of(launch).count), floor_pow2(room / block.columns)));
   // Use fewer values per block if the GPU would be idle otherwise, but enough for every thread.
-  while (block.values > block.rows_at_once() && block.count(launch) < kWantedBlocks) {
+  while (block.values > block.rows_at_once() &&
+         block.count(launch) < options.gpu.full_scatter_groups) {
     block.values /= 2;
   }
   return block;
@@ -71,14 +71,16 @@ ScatterBlock scatter_block(const Launch& launch, const WgslOptions& options) {
 
 // Returns true if blocks are faster. Estimates the steps of a thread; an index and an addend are
 // one step each.
-bool blocks_pay(const Launch& launch, const Tile& tile, const ScatterBlock& block) {
+bool blocks_pay(const Launch& launch, const Tile& tile, const ScatterBlock& block,
+                const GpuModel& gpu) {
   constexpr double kRound = 8;  // barriers and marks per round of indices
   const auto count = static_cast<double>(launch.count);
   const auto results = static_cast<double>(window_of(launch).rows() * launch.post);
-  const double waves = std::max(1.0, results * tile.lanes / kFullGpu);
+  const auto full = static_cast<double>(gpu.full_threads);
+  const double waves = std::max(1.0, results * tile.lanes / full);
   const double by_lanes = waves * count / tile.lanes;
   const double block_waves =
-      std::max(1.0, static_cast<double>(block.count(launch) * block.threads) / kFullGpu);
+      std::max(1.0, static_cast<double>(block.count(launch) * block.threads) / full);
   const double own =
       std::min(1.0, static_cast<double>(block.values) / static_cast<double>(launch.size));
   const double rounds = std::ceil(count / block.threads);
@@ -201,8 +203,9 @@ Shader write_scatter(const Launch& launch, const WgslOptions& options) {
   write_finish(module, launch, places, scatter_dtype(launch));
   const Tile tile = scatter_tile(launch, results, options);
   const ScatterBlock block = scatter_block(launch, options);
-  const bool in_blocks =
-      options.tile == 0 ? options.lanes == 0 && blocks_pay(launch, tile, block) : options.tile > 1;
+  const bool in_blocks = options.tile == 0
+                             ? options.lanes == 0 && blocks_pay(launch, tile, block, options.gpu)
+                             : options.tile > 1;
   return in_blocks ? write_blocks(launch, module, block)
                    : write_by_lanes(launch, module, tile, options);
 }

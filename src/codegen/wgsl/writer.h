@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "kernel/gpu_model.h"
 #include "kernel/program.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -86,6 +87,7 @@ struct WgslOptions {
   Subgroups subgroups = {};
   std::set<int> scalar_buffers = {};  // buffers that must not be accessed as vectors
   std::set<int> paired_states = {};   // buffers in which selective scans store states in pairs
+  GpuModel gpu = {};                  // what is faster
 };
 
 struct WgslKernel {

@@ -32,7 +32,8 @@ class Bisection {
   Bisection(const LeafWords& leaves, const BisectOptions& options)
       : leaves_(leaves), options_(options), passes_(options.passes.begin(), options.passes.end()) {
     const DeviceInfo& device = options.b->info();
-    const auto splits = late_passes(device.limits.max_binding_bytes, !device.cuts_rows);
+    const auto splits =
+        late_passes(device.limits.max_binding_bytes, !device.cuts_rows, {}, false, device.gpu);
     passes_.insert(passes_.end(), splits.begin(), splits.end());
   }
 

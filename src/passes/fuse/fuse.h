@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "kernel/gpu_model.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -34,6 +35,7 @@ struct FuseOptions {
   int row_epilogue_columns = 0;
   // Values with fewer elements stay in a cache, so that recomputing them saves nothing (sink.h).
   std::int64_t cached_elements = 4096;
+  GpuModel gpu = {};  // for the passes before fusion that split what is long
 };
 
 // Values that are stored, or have a launch of their own, because of a limit on the size of kernels.

@@ -33,6 +33,15 @@ TEST(Stages, long_work_needed_at_the_end_is_deferred) {
   EXPECT_EQ(order_schedule(groups, 8), (Stages{{0}, {3}, {1, 2, 4}, {5}}));
 }
 
+TEST(Stages, long_work_is_delayed_more_if_launches_cost_more) {
+  // From its start to the end, 0 takes 4 us and four launches, and 1 takes 9 us and two.
+  const std::vector<GroupWork> groups = {work({}, 1, 1), work({}, 1, 8), work({0}, 1, 1),
+                                         work({2}, 1, 1), work({1, 3}, 1, 1)};
+  EXPECT_EQ(order_schedule(groups, 8, {.launch_microseconds = 2}), (Stages{{1, 0}, {2}, {3}, {4}}));
+  EXPECT_EQ(order_schedule(groups, 8, {.launch_microseconds = 10}),
+            (Stages{{0}, {1, 2}, {3}, {4}}));
+}
+
 TEST(Stages, large_work_and_other_classes_are_not_joined) {
   const std::vector<GroupWork> groups = {work({}, 1, 1), work({}, 0, 1), work({}, 2, 1),
                                          work({}, 1, 1), work({}, 2, 1)};

@@ -17,8 +17,6 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kFewGroups = 128;
-
 struct TileBlock {
   int rows, columns;  // of the score tile
   int ny, nx;         // threads
@@ -119,7 +117,7 @@ TileBlock AttentionWriter::pick(const WgslOptions& options) const {
     // workgroups.
     if (b.rows > 8 && b.rows / 2 >= rows()) continue;
     const std::int64_t groups = window_.count * ceil_div(rows(), b.rows);
-    if (b.rows > 16 && groups < kFewGroups) continue;
+    if (b.rows > 16 && groups < options.gpu.full_attention_groups) continue;
     return b;
   }
   CHECK(false, l_.name + ": no tile fits the device");

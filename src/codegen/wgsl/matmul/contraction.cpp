@@ -23,10 +23,8 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// SMs of an H100 or H200, to which the numbers below apply.
-constexpr std::int64_t kProcessors = 132;
-
-// Every side and every depth divides the number of threads or is a multiple of it.
+// Measured on an H100. Every side and every depth divides the number of threads or is a multiple of
+// it.
 constexpr std::array<TileShape, 8> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 20},
                                                {128, 128, 8, 8, 8, 1, 1, 1.33, 8},
                                                {128, 64, 8, 8, 8, 1, 3, 1.3, 4},
@@ -92,7 +90,7 @@ Tile Contraction::pick_lanes() const {
   Tile tile;
   tile.lanes_first = b_.along_k();
   tile.lanes = std::min(ceil_pow2(ceil_div(depth(), 4)),
-                        floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
+                        floor_pow2(std::max<std::int64_t>(1, options_.gpu.full_threads / results)));
   if (options_.lanes > 0) tile.lanes = options_.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
   tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
@@ -115,8 +113,9 @@ Tile Contraction::pick_fused_lanes() const {
 // Estimates the time in units of one product. SMs run whole tiles. If there are more tiles than run
 // at a time, they run in rounds, and the last round takes as long as any other.
 double Contraction::time_of(const TileShape& shape, std::int64_t groups) const {
-  std::int64_t each = ceil_div(groups, kProcessors);
-  if (each > shape.at_once) each = ceil_div(groups, kProcessors * shape.at_once) * shape.at_once;
+  std::int64_t each = ceil_div(groups, options_.gpu.cores);
+  if (each > shape.at_once)
+    each = ceil_div(groups, options_.gpu.cores * shape.at_once) * shape.at_once;
   return static_cast<double>(each * shape.side_m * shape.side_n) *
          (static_cast<double>(depth()) + shape.start) / shape.rate;
 }
@@ -314,7 +313,8 @@ Shader Contraction::write_by_vectors() {
   const std::int64_t columns = window_.outer_count * launch_.n, k = launch_.k;
   Tile tile;
   tile.lanes = 32;
-  while (columns * tile.lanes < 2 * kFullGpu && 16 * tile.lanes <= k) tile.lanes *= 2;
+  while (columns * tile.lanes < 2 * options_.gpu.full_threads && 16 * tile.lanes <= k)
+    tile.lanes *= 2;
   tile.lanes = std::min(tile.lanes, std::min(256, floor_pow2(options_.max_threads)));
   tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
   const Domain domain = {{"column", columns}};

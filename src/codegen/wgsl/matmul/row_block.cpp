@@ -14,10 +14,9 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// The default, for many workgroups; and a taller block, used if there are kManyRows or more.
+// The default, for many workgroups; and a taller block, used if there are enough rows.
 constexpr TileShape kLowBlock = {kFusedSequenceRows, kMaxRowColumns, 64, 2, 4, 4, 2, 0.5, 0};
 constexpr TileShape kHighBlock = {16, kMaxRowColumns, 64, 4, 4, 4, 2, 0.5, 0};
-constexpr std::int64_t kManyRows = 1 << 12;
 static_assert(kLowBlock.threads() == 256 && kHighBlock.threads() == 256);
 
 std::string number(int value) { return std::to_string(value); }
@@ -26,7 +25,9 @@ class RowBlock : private ContractionParts {
  public:
   RowBlock(const Launch& launch, const WgslOptions& options)
       : ContractionParts(launch, options),
-        tile_(options.blocks == 0 && window_.count >= kManyRows ? kHighBlock : kLowBlock) {}
+        tile_(options.blocks == 0 && window_.count >= options.gpu.full_row_block_rows ? kHighBlock
+                                                                                      : kLowBlock) {
+  }
 
   Shader write();
 

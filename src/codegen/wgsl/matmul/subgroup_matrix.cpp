@@ -25,8 +25,6 @@ struct UnitShape {
 };
 constexpr std::array<UnitShape, 3> kUnitShapes = {
     {{4, 2, 2, 4, 4, 396, 0.9}, {4, 2, 2, 2, 2, 528, 1.0}, {2, 2, 2, 2, 4, 1056, 0.85}}};
-// With fewer products, other forms are at least as fast.
-constexpr std::int64_t kMinSubgroupMatrixProducts = 1 << 22;
 constexpr const char* kTiles = "tiles";
 constexpr int kResultPad = 4;  // elements: the length of a vector
 
@@ -114,7 +112,7 @@ const UnitShape* UnitContraction::pick() const {
     best_time = time;
   }
   const std::int64_t products = window_.outer_count * window_.count * launch_.n * depth();
-  return products < kMinSubgroupMatrixProducts || depth() < unit_.k ? nullptr : best;
+  return products < options_.gpu.min_subgroup_matrix_products || depth() < unit_.k ? nullptr : best;
 }
 
 void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n) {

@@ -107,7 +107,7 @@ class LineWriter : SelectiveWriter {
     const int most = std::min(256, floor_pow2(options_.max_threads));
     Tile tile;
     tile.lanes_first = false;
-    tile.lanes = floor_pow2(std::max<std::int64_t>(1, kFullGpu / lines));
+    tile.lanes = floor_pow2(std::max<std::int64_t>(1, options_.gpu.full_threads / lines));
     tile.lanes = std::min(tile.lanes, ceil_pow2(s_.chunks()));
     if (options_.lanes > 0) tile.lanes = options_.lanes;
     tile.lanes = std::clamp(tile.lanes, 1, most);
