@@ -279,6 +279,13 @@ def index_add(x, axis, index, source):
     return x.index_add(axis, index.long(), source)
 
 
+def index_update(x, axis, start, update):
+    place = iota(x.shape, axis) - start.long()
+    size = update.shape[axis]
+    taken = update.gather(axis, place.clamp(0, size - 1))
+    return torch.where((place >= 0) & (place < size), taken, x)
+
+
 def bitwise(function):
     def rule(*x):
         if not all(integer(each) for each in x):
@@ -373,7 +380,7 @@ RULES = {
     "scatter": lambda x, axis, index, source: x.scatter(axis, index.long(), source),
     "scatter_add": lambda x, axis, index, source: x.scatter_add(axis, index.long(), source),
     "scatter_max": scatter_reduce("amax"), "scatter_min": scatter_reduce("amin"),
-    "index_add": index_add, "masked_fill": lambda x, mask, value: x.masked_fill(mask, value),
+    "index_add": index_add, "index_update": index_update, "masked_fill": lambda x, mask, value: x.masked_fill(mask, value),
     # Products.
     "matmul": matmul, "linear": F.linear, "tensordot": tensordot,
     "einsum": lambda formula, operands: torch.einsum(formula, *operands),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Creation, reductions, views, placement and products of tensors.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "ops/pointwise.h"
@@ -471,6 +472,35 @@ Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
                      ctx.location());
   }
   return narrowed(ctx.out(in + added));
+}
+
+Tensor index_update(Tensor x, int axis, Tensor start, Tensor update, Loc loc) {
+  OpContext ctx("index_update", loc);
+  const Expr in = ctx.in(x), fresh = ctx.in(update);
+  Expr first = ctx.in(start);
+  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
+  if (first.dtype() == DType::kU32) {
+    constexpr double kLargest = std::numeric_limits<std::int32_t>::max();
+    first = op::cast(op::minimum(first, kLargest), DType::kI32);
+  }
+  if (first.dtype() != DType::kI32) {
+    throw DtypeError(ctx.name() + ": expected an i32 or u32 start, got " + to_string(first.type()),
+                     ctx.location());
+  }
+  Shape lines = in.shape();
+  lines[static_cast<size_t>(d)] = 1;
+  const Shape given = first.shape();
+  bool fits = given.size() <= lines.size();
+  for (std::size_t k = 1; fits && k <= given.size(); ++k) {
+    const std::int64_t size = given[given.size() - k];
+    fits = size == 1 || size == lines[lines.size() - k];
+  }
+  if (!fits) {
+    throw ShapeError(ctx.name() + ": expected a start that broadcasts to " + to_string(lines) +
+                         ", got " + to_string(given),
+                     ctx.location());
+  }
+  return ctx.out(op::index_update(in, fresh, op::broadcast(first, lines), static_cast<int>(d)));
 }
 
 namespace {

@@ -28,6 +28,7 @@ enum class OpKind {
   kPack,         // inputs at attr "offsets" of one flat array
   kGather,       // out[.., i, ..] = x[.., index[.., i, ..], ..] along attr "axis"
   kScatter,      // the adjoint of gather
+  kIndexUpdate,  // operand 0 with a slice along attr "axis" replaced, in place if possible
   kContraction,  // batched matrix product
   kComposite,    // replaced by other ops in the pass `expand`; has its own gradient and evaluation
   kScan,    // each element from those before it along attr "axis" (with attr "reverse": after it)
@@ -77,8 +78,9 @@ struct OpDef {
   const PointwiseCode* code = nullptr;  // kPointwise only
   SampleRange samples[kMaxSamples];     // kPointwise only
   bool barrier = false;                 // kView: readers are not fused with what computes its input
-  ExpandFn expand = nullptr;  // kComposite, kAttention, kSelectiveScan: builds the decomposition
-                              // and returns its value
+  // kComposite, kAttention, kSelectiveScan, kIndexUpdate: builds the decomposition and returns its
+  // value.
+  ExpandFn expand = nullptr;
   // For a flat result of several parts: returns the attrs with which the last parts are omitted, if
   // the first `needed` elements do not include them, else nullopt. Null: all parts are always
   // computed.

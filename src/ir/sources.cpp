@@ -16,6 +16,7 @@ bool is_computed(const Node& node) {
     case OpKind::kReduce:
     case OpKind::kContraction:
     case OpKind::kScatter:
+    case OpKind::kIndexUpdate:
     case OpKind::kComposite:
     case OpKind::kScan:
     case OpKind::kSort:

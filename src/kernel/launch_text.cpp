@@ -67,6 +67,7 @@ void print_program(TextBuilder& out, const std::string& name, const ScalarProgra
 void print_store(TextBuilder& out, const Store& store, const std::string& value) {
   out << "  b" << store.binding << " at " << to_string(store.map);
   if (store.ring_word >= 0) out << " + scalar word " << store.ring_word;
+  if (store.at >= 0) out << " + " << store.at_stride << " * v" << store.at;
   out << " = " << value << '\n';
 }
 

@@ -241,6 +241,12 @@ void verify_store(const Launch& launch, const Store& store, std::int64_t rows,
   CHECK(launch.bindings[static_cast<size_t>(store.binding)].mode != BindMode::kRead, launch.name);
   CHECK(store.map.views.size() == 1 && !store.map.masked(), launch.name);
   CHECK(store.map.domain_size() == (store.level == Level::kRow ? rows : elements), launch.name);
+  if (store.at < 0) return;
+  CHECK(launch.kind == LaunchKind::kMap && store.ring_word < 0, launch.name);
+  CHECK(store.at < static_cast<int>(launch.body.instrs.size()), launch.name);
+  CHECK(launch.body.instrs[static_cast<size_t>(store.at)].dtype == DType::kI32, launch.name);
+  CHECK(launch.bindings[static_cast<size_t>(store.binding)].mode == BindMode::kReadWrite,
+        launch.name);
 }
 
 void verify_attention(const Launch& launch) {

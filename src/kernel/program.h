@@ -78,8 +78,12 @@ struct Access {
 };
 
 // A write of an instruction's value. The element offset in the binding is map(index), plus the u32
-// run-time scalar `ring_word` if ring_word >= 0. The map has one view, is one-to-one and has no
-// mask.
+// run-time scalar `ring_word` if ring_word >= 0. The map has one view and no mask, and stores of
+// different elements have different offsets.
+//
+// If at >= 0 (maps only), v is the value of instruction `at` (i32), and the offset is map(index) +
+// at_stride * v. Elements with v outside of [0, at_size) are not stored. The other elements of the
+// binding keep their values, so its mode is kReadWrite.
 struct Store {
   int binding = 0;
   DType dtype = DType::kF32;
@@ -87,6 +91,8 @@ struct Store {
   IndexMap map;
   int value = 0;
   int ring_word = -1;
+  int at = -1;
+  std::int64_t at_stride = 0, at_size = 0;
 };
 
 struct ScalarProgram {
@@ -126,14 +132,15 @@ struct Launch {
   // Index of the launch before fit_bindings(). Launches split from one launch share it.
   int planned = 0;
   // True for a concurrent launch: it is independent of the preceding launches, back to and
-  // including the last one that is not `concurrent`. A backend may run the group as one dispatch. The
-  // launches share no written buffer except the gradient arena, in which they write disjoint
+  // including the last one that is not `concurrent`. A backend may run the group as one dispatch.
+  // The launches share no written buffer except the gradient arena, in which they write disjoint
   // ranges.
   bool concurrent = false;
   // True if the launch continues a fused sequence, which begins at the last preceding launch that
-  // is not `fused_sequence`. The elements that a launch writes are cut into `blocks` equal blocks. Block i
-  // reads only what block i of the preceding launches of the sequence wrote. A backend may run the
-  // sequence as one kernel with one workgroup per block. `blocks` is 0 outside of fused sequences.
+  // is not `fused_sequence`. The elements that a launch writes are cut into `blocks` equal blocks.
+  // Block i reads only what block i of the preceding launches of the sequence wrote. A backend may
+  // run the sequence as one kernel with one workgroup per block. `blocks` is 0 outside of fused
+  // sequences.
   bool fused_sequence = false;
   std::int64_t blocks = 0;
   std::vector<Binding> bindings;

@@ -30,7 +30,8 @@ bool takes_f16(const OpDef& def) {
     case OpKind::kLeaf:
     case OpKind::kView:
     case OpKind::kConcat:
-    case OpKind::kGather: return true;
+    case OpKind::kGather:
+    case OpKind::kIndexUpdate: return true;
     case OpKind::kPointwise:
       return &def == &ops::cast || &def == &ops::where || &def == &ops::detach;
     default: return false;
@@ -192,6 +193,11 @@ Expr gather(Expr x, Expr index, int axis) {
 Expr scatter_add(Expr source, Expr index, int axis, std::int64_t size) {
   return apply(builder_of(source), ops::scatter_add, {source, index},
                {{"axis", static_cast<std::int64_t>(axis)}, {"size", size}});
+}
+
+Expr index_update(Expr x, Expr update, Expr start, int axis) {
+  return apply(builder_of(x), ops::index_update, {x, update, start},
+               {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
 namespace {

@@ -99,6 +99,7 @@ Expr dilate(Expr x, int axis, std::int64_t step);
 Expr concat(const std::vector<Expr>& parts, int axis);
 Expr gather(Expr x, Expr index, int axis);
 Expr scatter_add(Expr source, Expr index, int axis, std::int64_t size);
+Expr index_update(Expr x, Expr update, Expr start, int axis);  // start: i32, see infer_index_update
 Expr matmul(Expr a, Expr b);  // [...,M,K] x [...,K,N], equal batch axes; integers wrap modulo 2^32
 // Split-K product: [M,K] x [K,N] -> [parts,M,N]. Part p sums `depth` elements of K from p * depth
 // on; the last part may have fewer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that join or index tensors: concat, pack, gather and its adjoint scatter_add.
+// Ops that join or index tensors: concat, pack, gather, its adjoint scatter_add, and index_update.
 #include <algorithm>
 
 #include "ops/pointwise.h"
@@ -177,6 +177,84 @@ std::vector<ValueId> grad_scatter(GradContext& ctx) {
   return {op::gather(ctx.dy(), ctx.in(1), axis).id, kNoValue};
 }
 
+// out[p, start[p, 0, q] + i, q] = update[p, i, q]. Other elements are those of x. Elements of
+// `update` outside of x are dropped. `start` has one element for each line (p, q).
+Type infer_index_update(std::span<const Type> in, const Attrs& attrs) {
+  const std::int64_t axis = attrs.integer("axis");
+  const Type &x = in[0], &update = in[1], &start = in[2];
+  check_axis(axis, x.shape);
+  if (update.dtype != x.dtype) {
+    dtype_error("x " + to_string(x) + " and update " + to_string(update) + " differ in type");
+  }
+  if (update.shape.size() != x.shape.size() ||
+      without_axes(update.shape, {axis}) != without_axes(x.shape, {axis})) {
+    shape_error("x " + to_string(x.shape) + " and update " + to_string(update.shape) +
+                " differ on axes other than " + std::to_string(axis));
+  }
+  if (start.dtype != DType::kI32) dtype_error("start must be i32, got " + to_string(start));
+  Shape lines = x.shape;
+  lines[static_cast<size_t>(axis)] = 1;
+  if (start.shape != lines) {
+    shape_error("start must be " + to_string(lines) + ", got " + to_string(start.shape));
+  }
+  return x;
+}
+
+void eval_index_update(const EvalContext& ctx, RefTensor& out) {
+  const std::int64_t axis = ctx.node.attrs.integer("axis");
+  const RefTensor& update = *ctx.inputs[1];
+  const AxisSplit to = split_at(out.type.shape, axis);
+  const AxisSplit from = split_at(update.type.shape, axis);
+  out.data = ctx.inputs[0]->data;
+  for (std::int64_t i = 0; i < numel(update.type.shape); ++i) {
+    const std::int64_t p = i / (from.size * from.post), q = i % from.post;
+    const auto start =
+        static_cast<std::int64_t>(ctx.inputs[2]->data[static_cast<size_t>(p * from.post + q)]);
+    const std::int64_t at = start + i / from.post % from.size;
+    if (at < 0 || at >= to.size) continue;
+    out.data[static_cast<size_t>((p * to.size + at) * to.post + q)] =
+        update.data[static_cast<size_t>(i)];
+  }
+}
+
+// Returns the position in the slice of each element of x; outside of it, a number that is not in
+// [0, size of the slice). A start that is too large or too small is clamped, so that no difference
+// overflows.
+Expr place_in_slice(Expr start, const Shape& shape, std::size_t axis, std::int64_t count) {
+  const Expr near = op::maximum(op::minimum(start, static_cast<double>(shape[axis])),
+                                static_cast<double>(-count));
+  return op::iota(*start.builder, shape, static_cast<int>(axis), DType::kI32) -
+         op::broadcast(near, shape);
+}
+
+std::vector<ValueId> grad_index_update(GradContext& ctx) {
+  if (register_dtype(ctx.in(0).dtype()) != DType::kF32) return {kNoValue, kNoValue, kNoValue};
+  const auto axis = static_cast<size_t>(ctx.self().attrs.integer("axis"));
+  const Shape whole = ctx.in(0).shape(), slice = ctx.in(1).shape();
+  const Expr start = ctx.in(2);
+  const Expr place = place_in_slice(start, whole, axis, slice[axis]);
+  const Expr outside =
+      op::logical_or(op::lt(place, 0), op::ge(place, static_cast<double>(slice[axis])));
+  // A start that is too large is clamped, so that no sum overflows.
+  const Expr near = op::minimum(start, static_cast<double>(whole[axis]));
+  const Expr index = op::iota(ctx.builder, slice, static_cast<int>(axis), DType::kI32) +
+                     op::broadcast(near, slice);
+  return {op::where(outside, ctx.dy(), 0).id,
+          op::gather(ctx.dy(), index, static_cast<int>(axis)).id, kNoValue};
+}
+
+ValueId expand_index_update(ExpandContext& ctx) {
+  const auto axis = static_cast<size_t>(ctx.node.attrs.integer("axis"));
+  const Shape whole = ctx.in(0).shape();
+  const std::int64_t count = ctx.in(1).shape()[axis];
+  const Expr place = place_in_slice(ctx.in(2), whole, axis, count);
+  if (count == 1) {
+    return op::where(op::eq(place, 0), op::broadcast(ctx.in(1), whole), ctx.in(0)).id;
+  }
+  const Expr inside = op::logical_and(op::ge(place, 0), op::lt(place, static_cast<double>(count)));
+  return op::where(inside, op::gather(ctx.in(1), place, static_cast<int>(axis)), ctx.in(0)).id;
+}
+
 }  // namespace
 
 namespace ops {
@@ -188,6 +266,9 @@ constinit const OpDef gather =
     make_op("gather", OpKind::kGather, 2, infer_gather, grad_gather, eval_gather);
 constinit const OpDef scatter_add =
     make_op("scatter_add", OpKind::kScatter, 2, infer_scatter, grad_scatter, eval_scatter);
+constinit const OpDef index_update =
+    make_op("index_update", OpKind::kIndexUpdate, 3, infer_index_update, grad_index_update,
+            eval_index_update, expand_index_update);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -17,7 +17,7 @@ extern const OpDef parameter, arena, input, data, state, scalar, constant, liter
 extern const OpDef iota;
 extern const OpDef reshape, permute, broadcast, slice, pad, flip, unfold;
 extern const OpDef reduce_sum, reduce_max, reduce_min, argmax, argmin;
-extern const OpDef concat, pack, gather, scatter_add, matmul;
+extern const OpDef concat, pack, gather, scatter_add, index_update, matmul;
 // Attribute of a split-K matmul: the number of elements of K in each part.
 inline constexpr const char* kPartDepth = "part_depth";
 extern const OpDef attention, attention_lse, attention_dq, attention_dkv;

@@ -82,6 +82,7 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::pack,
                                      &ops::gather,
                                      &ops::scatter_add,
+                                     &ops::index_update,
                                      &ops::matmul,
                                      &ops::barrier,
                                      &ops::checkpoint,

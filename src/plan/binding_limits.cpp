@@ -127,7 +127,10 @@ class Touched {
     const bool all = launch_.kind != LaunchKind::kMap;
     std::vector<bool> marks(program.instrs.size(), all);
     if (all) return marks;
-    for (const Store& s : launch_.stores) marks[static_cast<std::size_t>(s.value)] = true;
+    for (const Store& s : launch_.stores) {
+      marks[static_cast<std::size_t>(s.value)] = true;
+      if (s.at >= 0) marks[static_cast<std::size_t>(s.at)] = true;
+    }
     for (std::size_t i = marks.size(); i-- > 0;) {
       if (!marks[i]) continue;
       for (const int o : program.instrs[i].operands) marks[static_cast<std::size_t>(o)] = true;
@@ -156,9 +159,10 @@ class Touched {
   void store(const Store& store, Span domain) {
     const Binding& binding = launch_.bindings[static_cast<std::size_t>(store.binding)];
     const auto each = static_cast<std::int64_t>(element_bytes(store.dtype));
-    add(store.binding, store.dtype,
-        store.ring_word >= 0 ? OffsetSpan{0, binding.bytes / each - 1}
-                             : offset_span(store.map, domain.first, domain.count));
+    OffsetSpan span = store.ring_word >= 0 ? OffsetSpan{0, binding.bytes / each - 1}
+                                           : offset_span(store.map, domain.first, domain.count);
+    if (store.at >= 0) span.high += store.at_stride * (store.at_size - 1);
+    add(store.binding, store.dtype, span);
   }
 
   void add(int binding, DType dtype, OffsetSpan span) {

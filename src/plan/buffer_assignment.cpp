@@ -38,6 +38,7 @@ class Placer {
     order_groups();
     place_slots();
     drop_unread_groups();
+    find_copied();
     check_budget();
     check_buffers();
     return std::move(result_);
@@ -112,6 +113,37 @@ class Placer {
     const OpKind kind = node.op->kind;
     return node.group < 0 &&
            (kind == OpKind::kPointwise || kind == OpKind::kGather || kind == OpKind::kConcat);
+  }
+
+  // Returns the index_update of a group, or kNoValue.
+  [[nodiscard]] ValueId index_update_of(int g) const {
+    const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
+    if (members.empty()) return kNoValue;
+    return graph_[members.back()].op->kind == OpKind::kIndexUpdate ? members.back() : kNoValue;
+  }
+
+  // True if an index_update has the place of its operand, and so writes only the new elements.
+  [[nodiscard]] bool updates_in_place(ValueId id) const {
+    const auto to = result_.places.find(id);
+    return to != result_.places.end() && updates_whole(id, to->second);
+  }
+
+  // True if the operand of an index_update has the place `to`, without views.
+  [[nodiscard]] bool updates_whole(ValueId id, const BufferRange& to) const {
+    const Source x = through_views(graph_, graph_[id].inputs[0]);
+    const auto from = result_.places.find(x.value);
+    return from != result_.places.end() && from->second.buffer == to.buffer &&
+           from->second.offset == to.offset && x.map.is_identity() &&
+           numel(graph_[x.value].type.shape) == numel(graph_[id].type.shape);
+  }
+
+  // The launch of an index_update that is not in place follows a copy of its operand.
+  void find_copied() {
+    for (const int g : result_.order) {
+      const ValueId id = index_update_of(g);
+      if (id == kNoValue || updates_in_place(id) || !result_.places.contains(id)) continue;
+      result_.copied[g] = {graph_[id].inputs[0], result_.places.at(id)};
+    }
   }
 
   int add_buffer(const std::string& name, BufferKind kind, std::int64_t bytes) {
@@ -255,6 +287,13 @@ class Placer {
       if (!reads_buffer(g, place, elementwise)) continue;
       if (g != writer) {
         others.insert(g);
+      } else if (index_update_of(g) == value) {
+        // Nothing but the operand itself may be read there.
+        const std::vector<Source>& reads = reads_[static_cast<size_t>(g)];
+        const auto count = std::count_if(reads.begin(), reads.end(), [&](const Source& source) {
+          return lies_in(source.value, place);
+        });
+        if (count > (updates_whole(value, place) ? 1 : 0)) return false;
       } else if (!elementwise || !goes_once(g, value, place)) {
         return false;
       }
@@ -400,10 +439,17 @@ class Placer {
     GroupWork work{direct(g), kSmallByRows, gpu.map_microseconds, {}};
     double flops = 0;
     std::int64_t bytes = 0;
+    const ValueId update = index_update_of(g);
+    const ValueId updated =
+        update == kNoValue ? kNoValue : through_views(graph_, graph_[update].inputs[0]).value;
     const auto touch = [&](ValueId id) {
       const Node& node = graph_[id];
       if (node.op == &ops::constant || node.op == &ops::scalar) return;
-      bytes += bytes_of(node.type);
+      if (id == update) {
+        bytes += bytes_of(graph_[node.inputs[1]].type);
+      } else if (id != updated) {
+        bytes += bytes_of(node.type);
+      }
       const auto at = result_.places.find(id);
       work.buffers.insert(at == result_.places.end() ? -1 - std::int64_t{id} : at->second.buffer);
     };
@@ -439,6 +485,8 @@ class Placer {
       work.microseconds = std::max(work.microseconds, time);
     }
     if (bytes > gpu.small_bytes || flops > gpu.small_flops) work.concurrent = 0;
+    // It needs the copy that precedes it.
+    if (update != kNoValue && !updates_in_place(update)) work.concurrent = 0;
     return work;
   }
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "plan/plan.h"
@@ -27,6 +28,9 @@ struct Placement {
   std::map<int, std::int64_t> blocks;         // of groups in fused sequences
   std::vector<std::pair<ValueId, BufferRange>>
       copies;  // values to copy into leaves, after all launches
+  // What to copy, and where to, before the launch of a group: the operand of an index_update that
+  // is not in place.
+  std::map<int, std::pair<ValueId, BufferRange>> copied;
   std::vector<Port> inputs, outputs;
   std::set<ValueId> ringed;  // values of outputs that have a ring
   bool stores_f16 = true;    // as in the options

@@ -160,6 +160,8 @@ class GroupLowering {
       lower_custom();
     } else if (root != OpKind::kLeaf) {
       lower_lines(root);
+    } else if (graph_[members_.back()].op->kind == OpKind::kIndexUpdate) {
+      lower_index_update();
     } else if (reduce_ != kNoValue) {
       lower_rows();
     } else {
@@ -175,6 +177,41 @@ class GroupLowering {
     launch_.rows = numel(graph_[members_.front()].type.shape);
     ProgramBuilder body(context_, launch_.body, launch_.rows, 1, false);
     for (const ValueId id : members_) store_element(body, id);
+  }
+
+  // A map over the new elements, stored from a run-time offset on.
+  void lower_index_update() {
+    launch_.kind = LaunchKind::kMap;
+    const ValueId id = members_.back();
+    const Node& node = graph_[id];
+    const Shape& slice = graph_[node.inputs[1]].type.shape;
+    const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
+    launch_.rows = numel(slice);
+    ProgramBuilder body(context_, launch_.body, launch_.rows, 1, false);
+    for (const ValueId member : members_) {
+      if (member != id) store_element(body, member);
+    }
+    const auto place = placement_.places.find(id);
+    if (place == placement_.places.end()) return;
+    const int value =
+        body.value(unrounded(node.inputs[1]), IndexMap::identity(slice), Level::kElement);
+    View lines = View::contiguous(graph_[node.inputs[2]].type.shape);
+    lines.shape = slice;
+    lines.strides[axis] = 0;
+    int at = body.value(node.inputs[2], IndexMap{{lines}}, Level::kElement);
+    if (slice[axis] > 1) at = body.op(ops::add, {at, body.coordinate(slice, axis)}, DType::kI32);
+    Store store =
+        make_store(place->second, node.type.dtype, Level::kElement, launch_.rows, value, -1);
+    View rows = View::contiguous(node.type.shape);
+    store.at = at;
+    store.at_stride = rows.strides[axis];
+    store.at_size = node.type.shape[axis];
+    rows.shape = slice;
+    rows.strides[axis] = 0;
+    rows.offset = place->second.offset;
+    store.map = IndexMap{{rows.simplified()}};
+    launch_.bindings[static_cast<size_t>(store.binding)].mode = BindMode::kReadWrite;
+    launch_.stores.push_back(std::move(store));
   }
 
   void lower_rows() {
@@ -442,16 +479,15 @@ Launch lower_group(const Graph& graph, const Placement& placement, const HyperWo
   return GroupLowering(graph, placement, scalars, group, members).run();
 }
 
-Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value,
-                  const BufferRange& to) {
+Launch lower_copy(const Graph& graph, const Placement& placement, const HyperWords& scalars,
+                  ValueId value, const BufferRange& to) {
   Launch launch;
   launch.name = "copy";
   const Type& type = graph[value].type;
   launch.ops = {"copy " + to_string(type)};
   if (graph[value].location.known()) launch.locations = {graph[value].location};
   launch.rows = numel(type.shape);
-  const HyperWords none;
-  LaunchContext context{graph, placement, none, -1, launch};
+  LaunchContext context{graph, placement, scalars, -1, launch};
   ProgramBuilder body(context, launch.body, launch.rows, 1, false);
   Store store;
   store.value = body.value(value, IndexMap::identity(type.shape), Level::kElement);

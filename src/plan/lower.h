@@ -14,8 +14,8 @@ using HyperWords = std::map<std::string, int>;
 Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& scalars,
                    int group, const std::vector<ValueId>& members);
 
-// Returns a launch that copies a stored value to `to`.
-Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value,
-                  const BufferRange& to);
+// Returns a launch that copies a value to `to`. The value is stored, or computed by its readers.
+Launch lower_copy(const Graph& graph, const Placement& placement, const HyperWords& scalars,
+                  ValueId value, const BufferRange& to);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -25,6 +25,10 @@ Program plan(const Graph& graph, const PlanOptions& options) {
 
   Placement placement = place(graph, options);
   for (const int g : placement.order) {
+    if (const auto copy = placement.copied.find(g); copy != placement.copied.end()) {
+      program.launches.push_back(
+          lower_copy(graph, placement, scalars, copy->second.first, copy->second.second));
+    }
     program.launches.push_back(
         lower_group(graph, placement, scalars, g, placement.members[static_cast<size_t>(g)]));
     program.launches.back().concurrent = placement.concurrent.contains(g);
@@ -33,7 +37,7 @@ Program plan(const Graph& graph, const PlanOptions& options) {
     if (blocks != placement.blocks.end()) program.launches.back().blocks = blocks->second;
   }
   for (const auto& [value, to] : placement.copies) {
-    program.launches.push_back(lower_copy(graph, placement, value, to));
+    program.launches.push_back(lower_copy(graph, placement, scalars, value, to));
   }
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     program.launches[i].planned = static_cast<int>(i);

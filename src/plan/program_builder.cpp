@@ -102,6 +102,13 @@ int ProgramBuilder::integer(std::int64_t value) {
   return constant(static_cast<std::uint32_t>(static_cast<std::int32_t>(value)), DType::kI32);
 }
 
+int ProgramBuilder::coordinate(const Shape& shape, std::size_t axis) {
+  Instr instr{.kind = InstrKind::kCoord, .dtype = DType::kU32};
+  instr.divisor = View::contiguous(shape).strides[axis];
+  instr.modulus = shape[axis];
+  return op(ops::cast, {push(std::move(instr))}, DType::kI32);
+}
+
 int ProgramBuilder::op(const OpDef& def, std::vector<int> operands, DType dtype) {
   Instr instr{.kind = InstrKind::kOp,
               .dtype = register_dtype(dtype),

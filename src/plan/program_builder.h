@@ -43,6 +43,9 @@ class ProgramBuilder {
   int value(ValueId id, const IndexMap& map, Level level);
   // Appends a pointwise op on previous instructions.
   int op(const OpDef& def, std::vector<int> operands, DType dtype);
+  // Returns the instruction that computes, as i32, the coordinate on an axis of elements of `shape`
+  // in row-major order.
+  int coordinate(const Shape& shape, std::size_t axis);
 
  private:
   using Key = std::tuple<ValueId, Level, std::string>;

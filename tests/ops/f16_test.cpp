@@ -68,6 +68,7 @@ void check_moves(Places places) {
     s.output("narrowed", narrow(x, 1, n - 1, 1));
     s.output("joined", concat({x, y, x}, 1));
     s.output("gathered", gather(x, 1, index));
+    s.output("updated", index_update(x, 1, narrow(index, 1, 0, 1), y));
     s.output("chosen", where(gt(x, 0.0), x, reshape(flip(x, 0), {3, n, 2})));
     s.output("whole", cast(x, i32));
     s.output("counted", cast(arange(n), f16));

@@ -87,6 +87,15 @@ void add_scatters(std::vector<OpCase>& to) {
     to.push_back({name + "_i32", {whole({4, 2}), places({7, 2}, 4), whole({7, 2})}, apply, false});
     to.push_back({name + "_u32", {words({4, 2}), places({7, 2}, 4), words({7, 2})}, apply, false});
   }
+  const auto updated = [](T t) { return index_update(t[0], 1, t[1], t[2]); };
+  to.push_back(
+      {"index_update_i32", {whole({3, 5}), places({3, 1}, 4), whole({3, 2})}, updated, false});
+  to.push_back(
+      {"index_update_u32_of_u32", {words({3, 5}), words({3, 1}), words({3, 2})}, updated, false});
+  to.push_back({"index_update_of_truths",
+                {truths({3, 5}), places({3, 1}, 4), truths({3, 2})},
+                updated,
+                false});
   to.push_back({"scatter_of_truths",
                 {truths({5, 2}), places({3, 2}, 4), truths({3, 2})},
                 [](T t) { return scatter(t[0], 0, t[1], t[2]); },

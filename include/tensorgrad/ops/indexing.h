@@ -22,6 +22,22 @@ Tensor embedding(Tensor index, Tensor table, Loc loc = Loc::current());
 /// Elements with an index out of range are dropped. Supports f32, i32 and u32; integers wrap.
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
 
+/// Returns `x` with the slice from `start` on along `axis` replaced by `update`:
+///
+///     out[.., start[.., 0, ..] + i, ..] = update[.., i, ..]
+///
+/// `update` has the type of `x`, and its sizes except along `axis`. `start` is i32 or u32. It is
+/// one number, or broadcasts to the shape of `update` with size 1 along `axis`, so that each line
+/// may have its own start (each sequence of a key-value cache). Elements outside of `x` are
+/// dropped; `jax.lax.dynamic_update_slice` moves the slice instead. PyTorch's neighbors are
+/// `torch.slice_scatter`, whose start is a constant, and `torch.index_copy`. Supports all types.
+/// The gradient to `x` is zero in the slice.
+///
+/// If `x` is a state and the result its new value (set_state()), only the elements of `update` are
+/// written, whatever the size of the state, unless the old value is read after the new one is
+/// known. Otherwise, `x` is copied first.
+Tensor index_update(Tensor x, int axis, Tensor start, Tensor update, Loc loc = Loc::current());
+
 /// Returns the slices of `x` along `axis` that an i32 or u32 vector selects. An index out of range
 /// yields a slice of zeros.
 Tensor index_select(Tensor x, int axis, Tensor index, Loc loc = Loc::current());

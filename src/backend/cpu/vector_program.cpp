@@ -228,7 +228,24 @@ void VectorProgram::reduce_rows(const VectorOp& op, const Frame& frame) const {
   }
 }
 
+// Stores the elements of each run with the same index at once.
+void VectorProgram::store_at(const VectorStore& store, const Frame& frame) {
+  const Word* from = frame.regs[store.reg];
+  const Word* at = frame.regs[store.at_reg];
+  for (std::int64_t i = 0, end = 0; i < frame.count; i = end) {
+    while (end < frame.count && at[end] == at[i]) ++end;
+    if (at[i] >= store.at_size) continue;  // a negative i32 is a large u32
+    const std::int64_t shift = store.at_stride * at[i];
+    if (store.half) {
+      store.walker->store(from + i, frame.first + i, end - i, halves(store.target) + shift);
+    } else {
+      store.walker->store(from + i, frame.first + i, end - i, store.target + shift);
+    }
+  }
+}
+
 void VectorProgram::store_block(const VectorStore& store, const Frame& frame) const {
+  if (store.at_reg >= 0) return store_at(store, frame);
   const std::int64_t first = store.row ? frame.row : frame.first;
   const std::int64_t count = store.row ? frame.rows : frame.count;
   const Word* from = frame.regs[store.reg];

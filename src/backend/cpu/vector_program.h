@@ -73,6 +73,8 @@ struct VectorStore {
   int reg = -1;
   int ring_word = -1;
   bool row = false;
+  int at_reg = -1;  // Store::at, or -1
+  std::int64_t at_stride = 0, at_size = 0;
 };
 
 // A reduction that is completed by a pass over the columns.
@@ -158,6 +160,7 @@ class VectorProgram {
 
   [[nodiscard]] Word* home(int reg, const Frame& frame) const;
   void store_block(const VectorStore& store, const Frame& frame) const;
+  static void store_at(const VectorStore& store, const Frame& frame);
   void run_op(const VectorOp& op, Frame& frame) const;
   void spread(const VectorOp& op, Frame& frame) const;
   void reduce_rows(const VectorOp& op, const Frame& frame) const;

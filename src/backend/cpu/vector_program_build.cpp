@@ -237,7 +237,12 @@ void VectorProgramBuilder::make_store(int s) {
   out.count = prepare_.launch.bindings[static_cast<std::size_t>(store.binding)].bytes /
               static_cast<std::int64_t>(element_bytes(store.dtype));
   out.ring_word = store.ring_word;
-  check_bounds(store.map, store.binding, store.dtype, 0);
+  if (store.at >= 0) {
+    out.at_stride = store.at_stride;
+    out.at_size = store.at_size;
+  }
+  const std::int64_t beyond = store.at_stride * std::max<std::int64_t>(store.at_size - 1, 0);
+  check_bounds(store.map, store.binding, store.dtype, beyond);
   out.highest = offset_range(store.map.views.back()).high;
   vector_program_.stores.push_back(out);
 }
@@ -247,6 +252,7 @@ void VectorProgramBuilder::build_straight() {
   std::vector<int> open, store_ids;
   for (std::size_t s = 0; spec_.stores != nullptr && s < vector_program_.stores.size(); ++s) {
     open.push_back((*spec_.stores)[s].value);
+    if ((*spec_.stores)[s].at >= 0) open.push_back((*spec_.stores)[s].at);
     store_ids.push_back(static_cast<int>(s));
   }
   if (spec_.result >= 0) open.push_back(spec_.result);
@@ -309,8 +315,9 @@ std::int64_t VectorProgramBuilder::period(int i) const {
     if (reads && user.kind != InstrKind::kOp) return 0;
   }
   if (spec_.stores == nullptr) return view.shape[1];
-  const bool stored = std::any_of(spec_.stores->begin(), spec_.stores->end(),
-                                  [&](const Store& store) { return store.value == i; });
+  const bool stored =
+      std::any_of(spec_.stores->begin(), spec_.stores->end(),
+                  [&](const Store& store) { return store.value == i || store.at == i; });
   return stored ? 0 : view.shape[1];
 }
 
@@ -493,6 +500,11 @@ void VectorProgramBuilder::place_stores(VectorOps& ops, const std::vector<int>& 
       store.reg = reg_[value];
     }
     op.src[0] = store.reg;
+    if (spec.at >= 0) {
+      op.src[1] = store.at_reg = element_operand(spec.at, ops);
+      last.push_back(op);
+      continue;
+    }
     const auto maker = std::find_if(ops.begin(), ops.end(), [&](const VectorOp& o) {
       return o.kind != VectorOp::Kind::kStore && o.dst == store.reg;
     });

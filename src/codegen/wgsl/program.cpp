@@ -73,8 +73,10 @@ std::vector<int> ProgramWriter::needed(const std::vector<int>& roots) const {
 
 void ProgramWriter::relax(const std::vector<Store>& stores) {
   std::vector<int> exact, rounded;
-  for (const Store& store : stores)
+  for (const Store& store : stores) {
     (store.dtype == DType::kF16 ? rounded : exact).push_back(store.value);
+    if (store.at >= 0) exact.push_back(store.at);
+  }
   for (std::size_t i = 0; i < program_.instrs.size(); ++i) {
     const Instr& instr = program_.instrs[i];
     const bool chooses = instr.kind == InstrKind::kReduce || instr.kind == InstrKind::kLoadAt;
@@ -202,6 +204,16 @@ void ProgramWriter::write_all(Scope& scope, const std::vector<int>& instrs) {
 void ProgramWriter::store(Scope& scope, const Store& store) {
   const ElementRef place = place_of(scope, domain(store.level), store.map);
   CHECK(place.valid.empty(), "a store has no mask");
+  if (store.at >= 0) {
+    // As u32, a negative number exceeds every size.
+    const std::string at = "u32(" + value(store.at) + ")";
+    Scope inner(&scope);
+    inner.line(module_.store(store.binding, store.dtype,
+                             place.index + " + " + at + " * " + u32_literal(store.at_stride),
+                             value(store.value)));
+    scope.block("if (" + at + " < " + u32_literal(store.at_size) + ")", inner);
+    return;
+  }
   if (store.ring_word < 0) {
     scope.line(module_.store(store.binding, store.dtype, place.index, value(store.value)));
     return;

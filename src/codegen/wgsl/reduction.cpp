@@ -256,7 +256,10 @@ class RowWriter {
 
 std::vector<int> stored_by(const Launch& launch) {
   std::vector<int> values;
-  for (const Store& store : launch.stores) values.push_back(store.value);
+  for (const Store& store : launch.stores) {
+    values.push_back(store.value);
+    if (store.at >= 0) values.push_back(store.at);
+  }
   return values;
 }
 
@@ -279,12 +282,15 @@ Vectorized in_fours(const Launch& launch, const Window& window, const WgslOption
       options.tile > 0 ? options.tile == kFour : window.count >= options.gpu.full_map_elements;
   if (!many || options.blocks > 0 || window.first % kFour != 0 || window.count % kFour != 0)
     return part;
-  // Excludes gathers and transposed operands. On an H100 with 50,280 x 768 elements, a gather of
-  // rows takes 816 us vectorized and 704 us with one element per thread; a transposed operand takes
-  // 724 us and 659 us.
+  // Excludes stores at run-time offsets, gathers and transposed operands. On an H100 with 50,280 x
+  // 768 elements, a gather of rows takes 816 us vectorized and 704 us with one element per thread;
+  // a transposed operand takes 724 us and 659 us.
   const auto& instrs = launch.body.instrs;
   if (std::any_of(instrs.begin(), instrs.end(),
                   [](const Instr& instr) { return instr.kind == InstrKind::kLoadAt; }))
+    return part;
+  if (std::any_of(launch.stores.begin(), launch.stores.end(),
+                  [](const Store& store) { return store.at >= 0; }))
     return part;
   const auto refuses = [&](const IndexMap& map, DType dtype, Level level) {
     const bool real = dtype == DType::kF32 || dtype == DType::kF16;

@@ -298,6 +298,7 @@ class Fuser {
         if (!join_attention(id)) open_own(id);
         return;
       case OpKind::kReduce: assign_reduce(id); return;
+      case OpKind::kIndexUpdate: assign_index_update(id); return;
       default: assign_pointwise(id);
     }
   }
@@ -317,6 +318,48 @@ class Fuser {
       }
     }
     parts_.open(id, GroupKind::kMap, numel(graph_[id].type.shape));
+  }
+
+  // Joins the map that computes the new elements, or opens a group. No other node joins afterwards,
+  // as the launch stores only a part of the result.
+  void assign_index_update(ValueId id) {
+    const std::vector<Source> sources = parts_.sources_of(id);
+    const std::int64_t elements = numel(graph_[graph_[id].inputs[1]].type.shape);
+    const std::vector<int> found =
+        options_.enabled ? parts_.candidates(sources) : std::vector<int>();
+    const auto map = std::find_if(found.begin(), found.end(), [&](int g) {
+      return parts_.group(g).kind == GroupKind::kMap && parts_.group(g).elements == elements &&
+             updates_from(id, sources, g);
+    });
+    if (map == found.end()) {
+      const int g = parts_.open(id, GroupKind::kIndexUpdate, elements);
+      parts_.group(g).alone = true;
+      return;
+    }
+    parts_.join(id, *map, false);
+    parts_.group(*map).kind = GroupKind::kIndexUpdate;
+    parts_.group(*map).alone = true;
+  }
+
+  // True if the value is computed in g, or inlined and reads a value that is.
+  [[nodiscard]] bool computed_in(ValueId id, int g) const {
+    if (!parts_.inlined(id)) return parts_.group_of(id) == g;
+    const std::vector<Source>& sources = parts_.sources_of(id);
+    return std::any_of(sources.begin(), sources.end(),
+                       [&](const Source& source) { return parts_.group_of(source.value) == g; });
+  }
+
+  // True if an index_update may join g. The tensor that it updates must not be computed there.
+  [[nodiscard]] bool updates_from(ValueId id, const std::vector<Source>& sources, int g) const {
+    const Group& to = parts_.group(g);
+    if (to.alone || to.members.size() >= kMaxMembers) return false;
+    if (computed_in(through_views(graph_, graph_[id].inputs[0]).value, g)) return false;
+    visit(static_cast<std::int64_t>(sources.size()));
+    const bool readable = std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+      return parts_.group_of(source.value) != g || parts_.readable(source, to, false);
+    });
+    return readable && !parts_.leads_back(sources, g) && !holds_up(id, sources, g) &&
+           parts_.bindings_with(g, id) <= options_.max_bindings;
   }
 
   // Merges maps into other groups over the same elements, if the node reads both and neither
@@ -487,7 +530,8 @@ class Fuser {
       return work <= kCheapOperandOps && feeds_operand_only(g, reader) &&
              !read_repeatedly(g, reader);
     }
-    if (to.alone) return false;  // it reads each element many times
+    const bool update = to.kind == GroupKind::kIndexUpdate;
+    if (to.alone && !update) return false;  // it reads each element many times
     if (to.kind == GroupKind::kScatter) return work <= kCheapOps;
     const std::int64_t visits = to.kind == GroupKind::kColumn || to.kind == GroupKind::kRow
                                     ? to.rows * to.cols
@@ -597,6 +641,11 @@ class Fuser {
         parts_.group(g).members.pop_back();
         if (graph_[last].op->kind == OpKind::kAttention) {
           open_own(last);
+        } else if (graph_[last].op->kind == OpKind::kIndexUpdate) {
+          parts_.group(g).kind = GroupKind::kMap;
+          parts_.group(g).alone = false;
+          const int own = parts_.open(last, GroupKind::kIndexUpdate, parts_.group(g).elements);
+          parts_.group(own).alone = true;
         } else if (graph_[last].op->kind == OpKind::kReduce) {
           open_reduce(last, reduce_shape(graph_, graph_[last]));
         } else {

@@ -32,6 +32,10 @@ int take_nearest(std::vector<int>& open, const Distance& distance) {
   return taken;
 }
 
+bool writes_in_place(GroupKind kind) {
+  return kind == GroupKind::kMap || kind == GroupKind::kIndexUpdate;
+}
+
 bool has_group(std::span<const int> groups, int g) {
   return std::find(groups.begin(), groups.end(), g) != groups.end();
 }
@@ -297,7 +301,7 @@ int Partition::bindings_with(int g, ValueId id) const {
   int stored = 0;
   const auto count_store = [&](ValueId member) {
     const auto leaf = updated_.find(member);
-    if (leaf != updated_.end() && options_.assume_in_place && group(g).kind == GroupKind::kMap) {
+    if (leaf != updated_.end() && options_.assume_in_place && writes_in_place(group(g).kind)) {
       add(buffer_key(leaf->second));  // written in place
     } else {
       ++stored;
@@ -337,8 +341,8 @@ int Partition::count_bindings(const std::vector<ValueId>& members, std::span<con
     }
     if (!stored_outside(member, groups, extra)) continue;
     const auto leaf = updated_.find(member);
-    const bool map = group(groups.front()).kind == GroupKind::kMap;
-    if (leaf != updated_.end() && options_.assume_in_place && map) {
+    const bool able = writes_in_place(group(groups.front()).kind);
+    if (leaf != updated_.end() && options_.assume_in_place && able) {
       keys.insert(buffer_key(leaf->second));  // written in place
     } else {
       ++stored;

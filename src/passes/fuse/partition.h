@@ -24,6 +24,7 @@ enum class GroupKind {
   kColumn,
   kContraction,
   kScatter,
+  kIndexUpdate,  // over the elements of the update
   kScan,
   kSort,
   kAttention,

@@ -301,6 +301,38 @@ TEST(CpuMap, visits_every_block_if_conditions_differ_within_lines) {
   expect_as_oracle(narrow);
 }
 
+// Lines of `post` elements are stored `count` at a time, from a place on that each sequence has.
+LaunchBuilder placed_lines(std::int64_t count, std::int64_t post,
+                           const std::vector<std::uint32_t>& starts) {
+  constexpr std::int64_t kPlaces = 40;
+  LaunchBuilder b(LaunchKind::kMap);
+  const auto batch = static_cast<std::int64_t>(starts.size());
+  b.launch().rows = batch * count * post;
+  const int kept = b.in_place(batch * kPlaces * post), fresh = b.input(b.launch().rows);
+  const int start = b.input(batch, DType::kI32), copy = b.output(b.launch().rows);
+  b.set_words(start, starts);
+  const Shape shape = {batch, count, post};
+  const auto id = IndexMap::identity({b.launch().rows});
+  Scalar s(b.launch().body);
+  const int line = s.op(op_cast(), {s.coord(post, count)}, DType::kI32);
+  const int at = s.op(op_add(), {s.load(start, view(shape, {1, 0, 0}), DType::kI32), line});
+  const int value = s.op(op_mul(), {s.load(fresh, id), s.constant(2)});
+  Store store = store_to(kept, view(shape, {kPlaces * post, 0, 1}), value);
+  store.at = at;
+  store.at_stride = post;
+  store.at_size = kPlaces;
+  b.launch().stores = {store, store_to(copy, id, value)};
+  return b;
+}
+
+TEST(CpuMap, stores_lines_from_a_place_on) {
+  const auto negative = static_cast<std::uint32_t>(-2);
+  for (const std::int64_t post : {1, 3, 64, 1000}) {
+    expect_as_oracle(placed_lines(1, post, {7}));
+    expect_as_oracle(placed_lines(4, post, {0, 38, negative, 40, 2147483647, 17}));
+  }
+}
+
 TEST(CpuMap, stores_loaded_values_and_constants) {
   const std::int64_t n = 3001;
   LaunchBuilder b(LaunchKind::kMap);

@@ -44,8 +44,9 @@ struct Machine {
     return oracle_decode(buffers.at(static_cast<std::size_t>(b.buffer)).at(word), access.dtype);
   }
 
-  void store(const Store& store, std::int64_t linear, double value) {
-    std::int64_t element = offset_at(store.map, linear);
+  void store(const Store& store, std::int64_t linear, double value, std::int64_t at = 0) {
+    if (store.at >= 0 && (at < 0 || at >= store.at_size)) return;
+    std::int64_t element = offset_at(store.map, linear) + store.at_stride * at;
     if (store.ring_word >= 0) element += runtime_scalars.words[store.ring_word];
     const Binding& b = launch.bindings.at(static_cast<std::size_t>(store.binding));
     writes.push_back(
@@ -164,8 +165,12 @@ void store_span(Machine& m, const std::vector<Values>& values, const Span& span,
       m.store(s, span.row, v.at(0));
       continue;
     }
+    const auto element = [](const Values& of, std::int64_t i) {
+      return of.size() == 1 ? of[0] : of[static_cast<std::size_t>(i)];
+    };
     for (std::int64_t i = 0; i < span.count; ++i) {
-      m.store(s, span.first + i, v.size() == 1 ? v[0] : v[static_cast<std::size_t>(i)]);
+      const double at = s.at < 0 ? 0 : element(values[static_cast<std::size_t>(s.at)], i);
+      m.store(s, span.first + i, element(v, i), static_cast<std::int64_t>(at));
     }
   }
 }
