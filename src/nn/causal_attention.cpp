@@ -2,6 +2,7 @@
 #include "tensorgrad/nn/causal_attention.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "nn/mixer_parts.h"
@@ -38,24 +39,11 @@ CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const O
 
 std::vector<StateSpec> CausalAttention::state_specs(std::int64_t batch) const {
   const Shape cache = {batch, kv_heads, options.max_length, d_model / heads};
-  return {{"k", cache}, {"v", cache}, {"position", {batch}}};
+  // Places beyond the position are masked, so the caches need not be cleared.
+  return {{"k", cache, false}, {"v", cache, false}, {"position", {batch}}};
 }
 
 namespace {
-
-// Returns the cache with `fresh` [B, H, L, D] written to each sequence from its `position` [B].
-Tensor written(Tensor cache, Tensor fresh, Tensor position, Loc loc) {
-  const std::int64_t batch = cache.size(0), room = cache.size(2), length = fresh.size(2);
-  const Tensor place = iota({batch, room}, 1, f32, loc) - unsqueeze(position, 1, loc);
-  const Shape whole = cache.shape();
-  const auto for_all = [&](Tensor at) {
-    return broadcast_to(reshape(at, {batch, 1, room, 1}, loc), whole, loc);
-  };
-  if (length == 1) return where(for_all(place == 0.0), broadcast_to(fresh, whole, loc), cache);
-  const Tensor inside = place >= 0.0 && place < static_cast<double>(length);
-  const Tensor index = cast(clamp(place, 0, static_cast<double>(length - 1)), i32);
-  return where(for_all(inside), gather(fresh, 2, for_all(index), loc), cache);
-}
 
 // Applies rotary embeddings of positions `at` [B, L] to x [B, H, L, D].
 Tensor turned(Tensor x, Tensor at, double base, Loc loc) {
@@ -113,8 +101,14 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
   if (!state.empty()) {
     const Tensor position = state.at(2);
     const std::int64_t length = x.size(1), room = options.max_length;
-    k = written(state.at(0), k, position, loc);
-    v = written(state.at(1), v, position, loc);
+    const Tensor start = cast(reshape(position, {x.size(0), 1, 1, 1}, loc), i32);
+    // Attention multiplies masked values by zero, so a NaN left in the cache would reach later
+    // sequences. It is kept in the key instead, whose score is replaced where it is masked.
+    const Tensor finite = isfinite(v);
+    k = where(finite, k, std::numeric_limits<double>::quiet_NaN());
+    v = where(finite, v, 0.0);
+    k = index_update(state.at(0), 2, start, cast(k, state.at(0).dtype()), loc);
+    v = index_update(state.at(1), 2, start, cast(v, state.at(1).dtype()), loc);
     const Tensor row = iota({length, room}, 0, f32, loc),
                  column = iota({length, room}, 1, f32, loc);
     attending.causal = false;

@@ -365,9 +365,9 @@ Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
     for (const StateSpec& part : parts) {
       Shape rows(part.shape.size(), 1);
       rows[0] = batch;
+      const Tensor kept = state(prefix + part.name, part.shape, 0, f32, loc);
       // Not a product with `keep`: a new sequence must not inherit NaN.
-      before.push_back(where(reshape(keep, rows, loc) != 0.0,
-                             state(prefix + part.name, part.shape, 0, f32, loc), 0.0));
+      before.push_back(part.cleared ? where(reshape(keep, rows, loc) != 0.0, kept, 0.0) : kept);
     }
     const RecurrentResult made = block.run(x, before, std::nullopt, loc);
     for (std::size_t k = 0; k < parts.size(); ++k)

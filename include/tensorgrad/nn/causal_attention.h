@@ -50,7 +50,9 @@ struct CausalAttention {
   /// Processes the next chunk of each sequence and returns the output with the new states. The
   /// states are a cache of the keys and one of the values
   /// [B, kv_heads, max_length, d_model / heads], and the number of steps so far [B]. Steps beyond
-  /// `max_length` attend only to the first `max_length` steps. If `state` is empty, processes whole
+  /// `max_length` attend only to the first `max_length` steps. The caches are updated in place
+  /// (index_update()) and need not be cleared when a sequence begins. With a state, outputs that
+  /// attend to a step whose value is infinite are NaN. If `state` is empty, processes whole
   /// sequences and returns no states.
   ///
   /// With `documents`, i32 [B, L], each row packs several documents, as in causal_conv1d(). A step

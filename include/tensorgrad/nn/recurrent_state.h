@@ -14,6 +14,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 struct StateSpec {
   std::string name;
   Shape shape;
+  /// True if a sequence that begins anew needs zeros here. False if the layer then does not use
+  /// what is here, because its other states are zero.
+  bool cleared = true;
 };
 
 /// Output of a layer for a chunk of a sequence, and its states after the chunk, in the order of

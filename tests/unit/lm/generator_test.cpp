@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <random>
+#include <sstream>
 
 #include "lm/stop_text.h"
 #include "support/small_mamba.h"
@@ -171,6 +172,35 @@ TEST(LmDecoder, compiles_few_sizes_for_prompts_of_any_length) {
   std::vector<std::int64_t> sizes = decoder.forward().compiled_sizes();
   std::sort(sizes.begin(), sizes.end());
   EXPECT_THAT(sizes, ::testing::ElementsAre(1, 4, 16));
+}
+
+// Returns what each launch that writes to a key-value cache moves, as explain() prints it.
+std::vector<std::string> moved_to_caches(const Decoder& decoder) {
+  std::istringstream lines(decoder.forward().explain());
+  std::vector<std::string> moved;
+  std::string launch;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("  moves ");
+    if (at != std::string::npos) launch = line.substr(at, line.find(',') - at);
+    EXPECT_EQ(line.find("    copy "), std::string::npos) << line;
+    if (line.starts_with("    index_update ")) moved.push_back(launch);
+  }
+  return moved;
+}
+
+// The cost of a step does not depend on the room for further ones, except that of attention itself.
+TEST(LmDecoder, writes_to_its_caches_only_what_is_new) {
+  for (const std::size_t prompt : {1U, 16U}) {
+    std::vector<std::vector<std::string>> moved;
+    for (const std::int64_t room : {40, 4000}) {
+      const SavedModel model = wild_model({MixerKind::kAttention, MixerKind::kAttention}, room);
+      Decoder decoder(model, {.batch = 2, .device = {.kind = "cpu"}});
+      decoder.prefill(std::vector<Tokens>{some_text(prompt, 1), some_text(prompt, 2)});
+      moved.push_back(moved_to_caches(decoder));
+    }
+    EXPECT_EQ(moved[0].size(), 4U);  // keys and values of two layers
+    EXPECT_EQ(moved[0], moved[1]);
+  }
 }
 
 std::vector<Tokens> prompts_of_all_lengths() {
