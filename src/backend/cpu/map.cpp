@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/unchanged_stores.h"
 #include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
@@ -23,12 +22,10 @@ class MapStep final : public Step {
  public:
   explicit MapStep(const Prepare& prepare)
       : elements_(prepare.launch.rows * prepare.launch.cols),
-        vector_program_(prepare, map_spec(prepare.launch)),
-        guard_(UnchangedStores::of(prepare)) {
+        vector_program_(prepare, map_spec(prepare.launch)) {
     block_ = std::min(block_elements(vector_program_.element_registers()), round_up(elements_, 16));
     vector_program_.lay_out(block_, 0);
     worker_bytes = vector_program_.scratch_bytes();
-    if (guard_ != nullptr) worker_bytes += guard_->scratch_bytes();
     const std::int64_t blocks = ceil_div(elements_, block_);
     tasks_ = share(static_cast<double>(elements_) * vector_program_.element_cost(), blocks);
     blocks_per_task_ = ceil_div(blocks, tasks_);
@@ -37,48 +34,20 @@ class MapStep final : public Step {
 
   void run(const RunContext& context) override {
     vector_program_.start(context.runtime_scalars);
-    if (guard_ != nullptr) guard_->start(context.runtime_scalars);
     context.pool.parallel_for(tasks_, [&](std::int64_t task, int worker) {
       const std::int64_t begin = task * blocks_per_task_ * block_;
       const std::int64_t end = std::min(elements_, begin + blocks_per_task_ * block_);
-      std::byte* scratch = context.scratch(worker);
-      if (guard_ == nullptr) return run_blocks(begin, end, scratch);
-      const std::int64_t run = guard_->run(), stretch = UnchangedStores::kStretchRuns * run;
-      for (std::int64_t at = begin; at < end;) {
-        const std::int64_t first = at / run, stop = std::min(end, first * run + stretch);
-        const std::int64_t count = ceil_div(stop, run) - first;
-        run_opened(first, guard_->look(first, count, scratch + vector_program_.scratch_bytes()), at,
-                   stop, scratch);
-        at = stop;
+      Frame frame = vector_program_.frame(context.scratch(worker));
+      for (frame.first = begin; frame.first < end; frame.first += block_) {
+        frame.count = std::min(block_, end - frame.first);
+        vector_program_.run(vector_program_.ops, frame);
       }
     });
   }
 
  private:
-  void run_blocks(std::int64_t begin, std::int64_t end, std::byte* scratch) const {
-    Frame frame = vector_program_.frame(scratch);
-    for (frame.first = begin; frame.first < end; frame.first += block_) {
-      frame.count = std::min(block_, end - frame.first);
-      vector_program_.run(vector_program_.ops, frame);
-    }
-  }
-
-  // Runs the blocks of [begin, end) that have new values. `found` is the guard's result for runs
-  // from `first` on.
-  void run_opened(std::int64_t first, const Word* found, std::int64_t begin, std::int64_t end,
-                  std::byte* scratch) const {
-    const std::int64_t run = guard_->run();
-    for (std::int64_t at = begin; at < end; at += block_) {
-      const std::int64_t stop = std::min(at + block_, end);
-      if (std::any_of(found + at / run - first, found + ceil_div(stop, run) - first,
-                      [](Word each) { return each != 0; }))
-        run_blocks(at, stop, scratch);
-    }
-  }
-
   std::int64_t elements_, block_ = 0, tasks_ = 1, blocks_per_task_ = 1;
   VectorProgram vector_program_;
-  std::unique_ptr<UnchangedStores> guard_;  // null: run all blocks
 };
 
 }  // namespace
