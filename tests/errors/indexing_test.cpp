@@ -33,6 +33,21 @@ TEST_F(IndexingErrors, scatter_add_of_bool) {
                "scatter_add: expected f32, i32 or u32, got bool[4]");
 }
 
+TEST_F(IndexingErrors, index_update_shapes_or_types_differ) {
+  const Tensor start = narrow(i, 0, 0, 1);
+  EXPECT_ERROR(index_update(x, 0, start, y), ShapeError,
+               "index_update: x [4,3] and update [4,2] differ on axes other than 0");
+  EXPECT_ERROR(index_update(x, 0, start, cast(x, i32)), DtypeError,
+               "index_update: x f32[4,3] and update i32[4,3] differ in type");
+}
+
+TEST_F(IndexingErrors, index_update_start_invalid) {
+  EXPECT_ERROR(index_update(x, 1, i, y), ShapeError,
+               "index_update: expected a start that broadcasts to [4,1], got [4]");
+  EXPECT_ERROR(index_update(x, 1, y, y), DtypeError,
+               "index_update: expected an i32 or u32 start, got f32[4,2]");
+}
+
 TEST_F(IndexingErrors, embedding_table_of_three_axes) {
   EXPECT_ERROR(embedding(i, zeros({5, 2, 2})), ShapeError,
                "embedding: expected a table [V, D], got [5,2,2]");
