@@ -28,7 +28,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 ENV_TABLE = "src/base/env.cpp"
 # Files that read variables whose names are parameters: the terminal's, and those that a test
 # restores.
-GETENV = {"cli/run/progress.cpp", "tests/support/sketch.cpp"}
+GETENV = {"cli/run/progress.cpp", "tests/support/graph_builder.cpp"}
 SKIP = {"build", "runs", ".git", "__pycache__", ".cache"}
 
 

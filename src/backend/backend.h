@@ -107,7 +107,7 @@ class Device {
   // unchanged.
   virtual void rebind(Executable& executable, std::span<const BufferHandle> buffers,
                       int changed) = 0;
-  // Runs the program rows.size() times, each time with its own run-time scalars. Uses one submit if
+  // Runs the program rows.size() times, each time with its own runtime scalars. Uses one submit if
   // the device has submits. May return before the work is done; the number of runs in flight is
   // bounded.
   virtual Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) = 0;
@@ -147,7 +147,7 @@ struct AdapterInfo {
   std::string reason;   // the reason for `usable`
   // True if the adapter may have subgroup matrices. Their shapes are known only for an open device;
   // they are not in `features` here.
-  bool offers_units = false;
+  bool offers_subgroup_matrix = false;
 };
 
 struct WebGpuOptions {

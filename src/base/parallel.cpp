@@ -85,7 +85,7 @@ void in_parallel(std::size_t count, std::size_t most_threads,
   if (error) std::rethrow_exception(error);
 }
 
-Crew::~Crew() {
+ThreadGroup::~ThreadGroup() {
   {
     const std::lock_guard lock(mutex_);
     leaving_ = true;
@@ -94,7 +94,7 @@ Crew::~Crew() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Crew::run(std::size_t count, Call call, const void* work) {
+void ThreadGroup::run(std::size_t count, Call call, const void* work) {
   try {
     while (threads_.size() + 1 < count) threads_.emplace_back([this] { stay(); });
   } catch (const std::system_error&) {
@@ -112,7 +112,7 @@ void Crew::run(std::size_t count, Call call, const void* work) {
 }
 
 // Executes calls until none is left to start.
-void Crew::take_part(std::unique_lock<std::mutex>& lock) {
+void ThreadGroup::take_part(std::unique_lock<std::mutex>& lock) {
   while (next_ < end_) {
     const std::size_t i = next_++;
     ++busy_;
@@ -132,7 +132,7 @@ void Crew::take_part(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void Crew::stay() {
+void ThreadGroup::stay() {
   std::unique_lock lock(mutex_);
   while (!leaving_) {
     take_part(lock);

@@ -27,12 +27,12 @@ void in_parallel(std::size_t count, std::size_t most_threads,
                  const std::function<void(std::size_t)>& work);
 
 // Threads that sleep until there is more work. Once they exist, run() does not allocate.
-class Crew {
+class ThreadGroup {
  public:
-  Crew() = default;
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
-  ~Crew();
+  ThreadGroup() = default;
+  ThreadGroup(const ThreadGroup&) = delete;
+  ThreadGroup& operator=(const ThreadGroup&) = delete;
+  ~ThreadGroup();
 
   // Like in_parallel(), with one thread per call. Only one run at a time.
   template <class Work>

@@ -223,7 +223,7 @@ std::vector<std::string> skippable_names() {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   names.emplace_back("row_epilogue");
-  names.emplace_back("chain");
+  names.emplace_back("fused_sequences");
   return names;
 }
 
@@ -265,7 +265,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   if (device.joins_launches) request.fusing.cached_elements = device.gpu.cached_bytes / 4;
   request.plan.gpu = device.gpu;
   request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
-  request.plan.chains = rows;
+  request.plan.fused_sequences = rows;
 }
 
 namespace {
@@ -336,7 +336,7 @@ Compiled compile_graph(CompileRequest request) {
   fusing.enabled = !passes.skipped("fuse");
   if (passes.skipped("row_epilogue")) fusing.row_epilogue_columns = 0;
   fusing.arena_fits_binding = most_bytes == 0 || arena_bytes <= most_bytes;
-  request.plan.chains &= !passes.skipped("chain");
+  request.plan.fused_sequences &= !passes.skipped("fused_sequences");
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > fusing.max_bindings) {
     fusing.assume_in_place = false;

@@ -17,7 +17,7 @@ namespace {
 Tensor scanned(const OpDef& def, const char* name, Tensor x, int axis,
                const SourceLocation& location) {
   OpContext ctx(name, location);
-  const Expr in = op::counted_truths(ctx.in(x));
+  const Expr in = op::bools_to_i32(ctx.in(x));
   const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{0}}};
   return ctx.out(op::apply(ctx.builder, def, {in}, attrs));
@@ -226,7 +226,7 @@ Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
 
 Tensor argsort(Tensor x, int axis, bool descending, Loc loc) {
   OpContext ctx("argsort", loc);
-  const Expr in = op::counted_truths(ctx.in(x));
+  const Expr in = op::bools_to_i32(ctx.in(x));
   const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"descending", std::int64_t{descending ? 1 : 0}}};
   return ctx.out(op::apply(ctx.builder, ops::argsort, {in}, attrs));

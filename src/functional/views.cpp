@@ -44,7 +44,7 @@ Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool kee
   const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), ctx.name(), ctx.location());
   const bool extreme_truth =
       in.dtype() == DType::kBool && (&def == &ops::reduce_max || &def == &ops::reduce_min);
-  Expr out = op::counted_truths(in);
+  Expr out = op::bools_to_i32(in);
   if (!list.empty()) out = op::apply(ctx.builder, def, {out}, {{"axes", list}});
   if (extreme_truth) out = op::ne(out, 0);
   if (keepdim) {
@@ -60,7 +60,7 @@ Tensor arg_extreme(const OpDef& def, Tensor x, std::optional<int> axis, bool kee
   if (axis) return reduce(def, x, {*axis}, keepdim, location);
   OpContext ctx(def.name, location);
   const Expr in = ctx.in(x);
-  const Expr flat = op::reshape(op::counted_truths(in), {numel(in.shape())});
+  const Expr flat = op::reshape(op::bools_to_i32(in), {numel(in.shape())});
   const Expr out = op::apply(ctx.builder, def, {flat}, {{"axes", std::vector<std::int64_t>{0}}});
   return ctx.out(keepdim ? op::reshape(out, Shape(in.shape().size(), 1)) : out);
 }

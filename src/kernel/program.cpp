@@ -449,7 +449,7 @@ std::string buffer_name(BufferKind kind, const std::string& name) {
 namespace {
 
 // Checks what Launch::concurrent requires of two launches, as far as buffers show it.
-void verify_beside(const Program& program, const Launch& launch, const Launch& other) {
+void verify_concurrent(const Program& program, const Launch& launch, const Launch& other) {
   for (const Binding& mine : launch.bindings) {
     for (const Binding& theirs : other.bindings) {
       if (mine.buffer != theirs.buffer) continue;
@@ -485,7 +485,7 @@ void verify(const Program& program) {
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     if (!program.launches[i].concurrent) first = i;
     for (std::size_t j = first; j < i; ++j) {
-      verify_beside(program, program.launches[i], program.launches[j]);
+      verify_concurrent(program, program.launches[i], program.launches[j]);
     }
   }
 }

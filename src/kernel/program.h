@@ -23,7 +23,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // operands have smaller indices.
 enum class InstrKind : std::uint8_t {
   kConst,          // the 32-bit pattern `bits`, of type dtype
-  kRuntimeScalar,  // word `index` of the run-time scalars (RuntimeScalars), bitcast to dtype
+  kRuntimeScalar,  // word `index` of the runtime scalars (RuntimeScalars), bitcast to dtype
   kIndex,          // linear index in the program's domain, u32; at row level the row index
   kCoord,          // coordinate of the element on an axis: (linear / divisor) % modulus, u32
   kLoad,           // accesses[index] at this element; zero if its map is not valid there
@@ -78,7 +78,7 @@ struct Access {
 };
 
 // A write of an instruction's value. The element offset in the binding is map(index), plus the u32
-// run-time scalar `ring_word` if ring_word >= 0. The map has one view and no mask, and stores of
+// runtime scalar `ring_word` if ring_word >= 0. The map has one view and no mask, and stores of
 // different elements have different offsets.
 //
 // If at >= 0 (maps only), v is the value of instruction `at` (i32), and the offset is map(index) +
@@ -279,7 +279,7 @@ struct Port {
   std::int64_t offset = 0;  // bytes
 };
 
-// Run-time scalars: one row of 32-bit words per step. Words 0 and 1 are always the bit patterns of
+// Runtime scalars: one row of 32-bit words per step. Words 0 and 1 are always the bit patterns of
 // +inf and of a quiet NaN, as WGSL has no literals for them.
 inline constexpr int kScalarInf = 0;
 inline constexpr int kScalarNan = 1;

@@ -250,7 +250,7 @@ Expr transpose(Expr x) {
   return permute(x, axes);
 }
 
-Expr counted_truths(Expr x) { return x.dtype() == DType::kBool ? cast(x, DType::kI32) : x; }
+Expr bools_to_i32(Expr x) { return x.dtype() == DType::kBool ? cast(x, DType::kI32) : x; }
 
 Expr sum_to(Expr x, Shape shape) {
   const Shape from = x.shape();

@@ -106,7 +106,7 @@ Expr matmul(Expr a, Expr b);  // [...,M,K] x [...,K,N], equal batch axes; intege
 Expr matmul_in_parts(Expr a, Expr b, std::int64_t depth);
 Expr transpose(Expr x);  // swaps the last two axes
 Expr cast(Expr x, DType dtype);
-Expr counted_truths(Expr x);  // converts bool to i32; others are unchanged
+Expr bools_to_i32(Expr x);  // converts bool to i32; others are unchanged
 // Inverse of broadcast: sums x to `shape`.
 Expr sum_to(Expr x, Shape shape);
 // Restores reduced axes with size 1 and broadcasts along them.

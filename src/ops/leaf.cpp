@@ -45,7 +45,7 @@ Type constant_type(std::span<const Type>, const Attrs& attrs) {
 Type scalar_type(std::span<const Type>, const Attrs& attrs) {
   static_cast<void>(attrs.text("name"));
   const auto dtype = dtype_attr(attrs);
-  if (dtype == DType::kF16) dtype_error("a run-time scalar must have four bytes, got f16");
+  if (dtype == DType::kF16) dtype_error("a runtime scalar must have four bytes, got f16");
   return {dtype, {}};
 }
 
@@ -111,7 +111,7 @@ constinit const OpDef input = stored("input");
 constinit const OpDef data = stored("data");
 // state{name, init}: keeps its value between steps; starts as `init`.
 constinit const OpDef state = stored("state", state_type);
-// scalar{name}: a run-time scalar of the step.
+// scalar{name}: a runtime scalar of the step.
 constinit const OpDef scalar = make_op("scalar", OpKind::kLeaf, 0, scalar_type, nullptr, nullptr);
 constinit const OpDef constant =
     make_op("constant", OpKind::kLeaf, 0, constant_type, nullptr, eval_constant);

@@ -141,7 +141,7 @@ class ModelWriter {
     return json;
   }
 
-  // Adds the run-time scalars, and the indices of those that the runner sets.
+  // Adds the runtime scalars, and the indices of those that the runner sets.
   static void add_scalars(const SizedProgram& sized, Json& json) {
     const RuntimeScalars row = row_of(sized.program, sized.scalars);
     const std::vector<std::string>& names = sized.program.scalars;
@@ -218,7 +218,7 @@ class ModelWriter {
     if (dispatch.count > 1) name += "_and_" + std::to_string(dispatch.count - 1);
     kernels_.push_back({{"name", name},
                         {"modes", modes_of(dispatch)},
-                        {"scalars", written.uses_hyper},
+                        {"scalars", written.uses_scalars},
                         {"code", without_indentation(written.body)}});
     need("maxComputeInvocationsPerWorkgroup", written.threads);
     need("maxComputeWorkgroupSizeX", written.threads);

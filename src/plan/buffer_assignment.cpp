@@ -381,25 +381,26 @@ class Placer {
     result_.concurrent.clear();
     result_.blocks.clear();
     result_.fused_sequence.clear();
-    const std::vector<FusedSequence> chains = chains_of(groups);
+    const std::vector<FusedSequence> sequences = sequences_of(groups);
     const auto stages =
-        order_schedule(joined_work(groups, chains), options_.join_bindings, options_.gpu);
+        order_schedule(joined_work(groups, sequences), options_.join_bindings, options_.gpu);
     for (const std::vector<int>& stage : stages) {
       for (const int c : stage) {
-        const FusedSequence& chain = chains[static_cast<size_t>(c)];
-        if (c != stage.front()) result_.concurrent.insert(chain.groups.front());
-        result_.order.insert(result_.order.end(), chain.groups.begin(), chain.groups.end());
-        result_.fused_sequence.insert(chain.groups.begin() + 1, chain.groups.end());
-        for (const int g : chain.groups) {
-          if (chain.blocks > 0) result_.blocks[g] = chain.blocks;
+        const FusedSequence& sequence = sequences[static_cast<size_t>(c)];
+        if (c != stage.front()) result_.concurrent.insert(sequence.groups.front());
+        result_.order.insert(result_.order.end(), sequence.groups.begin(), sequence.groups.end());
+        result_.fused_sequence.insert(sequence.groups.begin() + 1, sequence.groups.end());
+        for (const int g : sequence.groups) {
+          if (sequence.blocks > 0) result_.blocks[g] = sequence.blocks;
         }
       }
     }
     return !stages.empty() || count == 0;
   }
 
-  [[nodiscard]] std::vector<FusedSequence> chains_of(const std::vector<GroupWork>& groups) const {
-    if (options_.chains) {
+  [[nodiscard]] std::vector<FusedSequence> sequences_of(
+      const std::vector<GroupWork>& groups) const {
+    if (options_.fused_sequences) {
       std::set<int> writers;
       for (const auto& [writer, place] : in_place_) writers.insert(writer);
       return find_fused_sequences(graph_, result_.members, groups, writers, options_.join_bindings,
@@ -410,23 +411,24 @@ class Placer {
     return single;
   }
 
-  // Returns the work of each chain, with dependencies between chains. A chain of several groups is
-  // not concurrent with others.
+  // Returns the work of each sequence, with dependencies between sequences. A sequence of several
+  // groups is not concurrent with others.
   static std::vector<GroupWork> joined_work(const std::vector<GroupWork>& groups,
-                                            const std::vector<FusedSequence>& chains) {
-    std::vector<int> chain_of(groups.size());
-    for (std::size_t c = 0; c < chains.size(); ++c) {
-      for (const int g : chains[c].groups) chain_of[static_cast<size_t>(g)] = static_cast<int>(c);
+                                            const std::vector<FusedSequence>& sequences) {
+    std::vector<int> sequence_of(groups.size());
+    for (std::size_t c = 0; c < sequences.size(); ++c) {
+      for (const int g : sequences[c].groups)
+        sequence_of[static_cast<size_t>(g)] = static_cast<int>(c);
     }
-    std::vector<GroupWork> joined(chains.size());
-    for (std::size_t c = 0; c < chains.size(); ++c) {
-      for (const int g : chains[c].groups) {
+    std::vector<GroupWork> joined(sequences.size());
+    for (std::size_t c = 0; c < sequences.size(); ++c) {
+      for (const int g : sequences[c].groups) {
         const GroupWork& work = groups[static_cast<size_t>(g)];
-        joined[c].concurrent = chains[c].groups.size() == 1 ? work.concurrent : 0;
+        joined[c].concurrent = sequences[c].groups.size() == 1 ? work.concurrent : 0;
         joined[c].microseconds += work.microseconds;
         joined[c].buffers.insert(work.buffers.begin(), work.buffers.end());
         for (const int before : work.before) {
-          const int from = chain_of[static_cast<size_t>(before)];
+          const int from = sequence_of[static_cast<size_t>(before)];
           if (from != static_cast<int>(c)) joined[c].before.insert(from);
         }
       }

@@ -15,20 +15,20 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::size_t kMaxChained = 16;  // larger kernels take too long to compile
+constexpr std::size_t kMaxSequenceLength = 16;  // larger kernels take too long to compile
 constexpr std::int64_t kMaxBlocks = 512;
 constexpr std::int64_t kPieceSide = 64, kElementsAtOnce = 256;
 constexpr std::int64_t kBlocksPerCore = 2;
 
-class ChainFinder {
+class FusedSequenceFinder {
  public:
-  ChainFinder(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
-              const std::vector<GroupWork>& work, const std::set<int>& barred, int max_bindings,
-              const GpuModel& gpu)
+  FusedSequenceFinder(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
+                      const std::vector<GroupWork>& work, const std::set<int>& barred,
+                      int max_bindings, const GpuModel& gpu)
       : graph_(graph), members_(members), work_(work), max_bindings_(max_bindings), gpu_(gpu) {
     for (int g = 0; g < static_cast<int>(members.size()); ++g) {
-      chain_of_.push_back(g);
-      chains_.push_back({{g}, 0});
+      sequence_of_.push_back(g);
+      sequences_.push_back({{g}, 0});
       forms_.push_back(barred.contains(g) ? Form{} : form_of(g));
     }
     feeds_.resize(members.size());
@@ -43,9 +43,9 @@ class ChainFinder {
     for (int g = 0; g < count(); ++g) lengthen_by(g);
     for (int g = count(); g-- > 0;) put_before(g);
     std::vector<FusedSequence> result;
-    for (FusedSequence& chain : chains_) {
-      if (chain.groups.size() == 1) chain.blocks = 0;
-      if (!chain.groups.empty()) result.push_back(std::move(chain));
+    for (FusedSequence& sequence : sequences_) {
+      if (sequence.groups.size() == 1) sequence.blocks = 0;
+      if (!sequence.groups.empty()) result.push_back(std::move(sequence));
     }
     std::sort(result.begin(), result.end(), [](const FusedSequence& a, const FusedSequence& b) {
       return a.groups.front() < b.groups.front();
@@ -119,7 +119,7 @@ class ChainFinder {
     return time_in(form, blocks) - work_[index(g)].microseconds < gpu_.launch_microseconds;
   }
 
-  // True if each block of g reads only the same block of the groups of chain c.
+  // True if each block of g reads only the same block of the groups of sequence c.
   [[nodiscard]] bool reads_own_blocks(int g, int c, std::int64_t blocks) const {
     return std::all_of(members_[index(g)].begin(), members_[index(g)].end(),
                        [&](ValueId id) { return reads_own_blocks(id, g, c, blocks); });
@@ -149,7 +149,7 @@ class ChainFinder {
     return true;
   }
 
-  // True if the value is computed by a group of the chain, or by its readers from such values.
+  // True if the value is computed by a group of the sequence, or by its readers from such values.
   [[nodiscard]] bool comes_from(ValueId value, int c) const {
     std::set<ValueId> seen;
     std::vector<ValueId> open{value};
@@ -159,7 +159,7 @@ class ChainFinder {
       const Node& node = graph_[id];
       if (node.group >= 0) {
         visit();
-        if (chain_of_[index(node.group)] == c) return true;
+        if (sequence_of_[index(node.group)] == c) return true;
       } else if (seen.insert(id).second) {
         open.insert(open.end(), node.inputs.begin(), node.inputs.end());
       }
@@ -167,23 +167,23 @@ class ChainFinder {
     return false;
   }
 
-  // True if merging chains a and b would create a dependency cycle.
+  // True if merging sequences a and b would create a dependency cycle.
   [[nodiscard]] bool circle(int a, int b) const {
     std::vector<int> open;
     std::set<int> seen;
     // Groups depend only on groups of lower numbers.
     const int first_group =
-        std::min(chains_[index(a)].groups.front(), chains_[index(b)].groups.front());
+        std::min(sequences_[index(a)].groups.front(), sequences_[index(b)].groups.front());
     const auto look = [&](int c, bool first) {
-      for (const int g : chains_[index(c)].groups) {
+      for (const int g : sequences_[index(c)].groups) {
         visit(1 + static_cast<std::int64_t>(work_[index(g)].before.size()));
         for (const int before : work_[index(g)].before) {
-          const int from = chain_of_[index(before)];
+          const int from = sequence_of_[index(before)];
           if (from == a || from == b) {
             if (first) continue;
             return true;
           }
-          const bool early = chains_[index(from)].groups.back() < first_group;
+          const bool early = sequences_[index(from)].groups.back() < first_group;
           if (!early && seen.insert(from).second) open.push_back(from);
         }
       }
@@ -202,35 +202,36 @@ class ChainFinder {
   [[nodiscard]] bool binds_too_much(int a, int b) const {
     std::set<std::int64_t> buffers;
     for (const int c : {a, b}) {
-      for (const int g : chains_[index(c)].groups) {
+      for (const int g : sequences_[index(c)].groups) {
         buffers.insert(work_[index(g)].buffers.begin(), work_[index(g)].buffers.end());
       }
     }
     return static_cast<int>(buffers.size()) > max_bindings_;
   }
 
-  // Appends chain `after` to chain `first`.
+  // Appends sequence `after` to sequence `first`.
   void join(int first, int after, std::int64_t blocks) {
-    FusedSequence& to = chains_[index(first)];
-    for (const int g : chains_[index(after)].groups) {
-      chain_of_[index(g)] = first;
+    FusedSequence& to = sequences_[index(first)];
+    for (const int g : sequences_[index(after)].groups) {
+      sequence_of_[index(g)] = first;
       to.groups.push_back(g);
     }
     std::sort(to.groups.begin(), to.groups.end());
     to.blocks = blocks;
-    chains_[index(after)].groups.clear();
+    sequences_[index(after)].groups.clear();
   }
 
   [[nodiscard]] bool may_join(int a, int b) const {
     return a != b &&
-           chains_[index(a)].groups.size() + chains_[index(b)].groups.size() <= kMaxChained &&
+           sequences_[index(a)].groups.size() + sequences_[index(b)].groups.size() <=
+               kMaxSequenceLength &&
            !binds_too_much(a, b) && !circle(a, b);
   }
 
-  // Returns the number of blocks of chain c with g next to its group `other`, or 0 if none fits
+  // Returns the number of blocks of sequence c with g next to its group `other`, or 0 if none fits
   // both.
   [[nodiscard]] std::int64_t blocks_with(int c, int other, int g) const {
-    std::int64_t blocks = chains_[index(c)].blocks;
+    std::int64_t blocks = sequences_[index(c)].blocks;
     if (blocks > 0) return fits(g, blocks) ? blocks : 0;
     for (const int each : {other, g}) {
       const Form& form = forms_[index(each)];
@@ -241,7 +242,7 @@ class ChainFinder {
     return fits(g, blocks) && fits(other, blocks) ? blocks : 0;
   }
 
-  // Appends g to the latest chain whose blocks it reads.
+  // Appends g to the latest sequence whose blocks it reads.
   void lengthen_by(int g) {
     if (forms_[index(g)].elements == 0) return;
     std::set<int, std::greater<>> found;
@@ -249,30 +250,31 @@ class ChainFinder {
       if (forms_[index(before)].elements > 0) found.insert(before);
     }
     for (const int before : found) {
-      const int c = chain_of_[index(before)];
+      const int c = sequence_of_[index(before)];
       const std::int64_t blocks = blocks_with(c, before, g);
-      if (blocks == 0 || !reads_own_blocks(g, c, blocks) || !may_join(c, chain_of_[index(g)]))
+      if (blocks == 0 || !reads_own_blocks(g, c, blocks) || !may_join(c, sequence_of_[index(g)]))
         continue;
-      join(c, chain_of_[index(g)], blocks);
+      join(c, sequence_of_[index(g)], blocks);
       return;
     }
   }
 
-  // Prepends g, if it is in no sequence, to a chain that reads it.
+  // Prepends g, if it is in no sequence, to a sequence that reads it.
   void put_before(int g) {
-    if (forms_[index(g)].elements == 0 || chains_[index(chain_of_[index(g)])].groups.size() > 1)
+    if (forms_[index(g)].elements == 0 ||
+        sequences_[index(sequence_of_[index(g)])].groups.size() > 1)
       return;
     for (const int reader : feeds_[index(g)]) {
       if (forms_[index(reader)].elements == 0) continue;
-      const int c = chain_of_[index(reader)];
+      const int c = sequence_of_[index(reader)];
       const std::int64_t blocks = blocks_with(c, reader, g);
       if (blocks == 0 || !reads_own_blocks(g, c, blocks)) continue;
-      const std::vector<int>& groups = chains_[index(c)].groups;
+      const std::vector<int>& groups = sequences_[index(c)].groups;
       const bool local = std::all_of(groups.begin(), groups.end(), [&](int each) {
-        return reads_own_blocks(each, chain_of_[index(g)], blocks);
+        return reads_own_blocks(each, sequence_of_[index(g)], blocks);
       });
-      if (!local || !may_join(chain_of_[index(g)], c)) continue;
-      join(c, chain_of_[index(g)], blocks);
+      if (!local || !may_join(sequence_of_[index(g)], c)) continue;
+      join(c, sequence_of_[index(g)], blocks);
       return;
     }
   }
@@ -282,8 +284,8 @@ class ChainFinder {
   const std::vector<GroupWork>& work_;
   int max_bindings_;
   const GpuModel& gpu_;
-  std::vector<int> chain_of_;
-  std::vector<FusedSequence> chains_;
+  std::vector<int> sequence_of_;
+  std::vector<FusedSequence> sequences_;
   std::vector<Form> forms_;
   std::vector<std::vector<int>> feeds_;  // the later groups that depend on each group
 };
@@ -295,7 +297,7 @@ std::vector<FusedSequence> find_fused_sequences(const Graph& graph,
                                                 const std::vector<GroupWork>& work,
                                                 const std::set<int>& barred, int max_bindings,
                                                 const GpuModel& gpu) {
-  return ChainFinder(graph, members, work, barred, max_bindings, gpu).run();
+  return FusedSequenceFinder(graph, members, work, barred, max_bindings, gpu).run();
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

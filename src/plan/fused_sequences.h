@@ -18,12 +18,12 @@ struct FusedSequence {
   std::int64_t blocks = 0;  // Launch::blocks
 };
 
-// Partitions the groups into chains, one per fused sequence; most chains are a single group without
-// blocks. `members` has the nodes of each group, `work` its dependencies and cost. Groups of
-// `barred` are not fused, because they overwrite what others read.
+// Partitions the groups into sequences, one per fused sequence; most sequences are a single group
+// without blocks. `members` has the nodes of each group, `work` its dependencies and cost. Groups
+// of `barred` are not fused, because they overwrite what others read.
 //
-// The chains are sorted by their first groups. If the groups have no dependency cycle, neither do
-// the chains. The kernel of a fused sequence binds at most `max_bindings` buffers.
+// The sequences are sorted by their first groups. If the groups have no dependency cycle, neither
+// do the sequences. The kernel of a fused sequence binds at most `max_bindings` buffers.
 std::vector<FusedSequence> find_fused_sequences(const Graph& graph,
                                                 const std::vector<std::vector<ValueId>>& members,
                                                 const std::vector<GroupWork>& work,

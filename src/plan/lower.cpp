@@ -128,7 +128,7 @@ void count_work(Launch& launch) {
 
 class GroupLowering {
  public:
-  GroupLowering(const Graph& graph, const Placement& placement, const HyperWords& scalars,
+  GroupLowering(const Graph& graph, const Placement& placement, const ScalarWords& scalars,
                 int group, const std::vector<ValueId>& members)
       : graph_(graph),
         placement_(placement),
@@ -465,7 +465,7 @@ class GroupLowering {
 
   const Graph& graph_;
   const Placement& placement_;
-  const HyperWords& scalars_;
+  const ScalarWords& scalars_;
   const std::vector<ValueId>& members_;
   Launch launch_;
   LaunchContext context_;
@@ -474,12 +474,12 @@ class GroupLowering {
 
 }  // namespace
 
-Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& scalars,
+Launch lower_group(const Graph& graph, const Placement& placement, const ScalarWords& scalars,
                    int group, const std::vector<ValueId>& members) {
   return GroupLowering(graph, placement, scalars, group, members).run();
 }
 
-Launch lower_copy(const Graph& graph, const Placement& placement, const HyperWords& scalars,
+Launch lower_copy(const Graph& graph, const Placement& placement, const ScalarWords& scalars,
                   ValueId value, const BufferRange& to) {
   Launch launch;
   launch.name = "copy";

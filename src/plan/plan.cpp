@@ -11,17 +11,17 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 Program plan(const Graph& graph, const PlanOptions& options) {
   Program program;
-  HyperWords scalars;
-  const auto add_hyper = [&](const std::string& name) {
+  ScalarWords scalars;
+  const auto add_scalar = [&](const std::string& name) {
     const int word = static_cast<int>(program.scalars.size()) + 2;
     if (!scalars.try_emplace(name, word).second) return;
-    CHECK(word < kMaxRuntimeScalars, "too many run-time scalars");
+    CHECK(word < kMaxRuntimeScalars, "too many runtime scalars");
     program.scalars.push_back(name);
   };
   for (const Node& node : graph.nodes) {
-    if (node.op == &ops::scalar) add_hyper(node.attrs.text("name"));
+    if (node.op == &ops::scalar) add_scalar(node.attrs.text("name"));
   }
-  if (!options.rings.empty()) add_hyper(kRingScalar);
+  if (!options.rings.empty()) add_scalar(kRingScalar);
 
   Placement placement = place(graph, options);
   for (const int g : placement.order) {

@@ -26,7 +26,7 @@ struct PlanOptions {
   int join_bindings = 0;
   // Marks small launches that can run as fused sequences (Launch::fused_sequence). Their kernels
   // are also limited to join_bindings.
-  bool chains = false;
+  bool fused_sequences = false;
   GpuModel gpu = {};  // orders and joins launches
 };
 
@@ -39,7 +39,7 @@ constexpr DType dtype_in_memory(DType dtype, bool stores_f16) {
 // largest tensors with their locations), or if a buffer or binding exceeds the device's limits.
 Program plan(const Graph& graph, const PlanOptions& options);
 
-// Name of the run-time scalar that holds the position of this step's outputs in their rings.
+// Name of the runtime scalar that holds the position of this step's outputs in their rings.
 inline constexpr const char* kRingScalar = "_ring";
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -16,7 +16,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 struct LaunchContext {
   const Graph& graph;
   const Placement& placement;
-  const HyperWords& scalars;
+  const ScalarWords& scalars;
   int group;  // nodes of this group are computed here; -1: none
   Launch& launch;
 

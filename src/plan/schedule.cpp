@@ -14,7 +14,7 @@ namespace {
 
 // Work that takes up to this many times as long as the lead of a step may join it.
 constexpr double kLonger = 1.25;
-constexpr std::size_t kMaxBeside = 20;
+constexpr std::size_t kMaxConcurrent = 20;
 
 class Scheduler {
  public:
@@ -90,7 +90,7 @@ class Scheduler {
     int urgent = -1;
     visit(1 + static_cast<std::int64_t>(small_.size()));
     for (const int g : small_) {
-      if (count_ready(work(g).concurrent) >= kMaxBeside) return g;
+      if (count_ready(work(g).concurrent) >= kMaxConcurrent) return g;
       if (urgent < 0 || left_[index(g)] > left_[index(urgent)]) urgent = g;
     }
     if (urgent < 0) return *alone_.begin();
@@ -104,7 +104,7 @@ class Scheduler {
   std::vector<int> next_stage() {
     const int lead = pick();
     if (!is_small(lead)) return {lead};
-    const bool many = count_ready(work(lead).concurrent) >= kMaxBeside;
+    const bool many = count_ready(work(lead).concurrent) >= kMaxConcurrent;
     std::vector<int> found;
     visit(static_cast<std::int64_t>(small_.size()));
     for (const int g : small_) {
@@ -118,7 +118,7 @@ class Scheduler {
     std::vector<int> stage = {lead};
     std::set<std::int64_t> buffers = work(lead).buffers;
     for (const int g : found) {
-      if (stage.size() == kMaxBeside) break;
+      if (stage.size() == kMaxConcurrent) break;
       std::set<std::int64_t> all = buffers;
       all.insert(work(g).buffers.begin(), work(g).buffers.end());
       if (static_cast<int>(all.size()) > max_bindings_) continue;

@@ -28,14 +28,15 @@ class Trace {
   bool autocast = false;                           // see Autocast
   bool exported = false;                           // for a target that cannot read the bits of f32
   bool any_size = false;                           // stands for traces of all dynamic sizes
-  Scalars scalars;                                 // run-time scalars with their initial values
+  Scalars scalars;                                 // runtime scalars with their initial values
   std::map<std::string, ValueId> captures;
   std::vector<std::string> printed;  // captures shown by print()
-  // Run-time scalars that the host computes from the number of the update (from 1) and other
+  // Runtime scalars that the host computes from the number of the update (from 1) and other
   // scalars.
   std::map<std::string, PerUpdate> per_update;
-  bool counts_updates = false;                 // some of them depend on the number of the update
-  std::map<std::string, double> hyper_limits;  // upper bounds of the optimizer's adjustable scalars
+  bool counts_updates = false;  // some of them depend on the number of the update
+  std::map<std::string, double>
+      scalar_limits;             // upper bounds of the optimizer's adjustable scalars
   std::uint32_t random_ops = 0;  // number of random ops so far; the stream of the next
 
   // Returns the trace of this thread. Throws UserError, naming the op, if there is none.
@@ -46,7 +47,7 @@ class Trace {
   [[nodiscard]] Tensor tensor(const Expr& x) { return tensor(x.id); }
   // Returns the value of a tensor. Throws UserError if the tensor belongs to another trace.
   ValueId value(const Tensor& tensor, std::string_view op, const SourceLocation& location) const;
-  // Returns the run-time scalar of that name. Creates it on first use.
+  // Returns the runtime scalar of that name. Creates it on first use.
   ValueId scalar(const std::string& name, DType dtype, double initial,
                  const SourceLocation& location);
 

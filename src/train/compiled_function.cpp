@@ -38,7 +38,7 @@ CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable 
       location_(location),
       sizes_(options.inputs, options.dynamic_size, options.max_cached_sizes, "FunctionOptions",
              location) {
-  sizes_.first().engine =
+  sizes_.first().session =
       build(options.dynamic_size, std::move(device), std::move(reason), false, owners, location);
   if (owners.empty() && first().device()->info().computes) {
     first().upload_params(table_.initial(options_.seed.value_or(0), options_.initial));
@@ -73,42 +73,40 @@ std::unique_ptr<TracedFunction> CompiledFunctionImpl::traced(std::int64_t size, 
                         location);
 }
 
-std::unique_ptr<Engine> CompiledFunctionImpl::build(std::int64_t size,
-                                                    std::shared_ptr<Device> device,
-                                                    std::string reason, bool captures,
-                                                    const std::vector<const Instance*>& owners,
-                                                    const SourceLocation& location) {
+std::unique_ptr<ProgramSession> CompiledFunctionImpl::build(
+    std::int64_t size, std::shared_ptr<Device> device, std::string reason, bool captures,
+    const std::vector<const Instance*>& owners, const SourceLocation& location) {
   const std::vector<InputSpec> inputs = closed(options_.inputs, size);
   auto traced = this->traced(size, captures, location);
-  if (sizes_.first().engine == nullptr) retrace_.keep(traced->trace.graph);
+  if (sizes_.first().session == nullptr) retrace_.keep(traced->trace.graph);
   if (traced->outputs.empty()) throw UserError("the traced function returns no output", location);
   for (const auto& [name, id] : traced->trace.captures) {
     if (traced->outputs.contains(name))
       throw UserError("capture: the name '" + name + "' is taken by an output",
                       traced->trace.graph[id].location);
-    if (sizes_.first().engine == nullptr) captures_.push_back(name);
+    if (sizes_.first().session == nullptr) captures_.push_back(name);
   }
-  if (sizes_.first().engine == nullptr) printed_ = std::move(traced->trace.printed);
+  if (sizes_.first().session == nullptr) printed_ = std::move(traced->trace.printed);
   CompileRequest request;
   request.name = "forward";
   request.plan.params_elements = table_.elements();
   request.plan.memory_budget = options_.memory_budget;
   request.progress = options_.progress;
   request.graph = std::move(traced->trace.graph);
-  auto engine = std::make_unique<Engine>(std::move(request), traced->trace.scalars, inputs,
-                                         std::vector<InputSpec>{}, std::move(device),
-                                         std::move(reason), options_.check_indices);
-  engine->set_initial(table_.buffers());
+  auto session = std::make_unique<ProgramSession>(std::move(request), traced->trace.scalars, inputs,
+                                                  std::vector<InputSpec>{}, std::move(device),
+                                                  std::move(reason), options_.check_indices);
+  session->set_initial(table_.buffers());
   SharedMemory shared;
   for (const Instance* owner : owners) {
-    owner->share_with(engine->compiled().program, captures ? Share::kProgram : Share::kModel,
+    owner->share_with(session->compiled().program, captures ? Share::kProgram : Share::kModel,
                       shared);
   }
-  engine->allocate(std::move(shared));
-  return engine;
+  session->allocate(std::move(shared));
+  return session;
 }
 
-SizedEngines::Build CompiledFunctionImpl::builder() {
+SizedSessions::Build CompiledFunctionImpl::builder() {
   return [this](std::int64_t size) {
     return build(size, first().device(), first().reason(), false, {&first().instance()}, location_);
   };
@@ -119,39 +117,41 @@ std::vector<std::int64_t> CompiledFunctionImpl::compiled_sizes() const {
   return sizes_.sizes();
 }
 
-Engine& CompiledFunctionImpl::capturing(SizedEngine& sized, const std::vector<std::string>& names) {
+ProgramSession& CompiledFunctionImpl::capturing(SizedSession& sized,
+                                                const std::vector<std::string>& names) {
   check_captures(names, captures_);
   if (!sized.capturing) {
-    sized.engine->take_back_inputs();
-    sized.capturing = build(sized.size, sized.engine->device(), sized.engine->reason(), true,
-                            {&sized.engine->instance()}, location_);
+    sized.session->take_back_inputs();
+    sized.capturing = build(sized.size, sized.session->device(), sized.session->reason(), true,
+                            {&sized.session->instance()}, location_);
   }
   return *sized.capturing;
 }
 
 void CompiledFunctionImpl::use(const std::shared_ptr<Device>& device,
                                const std::vector<const Instance*>& owners) {
-  const auto allocate = [&](Engine& engine, const std::vector<const Instance*>& from, Share share) {
+  const auto allocate = [&](ProgramSession& session, const std::vector<const Instance*>& from,
+                            Share share) {
     SharedMemory shared;
-    for (const Instance* owner : from) owner->share_with(engine.compiled().program, share, shared);
-    engine.use(device);
-    engine.allocate(std::move(shared));
+    for (const Instance* owner : from) owner->share_with(session.compiled().program, share, shared);
+    session.use(device);
+    session.allocate(std::move(shared));
   };
-  const auto use_sized = [&](SizedEngine& sized, const std::vector<const Instance*>& from) {
+  const auto use_sized = [&](SizedSession& sized, const std::vector<const Instance*>& from) {
     sized.given_away.clear();
-    allocate(*sized.engine, from, Share::kModel);
-    if (sized.capturing) allocate(*sized.capturing, {&sized.engine->instance()}, Share::kProgram);
+    allocate(*sized.session, from, Share::kModel);
+    if (sized.capturing) allocate(*sized.capturing, {&sized.session->instance()}, Share::kProgram);
   };
   use_sized(sizes_.first(), owners);
-  for (SizedEngine& each : sizes_.others()) use_sized(each, {&first().instance()});
+  for (SizedSession& each : sizes_.others()) use_sized(each, {&first().instance()});
 }
 
 void CompiledFunctionImpl::repeat(const FeedView& inputs, bool captures, std::uint32_t run) {
-  SizedEngine& sized = sizes_.of_inputs(inputs, builder());
-  Engine& engine = captures ? capturing(sized, {}) : *sized.engine;
-  engine.upload_inputs(inputs);
-  const ScalarValues scalars = scalars_of(*sized.engine, run);
-  engine.instance().run({&scalars, 1});
+  SizedSession& sized = sizes_.of_inputs(inputs, builder());
+  ProgramSession& session = captures ? capturing(sized, {}) : *sized.session;
+  session.upload_inputs(inputs);
+  const ScalarValues scalars = scalars_of(*sized.session, run);
+  session.instance().run({&scalars, 1});
 }
 
 void CompiledFunctionImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
@@ -181,7 +181,7 @@ GraphView CompiledFunctionImpl::graph(GraphStage stage, std::optional<std::int64
     throw UserError("graph: expected a dynamic size of at least 1, got " + std::to_string(*size));
   const std::int64_t of = size.value_or(sizes_.first().size);
   if (stage == GraphStage::kTraced) return view_of(traced(of, false, location_)->trace.graph);
-  return view_of(sizes_.of_size(of, builder()).engine->compiled().graph);
+  return view_of(sizes_.of_size(of, builder()).session->compiled().graph);
 }
 
 void CompiledFunctionImpl::check_retrace() const {
@@ -189,9 +189,10 @@ void CompiledFunctionImpl::check_retrace() const {
                  [&] { return traced(options_.dynamic_size, false, location_)->trace.graph; });
 }
 
-ScalarValues CompiledFunctionImpl::scalars_of(const Engine& engine, std::uint32_t run) const {
+ScalarValues CompiledFunctionImpl::scalars_of(const ProgramSession& session,
+                                              std::uint32_t run) const {
   ScalarValues scalars;
-  engine.set_scalars(scalars);
+  session.set_scalars(scalars);
   scalars[kSeedScalar] = options_.seed.value_or(0);
   scalars[kStepScalar] = run;
   return scalars;
@@ -224,10 +225,10 @@ Profile CompiledFunctionImpl::profile(const FeedView& inputs, const ProfileOptio
   const std::uint32_t run = runs_;
   Profile profile = guarded([&] {
     runs_ = run;
-    Engine& engine = *sizes_.of_inputs(inputs, builder()).engine;
+    ProgramSession& session = *sizes_.of_inputs(inputs, builder()).session;
     scoped_call.check();  // compilation may have taken long
-    engine.upload_inputs(inputs);
-    return engine.profile(options, [&] { return scalars_of(engine, runs_++); });
+    session.upload_inputs(inputs);
+    return session.profile(options, [&] { return scalars_of(session, runs_++); });
   });
   if (first().changes_states()) guarded([&] { changed(); });
   return profile;
@@ -236,14 +237,15 @@ Profile CompiledFunctionImpl::profile(const FeedView& inputs, const ProfileOptio
 CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const FeedView& inputs,
                                                         const StepOptions& options,
                                                         const ScopedCall& scoped_call) {
-  SizedEngine& sized = sizes_.of_inputs(inputs, builder());
-  Engine& engine = captures_are_read(options) ? capturing(sized, options.captures) : *sized.engine;
+  SizedSession& sized = sizes_.of_inputs(inputs, builder());
+  ProgramSession& session =
+      captures_are_read(options) ? capturing(sized, options.captures) : *sized.session;
   scoped_call.check();  // compilation may have taken long
-  engine.upload_inputs(inputs);
-  const ScalarValues scalars = scalars_of(*sized.engine, runs_++);
-  engine.instance().run({&scalars, 1});
-  engine.print(printed_);
-  Ran ran{sized, engine, {}};
+  session.upload_inputs(inputs);
+  const ScalarValues scalars = scalars_of(*sized.session, runs_++);
+  session.instance().run({&scalars, 1});
+  session.print(printed_);
+  Ran ran{sized, session, {}};
   for (const Port& port : first().compiled().program.outputs) {
     if (!first().bound(output_buffer(port.name))) ran.outputs.emplace_back(port.name, port.name);
   }
@@ -256,7 +258,7 @@ NamedTensors CompiledFunctionImpl::run(const FeedView& inputs, const StepOptions
   return run_guarded(inputs, options, [](const Ran& ran) {
     NamedTensors outputs;
     for (const auto& [name, output] : ran.outputs)
-      outputs[name] = ran.engine.download_output(output);
+      outputs[name] = ran.session.download_output(output);
     return outputs;
   });
 }
@@ -272,7 +274,7 @@ NamedDeviceTensors CompiledFunctionImpl::run_on_device(const FeedView& inputs,
 
 DeviceTensor CompiledFunctionImpl::give_away(const Ran& ran, const std::string& output) {
   const std::string buffer = output_buffer(output);
-  auto value = ran.engine.output_value(output);
+  auto value = ran.session.output_value(output);
   auto& others = ran.sized.given_away[buffer];
   // Memory that the user has released.
   const auto unused = std::find_if(others.begin(), others.end(),
@@ -283,11 +285,11 @@ DeviceTensor CompiledFunctionImpl::give_away(const Ran& ran, const std::string& 
     others.erase(unused);
   } else {
     next = std::make_shared<Memory>(value->memory->device(),
-                                    ran.engine.instance().buffer_bytes(buffer), buffer);
+                                    ran.session.instance().buffer_bytes(buffer), buffer);
   }
-  for (Engine* engine : {ran.sized.engine.get(), ran.sized.capturing.get()}) {
-    if (engine != nullptr && engine->instance().has_buffer(buffer))
-      engine->instance().bind(buffer, next);
+  for (ProgramSession* session : {ran.sized.session.get(), ran.sized.capturing.get()}) {
+    if (session != nullptr && session->instance().has_buffer(buffer))
+      session->instance().bind(buffer, next);
   }
   if (others.size() == kMaxGivenAway) others.erase(others.begin());
   others.push_back(value->memory);

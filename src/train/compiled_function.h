@@ -7,10 +7,10 @@
 #include "pages/model.h"
 #include "train/call_lock.h"
 #include "train/checkpoint.h"
-#include "train/engine.h"
+#include "train/program_session.h"
 #include "train/recoverer.h"
 #include "train/retrace.h"
-#include "train/sized_engines.h"
+#include "train/sized_sessions.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -29,7 +29,7 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   void use(const std::shared_ptr<Device>& device, const std::vector<const Instance*>& owners);
   void repeat(const FeedView& inputs, bool captures, std::uint32_t run);
   // Returns the program that owns the parameters and states.
-  [[nodiscard]] Engine& first() const { return *sizes_.first().engine; }
+  [[nodiscard]] ProgramSession& first() const { return *sizes_.first().session; }
 
   NamedTensors run(const FeedView& inputs, const StepOptions& options);
   HostTensor call(const FeedView& inputs);
@@ -54,8 +54,8 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
  private:
   // The program that a call has run, and the names of its outputs.
   struct Ran {
-    SizedEngine& sized;
-    Engine& engine;
+    SizedSession& sized;
+    ProgramSession& session;
     // Names for the caller, and names in the program.
     std::vector<std::pair<std::string, std::string>> outputs;
   };
@@ -89,11 +89,11 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   }
   // Returns a function that compiles for a size. The program shares parameters and states with
   // first().
-  [[nodiscard]] SizedEngines::Build builder();
+  [[nodiscard]] SizedSessions::Build builder();
   // Throws UserError if the function now traces differently; see Retrace.
   void check_retrace() const;
   // Returns the scalars of run number `run`.
-  [[nodiscard]] ScalarValues scalars_of(const Engine& engine, std::uint32_t run) const;
+  [[nodiscard]] ScalarValues scalars_of(const ProgramSession& session, std::uint32_t run) const;
   Ran execute(const FeedView& inputs, const StepOptions& options, const ScopedCall& scoped_call);
   // Hands the memory of an output to the caller. The next run writes to other memory.
   static DeviceTensor give_away(const Ran& ran, const std::string& output);
@@ -102,11 +102,11 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   }
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures,
                                                        const SourceLocation& location) const;
-  std::unique_ptr<Engine> build(std::int64_t size, std::shared_ptr<Device> device,
-                                std::string reason, bool captures,
-                                const std::vector<const Instance*>& owners,
-                                const SourceLocation& location);
-  Engine& capturing(SizedEngine& sized, const std::vector<std::string>& names);
+  std::unique_ptr<ProgramSession> build(std::int64_t size, std::shared_ptr<Device> device,
+                                        std::string reason, bool captures,
+                                        const std::vector<const Instance*>& owners,
+                                        const SourceLocation& location);
+  ProgramSession& capturing(SizedSession& sized, const std::vector<std::string>& names);
   // Compiles for a browser.
   [[nodiscard]] web::SizedProgram compiled_for_web(std::int64_t size, bool f16) const;
   // Traces for export; `size` is the dynamic size, if there is one.
@@ -126,7 +126,7 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   TraceFunction function_;
   FunctionOptions options_;
   SourceLocation location_;
-  SizedEngines sizes_;
+  SizedSessions sizes_;
   Retrace retrace_;
   std::vector<std::string> captures_, printed_;  // see print()
   std::uint32_t runs_ = 0;

@@ -3,7 +3,7 @@
 #include "train/graph_view.h"
 
 #include "trace/source_location.h"
-#include "train/engine.h"
+#include "train/program_session.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

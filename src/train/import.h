@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tensorgrad/data/weights.h"
-#include "train/engine.h"
+#include "train/program_session.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

@@ -37,30 +37,30 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
       sizes_(options_.inputs, options_.dynamic_size, options_.max_cached_sizes, "CompileOptions",
              location),
       schedule_(options_.optimizer.lr()) {
-  sizes_.first().engine = build(options_.dynamic_size, false, std::move(device), reason);
+  sizes_.first().session = build(options_.dynamic_size, false, std::move(device), reason);
   set_group_scalars();
   if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
 }
 
 template <class Call>
-void ObjectiveImpl::for_each_engine(const Call& call) {
-  const auto both = [&](const SizedEngine& sized) {
-    call(*sized.engine);
+void ObjectiveImpl::for_each_session(const Call& call) {
+  const auto both = [&](const SizedSession& sized) {
+    call(*sized.session);
     if (sized.capturing) call(*sized.capturing);
   };
   both(sizes_.first());
-  for (const SizedEngine& each : sizes_.others()) both(each);
+  for (const SizedSession& each : sizes_.others()) both(each);
 }
 
 void ObjectiveImpl::use(const std::shared_ptr<Device>& device) {
-  for_each_engine([&](Engine& each) { each.use(device); });
+  for_each_session([&](ProgramSession& each) { each.use(device); });
 }
 
 void ObjectiveImpl::allocate(SharedMemory shared) {
-  for_each_engine([&](Engine& each) {
-    if (&each == &engine()) return each.allocate(std::move(shared));
+  for_each_session([&](ProgramSession& each) {
+    if (&each == &session()) return each.allocate(std::move(shared));
     SharedMemory same;
-    engine().instance().share_with(each.compiled().program, Share::kProgram, same);
+    session().instance().share_with(each.compiled().program, Share::kProgram, same);
     each.allocate(std::move(same));
   });
 }
@@ -78,32 +78,32 @@ std::unique_ptr<TracedFunction> ObjectiveImpl::traced(std::int64_t size, bool ca
 
 GraphView ObjectiveImpl::graph(GraphStage stage) const {
   const auto lock = call_lock_->lock();
-  if (stage == GraphStage::kSimplified) return view_of(engine().compiled().graph);
+  if (stage == GraphStage::kSimplified) return view_of(session().compiled().graph);
   const auto step = traced(options_.dynamic_size, false);
   return view_of(differentiated(training_request(*step, table_, part_, options_, location_)));
 }
 
-std::unique_ptr<Engine> ObjectiveImpl::build(std::int64_t size, bool captures,
-                                             std::shared_ptr<Device> device,
-                                             const std::string& reason) {
+std::unique_ptr<ProgramSession> ObjectiveImpl::build(std::int64_t size, bool captures,
+                                                     std::shared_ptr<Device> device,
+                                                     const std::string& reason) {
   auto traced = this->traced(size, captures);
-  if (sizes_.first().engine == nullptr) retrace_.keep(traced->trace.graph);
+  if (sizes_.first().session == nullptr) retrace_.keep(traced->trace.graph);
   CompileRequest request = training_request(*traced, table_, part_, options_, location_);
-  auto engine = std::make_unique<Engine>(std::move(request), std::map<std::string, double>{},
-                                         closed(options_.inputs, size), options_.dataset,
-                                         std::move(device), reason, options_.check_indices);
-  engine->set_initial(table_.buffers());
+  auto session = std::make_unique<ProgramSession>(
+      std::move(request), std::map<std::string, double>{}, closed(options_.inputs, size),
+      options_.dataset, std::move(device), reason, options_.check_indices);
+  session->set_initial(table_.buffers());
   // Compiling adds the optimizer's scalars to the trace.
   for (const auto& [name, value] : traced->trace.scalars) {
-    if (name[0] != '_') engine->scalars()[name] = value;
+    if (name[0] != '_') session->scalars()[name] = value;
   }
-  if (sizes_.first().engine != nullptr) return engine;
+  if (sizes_.first().session != nullptr) return session;
   per_update_ = std::move(traced->trace.per_update);
   counts_taken_ = traced->trace.counts_updates && skips();
-  hyper_limits_ = std::move(traced->trace.hyper_limits);
+  scalar_limits_ = std::move(traced->trace.scalar_limits);
   for (const auto& [name, id] : traced->trace.captures) captures_.push_back(name);
   printed_ = std::move(traced->trace.printed);
-  return engine;
+  return session;
 }
 
 void ObjectiveImpl::set_group_scalars() {
@@ -112,24 +112,24 @@ void ObjectiveImpl::set_group_scalars() {
     const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
     if (!has_own_lr(group)) continue;
     const std::string factor = kLrFactorPrefix + group_name(group);
-    engine().scalars()[factor] = group.lr_factor;
+    session().scalars()[factor] = group.lr_factor;
     group_rates_.push_back({group, group_lr_scalar(range.group), factor});
   }
 }
 
 void ObjectiveImpl::set_scalars(std::int64_t step, std::int64_t cursor,
                                 ScalarValues& values) const {
-  engine().set_scalars(values);
+  session().set_scalars(values);
   const std::int64_t update = step / options_.accumulate;
   const double rate = schedule_.at(update - schedule_start_);
   values[kLrScalar] = float_bits(rate);
   for (const GroupRate& each : group_rates_) {
     const double own = each.group.lr ? each.group.lr->at(update) : rate;
-    values[each.scalar] = float_bits(engine().scalars().at(each.factor) * own);
+    values[each.scalar] = float_bits(session().scalars().at(each.factor) * own);
   }
   const std::int64_t number = (counts_taken_ ? taken_ : update) + 1;
   for (const auto& [name, value] : per_update_)
-    values[name] = float_bits(value(number, engine().scalars()));
+    values[name] = float_bits(value(number, session().scalars()));
   values[kCountScalar] = float_bits(static_cast<double>(update + 1));
   if (options_.accumulate > 1)
     values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
@@ -150,7 +150,7 @@ void ObjectiveImpl::begin_epoch() {
   } else {
     std::iota(order_.begin(), order_.end(), 0);
   }
-  engine().instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order_)));
+  session().instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order_)));
   order_sent_ = true;
 }
 
@@ -178,33 +178,34 @@ std::span<const ScalarValues> ObjectiveImpl::next_rows(int count) {
 
 void ObjectiveImpl::check_ready() const {
   std::string missing;
-  if (!engine().all_data_given(missing)) {
+  if (!session().all_data_given(missing)) {
     throw UserError("dataset entry '" + missing + "' has no data; call upload_data()");
   }
   retrace_.check("the loss", [&] { return traced(options_.dynamic_size, false)->trace.graph; });
 }
 
-std::unique_ptr<Engine> ObjectiveImpl::build_beside(const Engine& owner, std::int64_t size,
-                                                    bool captures) {
-  auto engine = build(size, captures, owner.device(), owner.reason());
+std::unique_ptr<ProgramSession> ObjectiveImpl::build_beside(const ProgramSession& owner,
+                                                            std::int64_t size, bool captures) {
+  auto session = build(size, captures, owner.device(), owner.reason());
   SharedMemory shared;
-  owner.instance().share_with(engine->compiled().program, Share::kProgram, shared);
-  engine->allocate(std::move(shared));
-  return engine;
+  owner.instance().share_with(session->compiled().program, Share::kProgram, shared);
+  session->allocate(std::move(shared));
+  return session;
 }
 
-SizedEngine& ObjectiveImpl::of_checked(const FeedView& inputs) {
+SizedSession& ObjectiveImpl::of_checked(const FeedView& inputs) {
   return sizes_.of_checked(inputs, [this](std::int64_t size) {
-    engine().take_back_inputs();
-    return build_beside(engine(), size, false);
+    session().take_back_inputs();
+    return build_beside(session(), size, false);
   });
 }
 
-Engine& ObjectiveImpl::capturing(SizedEngine& sized, const std::vector<std::string>& names) {
+ProgramSession& ObjectiveImpl::capturing(SizedSession& sized,
+                                         const std::vector<std::string>& names) {
   check_captures(names, captures_);
   if (!sized.capturing) {
-    sized.engine->take_back_inputs();
-    sized.capturing = build_beside(*sized.engine, sized.size, true);
+    sized.session->take_back_inputs();
+    sized.capturing = build_beside(*sized.session, sized.size, true);
   }
   return *sized.capturing;
 }
@@ -216,7 +217,7 @@ std::vector<std::int64_t> ObjectiveImpl::compiled_sizes() const {
 
 void ObjectiveImpl::bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
                          const WGPUBufferImpl* native) {
-  for_each_engine([&](Engine& each) { each.bind(buffer, memory, native); });
+  for_each_session([&](ProgramSession& each) { each.bind(buffer, memory, native); });
 }
 
 void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) {
@@ -229,7 +230,7 @@ void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) 
   for (const InputSpec& spec : options_.inputs) known.push_back(spec.name);
   check_known("bind_input: unknown input", name, known);
   const std::string buffer = input_buffer(name);
-  bind(buffer, engine().memory_for(buffer, native, "bind_input: '" + name + "'"), native);
+  bind(buffer, session().memory_for(buffer, native, "bind_input: '" + name + "'"), native);
 }
 
 StepResult ObjectiveImpl::step(const FeedView& inputs, const StepOptions& options) {
@@ -249,16 +250,17 @@ StepResult ObjectiveImpl::step(const FeedView& inputs, const StepOptions& option
 
 StepResult ObjectiveImpl::step_once(const FeedView& inputs, const StepOptions& options) {
   if (options_.detect_nan) keep_for_nan();
-  SizedEngine& sized = of_checked(inputs);
-  Engine& engine = captures_are_read(options) ? capturing(sized, options.captures) : *sized.engine;
-  engine.upload_inputs(inputs);
-  last_ = engine.instance().run(next_rows(1));
+  SizedSession& sized = of_checked(inputs);
+  ProgramSession& session =
+      captures_are_read(options) ? capturing(sized, options.captures) : *sized.session;
+  session.upload_inputs(inputs);
+  last_ = session.instance().run(next_rows(1));
   StepResult result = counted();
   if (options_.detect_nan && !std::isfinite(result.loss))
-    explain_nan(*sized.engine, inputs, result.step - 1, result.loss);
+    explain_nan(*sized.session, inputs, result.step - 1, result.loss);
   for (const std::string& name : options.captures)
-    result.captures[name] = engine.download_output(capture_output(name));
-  engine.print(printed_);
+    result.captures[name] = session.download_output(capture_output(name));
+  session.print(printed_);
   return result;
 }
 
@@ -269,10 +271,10 @@ StepResult ObjectiveImpl::counted() {
 }
 
 void ObjectiveImpl::repeat_step(const FeedView& inputs, bool captures) {
-  SizedEngine& sized = of_checked(inputs);
-  Engine& engine = captures ? capturing(sized, {}) : *sized.engine;
-  engine.upload_inputs(inputs);
-  last_ = engine.instance().run(next_rows(1));
+  SizedSession& sized = of_checked(inputs);
+  ProgramSession& session = captures ? capturing(sized, {}) : *sized.session;
+  session.upload_inputs(inputs);
+  last_ = session.instance().run(next_rows(1));
   ++step_;
 }
 
@@ -312,13 +314,13 @@ std::optional<StepResult> ObjectiveImpl::resume_step(double seconds, const FeedV
       recoverer_.before_steps(*this, 1);
       unfinished_->before = progress();
       const FeedView given = again ? unfinished_->inputs.feed() : inputs;
-      unfinished_->engine = of_checked(given).engine.get();
-      unfinished_->engine->upload_inputs(given);
+      unfinished_->session = of_checked(given).session.get();
+      unfinished_->session->upload_inputs(given);
       unfinished_->row = next_rows(1).front();
       unfinished_->next = 0;
       unfinished_->begun = true;
     }
-    unfinished_->next = unfinished_->engine->instance().run_some(
+    unfinished_->next = unfinished_->session->instance().run_some(
         unfinished_->row, unfinished_->next, std::chrono::duration<double>(seconds));
     if (unfinished_->next != 0) return std::nullopt;
     return counted();
@@ -334,7 +336,7 @@ bool ObjectiveImpl::cancel_step() {
   const ScopedCall scoped_call(*call_lock_);
   if (!unfinished_) return false;
   if (unfinished_->begun) {
-    if (unfinished_->next > unfinished_->engine->instance().first_lasting_launch()) return false;
+    if (unfinished_->next > unfinished_->session->instance().first_lasting_launch()) return false;
     go_back(unfinished_->before);
   }
   unfinished_.reset();
@@ -344,16 +346,16 @@ bool ObjectiveImpl::cancel_step() {
 
 float ObjectiveImpl::read_loss(std::int64_t step) {
   float loss = 0;
-  engine().instance().download(output_buffer("loss"),
-                               step % kLossRing * static_cast<std::int64_t>(sizeof loss),
-                               std::as_writable_bytes(std::span(&loss, 1)));
+  session().instance().download(output_buffer("loss"),
+                                step % kLossRing * static_cast<std::int64_t>(sizeof loss),
+                                std::as_writable_bytes(std::span(&loss, 1)));
   return loss;
 }
 
 void ObjectiveImpl::check_queued(const std::string& call, int count) const {
   if (count < 0)
     throw UserError(call + ": expected at least 0 steps, got " + std::to_string(count));
-  if (!engine().all_inputs_bound()) {
+  if (!session().all_inputs_bound()) {
     throw UserError(
         call + ": the inputs are passed at each step; call step(), or declare them as a dataset");
   }
@@ -385,7 +387,7 @@ void ObjectiveImpl::queue(int count, const ScopedCall& scoped_call) {
 
 int ObjectiveImpl::run_rows(int count) {
   const std::span<const ScalarValues> rows = next_rows(std::min(count, kMaxStepsAtOnce));
-  last_ = engine().instance().run(rows);
+  last_ = session().instance().run(rows);
   step_ += static_cast<std::int64_t>(rows.size());
   return static_cast<int>(rows.size());
 }
@@ -424,7 +426,7 @@ std::vector<float> ObjectiveImpl::losses() {
   const auto lock = call_lock_->lock();
   const std::vector<float> ring = recoverer_.guarded([&] {
     wait();
-    return engine().download_floats(output_buffer("loss"));
+    return session().download_floats(output_buffer("loss"));
   });
   const std::int64_t from = std::max(first_unread_, step_ - kLossRing);
   first_unread_ = step_;
@@ -451,15 +453,15 @@ void ObjectiveImpl::put_schedule(const Schedule& schedule) {
 
 void ObjectiveImpl::set(const std::string& name, double value) {
   const auto lock = call_lock_->lock();
-  const auto at = engine().scalars().find(name);
-  if (at == engine().scalars().end()) {
+  const auto at = session().scalars().find(name);
+  if (at == session().scalars().end()) {
     std::vector<std::string> known;
-    for (const auto& [each, current] : engine().scalars()) known.push_back(each);
-    check_known("unknown run-time scalar", name, known);
+    for (const auto& [each, current] : session().scalars()) known.push_back(each);
+    check_known("unknown runtime scalar", name, known);
   }
   check_scalar(name, value);
-  const auto limit = hyper_limits_.find(name);
-  if (limit != hyper_limits_.end() && !(value >= 0 && value < limit->second)) {
+  const auto limit = scalar_limits_.find(name);
+  if (limit != scalar_limits_.end() && !(value >= 0 && value < limit->second)) {
     throw UserError(name + ": expected at least 0 and less than " + number_text(limit->second) +
                     ", got " + number_text(value));
   }
@@ -478,9 +480,9 @@ Profile ObjectiveImpl::profile(const FeedView& inputs, const ProfileOptions& opt
   Profile profile = recoverer_.guarded([&] {
     recoverer_.before_steps(*this, options.steps);
     const FeedView given = std::exchange(lost, true) ? kept.feed() : inputs;
-    Engine& engine = *of_checked(given).engine;
-    engine.upload_inputs(given);
-    return engine.profile(options, [&] {
+    ProgramSession& session = *of_checked(given).session;
+    session.upload_inputs(given);
+    return session.profile(options, [&] {
       ScalarValues next = next_rows(1).front();
       ++step_;
       return next;
@@ -508,12 +510,12 @@ double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
 
 float ObjectiveImpl::state_number(ScaleNumber which) const {
   const std::string buffer = state_buffer(scale_state(part_, scales()));
-  return engine().download_floats(buffer)[static_cast<std::size_t>(which)];
+  return session().download_floats(buffer)[static_cast<std::size_t>(which)];
 }
 
 NamedTensors ObjectiveImpl::download_grads() const {
   const auto lock = call_lock_->lock();
-  std::vector<float> grads = recoverer_.guarded([&] { return engine().download_floats("grads"); });
+  std::vector<float> grads = recoverer_.guarded([&] { return session().download_floats("grads"); });
   if (scales() && step_ > 0) {
     const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));
     for (float& each : grads) each *= unscale;
@@ -524,11 +526,11 @@ NamedTensors ObjectiveImpl::download_grads() const {
 void ObjectiveImpl::start_averages(const std::vector<float>& params) {
   if (!part_.averaged) return;
   const auto from = params.begin() + part_.begin;
-  engine().upload_state(part_.state(kEmaName), {from, from + part_.elements});
+  session().upload_state(part_.state(kEmaName), {from, from + part_.elements});
 }
 
 void ObjectiveImpl::go_back(const Progress& progress) {
-  engine().scalars() = progress.scalars;
+  session().scalars() = progress.scalars;
   step_ = progress.step;
   epoch_ = progress.epoch;
   position_ = progress.position;
@@ -548,9 +550,9 @@ void ObjectiveImpl::reset() {
 
 void ObjectiveImpl::go_on_as(const ObjectiveImpl& other) {
   schedule_ = other.schedule_;
-  for (auto& [name, value] : engine().scalars()) {
-    const auto theirs = other.engine().scalars().find(name);
-    if (theirs != other.engine().scalars().end()) value = theirs->second;
+  for (auto& [name, value] : session().scalars()) {
+    const auto theirs = other.session().scalars().find(name);
+    if (theirs != other.session().scalars().end()) value = theirs->second;
   }
 }
 
@@ -566,18 +568,18 @@ std::int64_t ObjectiveImpl::updates() const {
 
 double ObjectiveImpl::grad_norm() const {
   const auto lock = call_lock_->lock();
-  const auto& outputs = engine().compiled().program.outputs;
+  const auto& outputs = session().compiled().program.outputs;
   if (std::none_of(outputs.begin(), outputs.end(),
                    [](const Port& port) { return port.name == kGradNorm; })) {
     throw UserError(
         "grad_norm: not computed: enable clip_grad_norm, skip_nonfinite or loss scaling");
   }
-  return recoverer_.guarded([&] { return engine().download_output(kGradNorm).floats()[0]; });
+  return recoverer_.guarded([&] { return session().download_output(kGradNorm).floats()[0]; });
 }
 
 std::map<std::string, double> ObjectiveImpl::scalars() const {
   const auto lock = call_lock_->lock();
-  return engine().scalars();
+  return session().scalars();
 }
 
 std::int64_t ObjectiveImpl::epoch() const {
@@ -592,14 +594,14 @@ double ObjectiveImpl::lr() const {
 
 void ObjectiveImpl::keep_for_nan() {
   before_.clear();
-  before_["params"] = engine().download_words("params");
-  for (const StateEntry& state : engine().states()) {
+  before_["params"] = session().download_words("params");
+  for (const StateEntry& state : session().states()) {
     const std::string buffer = state_buffer(state.name);
-    before_[buffer] = engine().download_words(buffer);
+    before_[buffer] = session().download_words(buffer);
   }
 }
 
-std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node& leaf,
+std::vector<double> ObjectiveImpl::leaf_values(const ProgramSession& session, const Node& leaf,
                                                const FeedView& inputs,
                                                const ScalarValues& values) const {
   const std::string& name = leaf.attrs.text("name");
@@ -619,7 +621,7 @@ std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node&
   } else if (given != inputs.end()) {
     words = words_of(given->second);
   } else {
-    words = engine.download_data(name, leaf.type);
+    words = session.download_data(name, leaf.type);
   }
   std::vector<double> result;
   result.reserve(count);
@@ -628,12 +630,12 @@ std::vector<double> ObjectiveImpl::leaf_values(const Engine& engine, const Node&
 }
 
 // Repeats the step op by op from the saved buffers to find the first non-finite value.
-void ObjectiveImpl::explain_nan(const Engine& engine, const FeedView& inputs, std::int64_t step,
-                                float loss) {
+void ObjectiveImpl::explain_nan(const ProgramSession& session, const FeedView& inputs,
+                                std::int64_t step, float loss) {
   ScalarValues values;
   set_scalars(step, (position_ - 1) * options_.batch, values);
-  const NonFinite found = first_non_finite(engine.compiled().graph, [&](const Node& leaf) {
-    return leaf_values(engine, leaf, inputs, values);
+  const NonFinite found = first_non_finite(session.compiled().graph, [&](const Node& leaf) {
+    return leaf_values(session, leaf, inputs, values);
   });
   const std::string what =
       "step " + std::to_string(step + 1) + ": the loss is " + number_text(loss);

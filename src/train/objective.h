@@ -8,11 +8,11 @@
 
 #include "train/call_lock.h"
 #include "train/checkpoint.h"
-#include "train/engine.h"
 #include "train/loss_scale.h"
+#include "train/program_session.h"
 #include "train/recoverer.h"
 #include "train/retrace.h"
-#include "train/sized_engines.h"
+#include "train/sized_sessions.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -54,7 +54,7 @@ class ObjectiveImpl {
   [[nodiscard]] const std::string& name() const { return source_.name; }
   [[nodiscard]] const ObjectiveSource& source() const { return source_; }
   // Returns the program that owns the parameters and states.
-  [[nodiscard]] Engine& engine() const { return *sizes_.first().engine; }
+  [[nodiscard]] ProgramSession& session() const { return *sizes_.first().session; }
   // See CompiledFunction::compiled_sizes().
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
   [[nodiscard]] const TrainedPart& part() const { return part_; }
@@ -82,9 +82,9 @@ class ObjectiveImpl {
   // number.
   int run_rows(int count);
   void repeat_step(const FeedView& inputs, bool captures);
-  void put_scalar(const std::string& name, double value) { engine().scalars()[name] = value; }
+  void put_scalar(const std::string& name, double value) { session().scalars()[name] = value; }
   void put_schedule(const Schedule& schedule);
-  void wait() { engine().instance().wait(last_); }
+  void wait() { session().instance().wait(last_); }
 
  private:
   void check_same_options(const Checkpoint& checkpoint, const std::string& path) const;
@@ -96,16 +96,17 @@ class ObjectiveImpl {
   [[nodiscard]] bool looks_at_each_step() const { return options_.detect_nan || !printed_.empty(); }
   void check_not_step_by_step(const std::string& call) const;
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures) const;
-  std::unique_ptr<Engine> build(std::int64_t size, bool captures, std::shared_ptr<Device> device,
-                                const std::string& reason);
+  std::unique_ptr<ProgramSession> build(std::int64_t size, bool captures,
+                                        std::shared_ptr<Device> device, const std::string& reason);
   // Compiles another program on the device of `owner` that shares its buffers.
-  std::unique_ptr<Engine> build_beside(const Engine& owner, std::int64_t size, bool captures);
+  std::unique_ptr<ProgramSession> build_beside(const ProgramSession& owner, std::int64_t size,
+                                               bool captures);
   // Returns the program for these inputs. Compiles it if their dynamic size is new.
-  SizedEngine& of_checked(const FeedView& inputs);
+  SizedSession& of_checked(const FeedView& inputs);
   template <class Call>
-  void for_each_engine(const Call& call);
+  void for_each_session(const Call& call);
   // Returns the program that has captures as outputs. Throws UserError if a capture is unknown.
-  Engine& capturing(SizedEngine& sized, const std::vector<std::string>& names);
+  ProgramSession& capturing(SizedSession& sized, const std::vector<std::string>& names);
   // Returns the name of a field in a checkpoint.
   [[nodiscard]] std::string field(const std::string& name) const;
   void set_group_scalars();
@@ -120,7 +121,7 @@ class ObjectiveImpl {
   StepResult counted();
   // Resumes the unfinished step, or begins it with these inputs.
   std::optional<StepResult> resume_step(double seconds, const FeedView& inputs);
-  // Sets the run-time scalars of step number `step` (from 0).
+  // Sets the runtime scalars of step number `step` (from 0).
   void set_scalars(std::int64_t step, std::int64_t cursor, ScalarValues& values) const;
   // Returns the scalars of the next steps, at most `count` and up to the end of the epoch. Advances
   // the position in the data.
@@ -132,9 +133,10 @@ class ObjectiveImpl {
   void check_queued(const std::string& call, int count) const;
   [[nodiscard]] float read_loss(std::int64_t step);
   void keep_for_nan();
-  void explain_nan(const Engine& engine, const FeedView& inputs, std::int64_t step, float loss);
-  std::vector<double> leaf_values(const Engine& engine, const Node& leaf, const FeedView& inputs,
-                                  const ScalarValues& values) const;
+  void explain_nan(const ProgramSession& session, const FeedView& inputs, std::int64_t step,
+                   float loss);
+  std::vector<double> leaf_values(const ProgramSession& session, const Node& leaf,
+                                  const FeedView& inputs, const ScalarValues& values) const;
 
   std::shared_ptr<CallLock> call_lock_;
   Recoverer& recoverer_;  // the trainer's
@@ -143,7 +145,7 @@ class ObjectiveImpl {
   const ParameterTable& table_;
   const TrainedPart& part_;
   SourceLocation location_;
-  SizedEngines sizes_;
+  SizedSessions sizes_;
   Retrace retrace_;
   std::vector<std::string> captures_, printed_;  // see print()
   std::map<std::string, PerUpdate> per_update_;
@@ -154,7 +156,7 @@ class ObjectiveImpl {
     std::string scalar, factor;  // names in the program and for the user
   };
   std::vector<GroupRate> group_rates_;  // of groups with their own learning rate
-  std::map<std::string, double> hyper_limits_;
+  std::map<std::string, double> scalar_limits_;
   Schedule schedule_ = 0.0;
   std::int64_t schedule_start_ = 0;  // in updates
   std::int64_t step_ = 0, first_unread_ = 0;
@@ -170,8 +172,8 @@ class ObjectiveImpl {
     std::size_t next = 0;  // the next launch
     ScalarValues row;
     Progress before;
-    Engine* engine = nullptr;  // valid if begun
-    KeptInputs inputs;         // set if recovery may need them
+    ProgramSession* session = nullptr;  // valid if begun
+    KeptInputs inputs;                  // set if recovery may need them
   };
   std::optional<Unfinished> unfinished_;
   std::optional<StepResult> finished_;  // result of a step that another call finished

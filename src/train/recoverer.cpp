@@ -111,7 +111,7 @@ void Recoverer::set_up(const std::function<void()>& call) {
       return call();
     } catch (const DeviceLostError&) {
       if (!on() || losses == kMaxLosses) throw;
-      trainer_->use(replace_lost(trainer_->engine().device(), options_.wait_seconds));
+      trainer_->use(replace_lost(trainer_->session().device(), options_.wait_seconds));
     }
   }
 }
@@ -143,14 +143,14 @@ void Recoverer::take(const ObjectiveImpl* stepping) {
   Snapshot next;
   Downloads downloads;
   std::set<const Memory*> seen;
-  const auto save = [&](Engine& engine, bool with_gradients, bool own_only,
+  const auto save = [&](ProgramSession& session, bool with_gradients, bool own_only,
                         std::vector<SavedBuffer>& saved) {
-    for (const BufferDecl& decl : engine.compiled().program.buffers) {
+    for (const BufferDecl& decl : session.compiled().program.buffers) {
       if (!lasts(decl.kind, with_gradients)) continue;
-      if (own_only && (decl.kind != BufferKind::kState || engine.instance().shares(decl.name)))
+      if (own_only && (decl.kind != BufferKind::kState || session.instance().shares(decl.name)))
         continue;
-      if (!seen.insert(engine.instance().memory(decl.name).get()).second) continue;
-      saved.push_back({&engine, decl.name, Bytes(static_cast<std::size_t>(decl.bytes))});
+      if (!seen.insert(session.instance().memory(decl.name).get()).second) continue;
+      saved.push_back({&session, decl.name, Bytes(static_cast<std::size_t>(decl.bytes))});
     }
   };
   for (std::size_t k = 0; k < trainer_->size(); ++k) {
@@ -158,7 +158,7 @@ void Recoverer::take(const ObjectiveImpl* stepping) {
     next.progress.push_back(objective.progress());
     next.step += next.progress.back().step;
     const bool kept = &objective != stepping && next.progress.back().step > 0;
-    save(objective.engine(), kept, false, next.buffers);
+    save(objective.session(), kept, false, next.buffers);
   }
   for (const auto& function : functions()) {
     auto& [at, saved] = next.functions.emplace_back();
@@ -167,7 +167,7 @@ void Recoverer::take(const ObjectiveImpl* stepping) {
   }
   const auto download = [&](std::vector<SavedBuffer>& buffers) {
     for (SavedBuffer& each : buffers)
-      downloads.add(*each.engine->instance().memory(each.name), each.bytes);
+      downloads.add(*each.session->instance().memory(each.name), each.bytes);
   };
   download(next.buffers);
   for (auto& [function, buffers] : next.functions) download(buffers);
@@ -260,7 +260,7 @@ void Recoverer::recover(const std::string& reason, int losses) {
   try {
     if (losses >= kMaxLosses) throw DeviceLostError("it was lost three times in a row");
     for (int again = losses;; ++again) {
-      trainer_->use(replace_lost(trainer_->engine().device(), wait));
+      trainer_->use(replace_lost(trainer_->session().device(), wait));
       try {
         restore();
         break;
@@ -282,7 +282,7 @@ void Recoverer::restore() {
   trainer_->allocate();
   const auto upload = [](const std::vector<SavedBuffer>& buffers) {
     for (const SavedBuffer& each : buffers)
-      each.engine->instance().upload(each.name, 0, each.bytes);
+      each.session->instance().upload(each.name, 0, each.bytes);
   };
   upload(snapshot_.buffers);
   for (const auto& function : functions()) trainer_->move(*function);

@@ -19,7 +19,7 @@
 #include "train/objective_progress.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
-class Engine;
+class ProgramSession;
 }
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
@@ -120,7 +120,7 @@ class Recoverer {
   using Clock = std::chrono::steady_clock;
   using Bytes = std::vector<std::byte>;
   struct SavedBuffer {
-    Engine* engine;
+    ProgramSession* session;
     std::string name;
     Bytes bytes;
   };

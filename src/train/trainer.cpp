@@ -86,7 +86,7 @@ std::uint32_t objective_seed(std::uint32_t seed, std::size_t number) {
 
 TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
                          const TrainerOptions& options, const SourceLocation& location,
-                         const Engine* other)
+                         const ProgramSession* other)
     : model_(std::move(model)),
       options_(options),
       table_(model_, picks_of(sources)),
@@ -109,8 +109,8 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
   recoverer_->set_up([&] {
     allocate();
     if (!device->info().computes) return;
-    engine().upload_params(params);
-    for (const State& state : states_) state.engine().reset_state(state.entry);
+    session().upload_params(params);
+    for (const State& state : states_) state.session().reset_state(state.entry);
     start_averages(params, true);
     recoverer_->take();
   });
@@ -122,12 +122,12 @@ void TrainerImpl::use(const std::shared_ptr<Device>& device) {
 
 std::vector<const Instance*> TrainerImpl::instances() const {
   std::vector<const Instance*> all;
-  for (const auto& objective : objectives_) all.push_back(&objective->engine().instance());
+  for (const auto& objective : objectives_) all.push_back(&objective->session().instance());
   return all;
 }
 
 void TrainerImpl::move(CompiledFunctionImpl& function) {
-  function.use(engine().device(), instances());
+  function.use(session().device(), instances());
 }
 
 void TrainerImpl::wait() {
@@ -141,7 +141,7 @@ std::vector<Recovery> TrainerImpl::recoveries() const {
 
 void TrainerImpl::collect_states() {
   for (const auto& objective : objectives_) {
-    for (const StateEntry& entry : objective->engine().states()) {
+    for (const StateEntry& entry : objective->session().states()) {
       const auto known = std::find_if(states_.begin(), states_.end(), [&](const State& each) {
         return each.entry.name == entry.name;
       });
@@ -178,7 +178,7 @@ void TrainerImpl::check_datasets() const {
 void TrainerImpl::allocate() {
   std::vector<const Program*> programs;
   for (const auto& objective : objectives_)
-    programs.push_back(&objective->engine().compiled().program);
+    programs.push_back(&objective->session().compiled().program);
   const BufferPool pool = pool_buffers(programs, {data_buffer(kOrderName)});
   bytes_ = pool.bytes();
   if (options_.memory_budget > 0 && bytes_ > options_.memory_budget) {
@@ -187,7 +187,7 @@ void TrainerImpl::allocate() {
   }
   SharedMemory memory;
   for (const PooledBuffer& buffer : pool.buffers)
-    memory.push_back(std::make_shared<Memory>(engine().device(), buffer.bytes, buffer.name));
+    memory.push_back(std::make_shared<Memory>(session().device(), buffer.bytes, buffer.name));
   for (std::size_t k = 0; k < objectives_.size(); ++k) {
     SharedMemory own;
     for (const std::size_t place : pool.places[k]) own.push_back(memory[place]);
@@ -226,11 +226,11 @@ std::vector<std::string> TrainerImpl::dataset_names() const {
   return all;
 }
 
-std::vector<Engine*> TrainerImpl::users_of_data(const std::string& name,
-                                                const HostView& values) const {
-  std::vector<Engine*> users;
+std::vector<ProgramSession*> TrainerImpl::users_of_data(const std::string& name,
+                                                        const HostView& values) const {
+  std::vector<ProgramSession*> users;
   for (const auto& objective : objectives_) {
-    if (objective->engine().check_data(name, values)) users.push_back(&objective->engine());
+    if (objective->session().check_data(name, values)) users.push_back(&objective->session());
   }
   if (users.empty()) check_known("unknown dataset entry", name, dataset_names());
   return users;
@@ -238,7 +238,7 @@ std::vector<Engine*> TrainerImpl::users_of_data(const std::string& name,
 
 void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
   const auto lock = call_lock_->lock();
-  const std::vector<Engine*> users = users_of_data(name, values);
+  const std::vector<ProgramSession*> users = users_of_data(name, values);
   if (users.front()->bound(data_buffer(name))) {
     throw UserError("upload_data: '" + name + "' is bound to an application buffer");
   }
@@ -246,7 +246,7 @@ void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
   recoverer_->guarded([&] { recoverer_->take_if_behind(); });
   recoverer_->keep_data(name, values);
   recoverer_->guarded([&] { users.front()->upload_data(name, values); });
-  for (Engine* user : users) user->mark_given(name, true);
+  for (ProgramSession* user : users) user->mark_given(name, true);
 }
 
 void TrainerImpl::put_data(const std::string& name, const HostView& values) {
@@ -261,9 +261,9 @@ void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
     for (const InputSpec& spec : objective->source().options.dataset) {
       if (spec.name != name) continue;
       if (!memory)
-        memory = objective->engine().memory_for(buffer, native, "bind_data: '" + name + "'");
+        memory = objective->session().memory_for(buffer, native, "bind_data: '" + name + "'");
       objective->bind(buffer, memory, native);
-      if (memory) objective->engine().mark_given(name, native != nullptr);
+      if (memory) objective->session().mark_given(name, native != nullptr);
     }
   }
   check_known("bind_data: unknown dataset entry", name, dataset_names());
@@ -284,15 +284,15 @@ void TrainerImpl::reset(const ResetOptions& options) {
 }
 
 void TrainerImpl::reset_now(const ResetOptions& options) {
-  const bool computes = engine().device()->info().computes;
+  const bool computes = session().device()->info().computes;
   if (options.params && computes)
-    engine().upload_params(table_.initial(options_.seed, options_.initial));
+    session().upload_params(table_.initial(options_.seed, options_.initial));
   for (const State& state : states_) {
     if (state.models() ? options.params : options.optimizer)
-      state.engine().reset_state(state.entry);
+      state.session().reset_state(state.entry);
   }
   if (!options.optimizer) return;
-  if (computes && averages()) start_averages(engine().download_floats("params"), true);
+  if (computes && averages()) start_averages(session().download_floats("params"), true);
   for (const auto& objective : objectives_) objective->reset();
   for (const auto& [name, weak] : loaders_) {
     if (const auto each = weak.lock()) each->reset();
@@ -301,7 +301,7 @@ void TrainerImpl::reset_now(const ResetOptions& options) {
 
 NamedTensors TrainerImpl::download_params() {
   const auto lock = call_lock_->lock();
-  return recoverer_->guarded([&] { return table_.unpack(engine().download_floats("params")); });
+  return recoverer_->guarded([&] { return table_.unpack(session().download_floats("params")); });
 }
 
 NamedTensors TrainerImpl::download_ema() {
@@ -311,10 +311,10 @@ NamedTensors TrainerImpl::download_ema() {
 }
 
 NamedTensors TrainerImpl::averaged() const {
-  return table_.averages(engine().download_floats("params"), [&](const std::string& name) {
+  return table_.averages(session().download_floats("params"), [&](const std::string& name) {
     const auto state = std::find_if(states_.begin(), states_.end(),
                                     [&](const State& each) { return each.entry.name == name; });
-    return state->engine().download_floats(state->buffer());
+    return state->session().download_floats(state->buffer());
   });
 }
 
@@ -329,7 +329,7 @@ NamedTensors TrainerImpl::optimizer_states() const {
     if (!state.optimizers()) continue;
     const std::string prefix = state.entry.name.substr(kOptimPrefix.size()) + "/";
     for (auto& [name, tensor] :
-         state.objective->part().unpack(state.engine().download_floats(state.buffer())))
+         state.objective->part().unpack(state.session().download_floats(state.buffer())))
       result[prefix + name] = std::move(tensor);
   }
   return result;
@@ -350,15 +350,15 @@ void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
     (state || table_.has_buffer(name) ? buffers : params).emplace(name, tensor);
   }
   for (const auto& objective : objectives_)
-    objective->engine().check_states("upload_params", buffers);
+    objective->session().check_states("upload_params", buffers);
   recoverer_->guarded([&] {
     std::vector<float> flat(static_cast<size_t>(table_.elements()));
-    if (partial) flat = engine().download_floats("params");
+    if (partial) flat = session().download_floats("params");
     table_.write(params, "upload_params", partial, flat);
-    engine().upload_params(flat);
+    session().upload_params(flat);
     for (const State& state : states_) {
       const auto value = buffers.find(state.entry.name);
-      if (value != buffers.end()) state.engine().upload_state(value->first, value->second);
+      if (value != buffers.end()) state.session().upload_state(value->first, value->second);
     }
     start_averages(flat, false);
     recoverer_->take();
@@ -371,12 +371,12 @@ void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& 
   for (const State& state : states_) entries.push_back(state.entry);
   recoverer_->guarded([&] {
     const ImportedModel model =
-        import_model(source, options, table_, entries, engine().download_floats("params"));
-    engine().upload_params(model.params);
+        import_model(source, options, table_, entries, session().download_floats("params"));
+    session().upload_params(model.params);
     for (const State& state : states_) {
       const auto given = model.states.find(state.entry.name);
       if (given == model.states.end()) continue;
-      state.engine().instance().upload(state.buffer(), 0, given->second.bytes);
+      state.session().instance().upload(state.buffer(), 0, given->second.bytes);
     }
     start_averages(model.params, false);
     recoverer_->take();
@@ -401,11 +401,12 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
       if (!state.optimizers()) continue;
       const std::string& name = state.entry.name;
       auto& [to, flat] =
-          written.emplace_back(&state, state.engine().download_floats(state.buffer()));
+          written.emplace_back(&state, state.session().download_floats(state.buffer()));
       const std::string what = "upload_optimizer: state " + name.substr(kOptimPrefix.size());
       state.objective->part().write(parts[name], what, partial, flat);
     }
-    for (const auto& [state, flat] : written) state->engine().upload_state(state->entry.name, flat);
+    for (const auto& [state, flat] : written)
+      state->session().upload_state(state->entry.name, flat);
     recoverer_->take();
   });
 }
@@ -426,7 +427,7 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
   // Buffers keep their device alive.
   auto attached = recoverer_->guarded([&] {
     return std::make_shared<CompiledFunctionImpl>(
-        model_, table_, forward, own, engine().device(), "shared with the trainer",
+        model_, table_, forward, own, session().device(), "shared with the trainer",
         call_lock_->shared_lock(), instances(), location, recoverer_);
   });
   for (const StateEntry& theirs : attached->first().states()) {
@@ -449,9 +450,9 @@ void TrainerImpl::take_states(const TrainerImpl& old) {
           return each.entry.name == state.entry.name && each.entry.type == state.entry.type;
         });
     if (theirs == old.states_.end()) continue;
-    const std::vector<float> values =
-        old.recoverer_->guarded([&] { return theirs->engine().download_floats(theirs->buffer()); });
-    recoverer_->guarded([&] { state.engine().upload_state(state.entry.name, values); });
+    const std::vector<float> values = old.recoverer_->guarded(
+        [&] { return theirs->session().download_floats(theirs->buffer()); });
+    recoverer_->guarded([&] { state.session().upload_state(state.entry.name, values); });
   }
   recoverer_->guarded([&] { recoverer_->take(); });
 }
@@ -466,7 +467,7 @@ std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
     source.loss = std::move(losses.at(k));
   }
   auto next = std::make_shared<TrainerImpl>(std::move(model), std::move(sources), options_,
-                                            location, &engine());
+                                            location, &session());
   for (std::size_t k = 0; k < objectives_.size(); ++k)
     next->objectives_[k]->go_on_as(*objectives_[k]);
   next->loaders_ = loaders_;
@@ -485,7 +486,7 @@ std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
 CompileReport TrainerImpl::report() const {
   CompileReport all;
   for (const auto& objective : objectives_) {
-    const CompileReport one = objective->engine().report();
+    const CompileReport one = objective->session().report();
     all.milliseconds += one.milliseconds;
     all.launches += one.launches;
     all.passes.insert(all.passes.end(), one.passes.begin(), one.passes.end());
@@ -496,11 +497,11 @@ CompileReport TrainerImpl::report() const {
 }
 
 std::string TrainerImpl::explain() const {
-  if (objectives_.size() == 1) return engine().explain();
+  if (objectives_.size() == 1) return session().explain();
   std::string text = "objectives  " + known_names() + "\npeak        " + std::to_string(bytes_) +
                      " bytes in total\n";
   for (const auto& objective : objectives_)
-    text += "\nobjective " + objective->name() + "\n" + objective->engine().explain();
+    text += "\nobjective " + objective->name() + "\n" + objective->session().explain();
   return text;
 }
 

@@ -14,7 +14,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   // Creates its own device, or uses that of `other`. The sources must have the common options.
   TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
               const TrainerOptions& options, const SourceLocation& location,
-              const Engine* other = nullptr);
+              const ProgramSession* other = nullptr);
   TrainerImpl(const TrainerImpl&) = delete;
   TrainerImpl& operator=(const TrainerImpl&) = delete;
   ~TrainerImpl() { recoverer_->leave(); }
@@ -65,7 +65,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] const ParameterTable& table() const { return table_; }
-  [[nodiscard]] Engine& engine() const { return objectives_.front()->engine(); }
+  [[nodiscard]] ProgramSession& session() const { return objectives_.front()->session(); }
 
  private:
   // A state of the model, or of an objective's optimizer.
@@ -75,7 +75,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
     [[nodiscard]] bool optimizers() const { return entry.name.starts_with(kOptimPrefix); }
     [[nodiscard]] bool models() const { return !optimizers() && !is_scale_state(entry.name); }
     [[nodiscard]] std::string buffer() const { return state_buffer(entry.name); }
-    [[nodiscard]] Engine& engine() const { return objective->engine(); }
+    [[nodiscard]] ProgramSession& session() const { return objective->session(); }
   };
 
   [[nodiscard]] std::string known_names() const;  // as text
@@ -88,12 +88,12 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] NamedTensors averaged() const;
   [[nodiscard]] NamedTensors buffers() const;  // of the model
   [[nodiscard]] NamedTensors optimizer_states() const;
-  // Returns the engines that use the dataset entry. Throws UserError if there are none.
-  [[nodiscard]] std::vector<Engine*> users_of_data(const std::string& name,
-                                                   const HostView& values) const;
+  // Returns the sessions that use the dataset entry. Throws UserError if there are none.
+  [[nodiscard]] std::vector<ProgramSession*> users_of_data(const std::string& name,
+                                                           const HostView& values) const;
   // Collects the parameters and states of a checkpoint. `read` returns the contents of a buffer.
   [[nodiscard]] Checkpoint checkpoint_of(
-      const std::function<std::vector<float>(Engine&, const std::string&)>& read) const;
+      const std::function<std::vector<float>(ProgramSession&, const std::string&)>& read) const;
   // Initializes the averages of all objectives, or of those that have not begun.
   void start_averages(const std::vector<float>& params, bool always);
   // Copies the model states of equal name and type from `old`.

@@ -116,7 +116,7 @@ Profile Stepper::profile(const FeedView& inputs, const ProfileOptions& options, 
                               [&] { return trainer_->objective(index_).profile(inputs, options); });
 }
 HostTimes Stepper::host_times() const {
-  return trainer_->objective(index_).engine().device()->host_times();
+  return trainer_->objective(index_).session().device()->host_times();
 }
 std::vector<std::int64_t> Stepper::compiled_sizes(Loc loc) const {
   return with_source_location(loc, [&] { return trainer_->objective(index_).compiled_sizes(); });
@@ -124,8 +124,8 @@ std::vector<std::int64_t> Stepper::compiled_sizes(Loc loc) const {
 GraphView Stepper::graph(GraphStage stage, Loc loc) const {
   return with_source_location(loc, [&] { return trainer_->objective(index_).graph(stage); });
 }
-CompileReport Objective::report() const { return trainer_->objective(index_).engine().report(); }
-std::string Objective::explain() const { return trainer_->objective(index_).engine().explain(); }
+CompileReport Objective::report() const { return trainer_->objective(index_).session().report(); }
+std::string Objective::explain() const { return trainer_->objective(index_).session().explain(); }
 
 CompileReport TrainerBase::report() const { return impl_->report(); }
 std::string TrainerBase::explain() const { return impl_->explain(); }
@@ -194,7 +194,7 @@ void TrainerBase::load(const FileSource& source, Loc loc) {
   with_source_location(loc, [&] { impl_->load(source); });
 }
 std::vector<Recovery> TrainerBase::recoveries() const { return impl_->recoveries(); }
-std::string TrainerBase::device() const { return impl_->engine().device_text(); }
-DeviceOptions TrainerBase::same_device() const { return impl_->engine().same_device(); }
+std::string TrainerBase::device() const { return impl_->session().device_text(); }
+DeviceOptions TrainerBase::same_device() const { return impl_->session().same_device(); }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -92,7 +92,7 @@ Schedule parse_schedule(const std::string& text, const std::string& path) {
 }  // namespace
 
 Progress ObjectiveImpl::progress() const {
-  return {step_, epoch_, position_, schedule_start_, schedule_, engine().scalars()};
+  return {step_, epoch_, position_, schedule_start_, schedule_, session().scalars()};
 }
 
 std::string ObjectiveImpl::field(const std::string& name) const {
@@ -109,7 +109,7 @@ void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
   fields[field("batch")] = std::to_string(options_.batch);
   const std::string& optimizer = options_.optimizer.name();
   if (!optimizer.empty()) fields[field("optimizer")] = optimizer;
-  for (const auto& [name, value] : engine().scalars())
+  for (const auto& [name, value] : session().scalars())
     fields[field("scalar." + name)] = hex_float(value);
 }
 
@@ -152,7 +152,7 @@ void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
     throw UserError(path + ": the checkpoint is from another optimizer or other options: it has " +
                     theirs + "value for '" + name + "', this trainer " + ours);
   };
-  const auto& scalars = engine().scalars();
+  const auto& scalars = session().scalars();
   for (const auto& [name, value] : scalars) {
     if (!checkpoint.fields.contains(field("scalar." + name))) differs(name, "no ", "needs one");
   }
@@ -185,13 +185,13 @@ Progress ObjectiveImpl::read(const Checkpoint& checkpoint, const std::string& pa
                   std::to_string(progress.position) + " of " + std::to_string(batches_per_epoch()) +
                   " batches");
   }
-  for (const auto& [name, value] : engine().scalars())
+  for (const auto& [name, value] : session().scalars())
     progress.scalars[name] = number_field(checkpoint, field("scalar." + name), path);
   return progress;
 }
 
 void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
-  engine().scalars() = std::move(progress.scalars);
+  session().scalars() = std::move(progress.scalars);
   step_ = first_unread_ = progress.step;
   kept_.clear();
   epoch_ = progress.epoch;
@@ -260,16 +260,18 @@ void TrainerImpl::save(const FileSink& sink) {
   Checkpoint checkpoint;
   try {
     checkpoint = recoverer_->guarded([&] {
-      Checkpoint now = checkpoint_of(
-          [](Engine& engine, const std::string& buffer) { return engine.download_floats(buffer); });
+      Checkpoint now = checkpoint_of([](ProgramSession& session, const std::string& buffer) {
+        return session.download_floats(buffer);
+      });
       now.fields = fields();
       now.fields.merge(loader_fields());
       return now;
     });
   } catch (const DeviceLostError&) {
     if (!stranded) throw;  // the error says what save() will write
-    checkpoint = checkpoint_of(
-        [&](Engine&, const std::string& buffer) { return recoverer_->saved_floats(buffer); });
+    checkpoint = checkpoint_of([&](ProgramSession&, const std::string& buffer) {
+      return recoverer_->saved_floats(buffer);
+    });
     checkpoint.fields = recoverer_->fields();
   }
   write_checkpoint(sink, std::move(checkpoint));
@@ -281,7 +283,7 @@ NamedTensors TrainerImpl::buffers() const {
     if (!state.models()) continue;
     const auto& type = state.entry.type;
     result[state.entry.name] =
-        from_floats(type.shape, type.dtype, state.engine().download_floats(state.buffer()));
+        from_floats(type.shape, type.dtype, state.session().download_floats(state.buffer()));
   }
   return result;
 }
@@ -301,9 +303,9 @@ void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
       written.emplace_back(&state, read_state(state, checkpoint, source.name()));
   }
   recoverer_->guarded([&] {
-    engine().upload_params(params);
+    session().upload_params(params);
     for (const auto& [state, values] : written)
-      state->engine().upload_state(state->entry.name, values);
+      state->session().upload_state(state->entry.name, values);
     start_averages(params, false);
     recoverer_->take();
   });
@@ -316,19 +318,19 @@ void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
   write_weights(sink, recoverer_->guarded([&] {
     NamedTensors all = weights == WeightSource::kEma
                            ? averaged()
-                           : table_.unpack(engine().download_floats("params"));
+                           : table_.unpack(session().download_floats("params"));
     all.merge(buffers());
     return all;
   }));
 }
 
 Checkpoint TrainerImpl::checkpoint_of(
-    const std::function<std::vector<float>(Engine&, const std::string&)>& read) const {
+    const std::function<std::vector<float>(ProgramSession&, const std::string&)>& read) const {
   Checkpoint checkpoint;
-  checkpoint.params = table_.unpack(read(engine(), "params"));
+  checkpoint.params = table_.unpack(read(session(), "params"));
   for (const State& state : states_) {
     const auto& [name, type, initial, start] = state.entry;
-    const std::vector<float> values = read(state.engine(), state.buffer());
+    const std::vector<float> values = read(state.session(), state.buffer());
     if (!state.optimizers()) {
       checkpoint.states[name] = from_floats(type.shape, type.dtype, values);
       continue;
@@ -389,9 +391,9 @@ void TrainerImpl::load(const FileSource& source) {
   for (const State& state : states_) states.push_back(read_state(state, checkpoint, path));
   const LoaderStates loaders = loader_states(checkpoint, path);
   recoverer_->guarded([&] {
-    engine().upload_params(params);
+    session().upload_params(params);
     for (std::size_t i = 0; i < states.size(); ++i)
-      states_[i].engine().upload_state(states_[i].entry.name, states[i]);
+      states_[i].session().upload_state(states_[i].entry.name, states[i]);
     for (const auto& [each, state] : loaders) each->load_state(state);
     options_.seed = static_cast<std::uint32_t>(seed);
     for (std::size_t k = 0; k < objectives_.size(); ++k)

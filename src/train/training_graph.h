@@ -3,7 +3,7 @@
 // flat tensor of all trained parameters.
 #pragma once
 
-#include "train/engine.h"
+#include "train/program_session.h"
 #include "train/update.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {

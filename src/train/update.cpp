@@ -191,7 +191,7 @@ Tensor ArenaUpdate::per_update(const std::string& name,
 Tensor ArenaUpdate::hyperparameter(const std::string& name, const optim::Hyperparameter& number,
                                    double below, const std::function<double(double)>& of) {
   if (!number.adjustable) return tensorgrad::full({}, of ? of(number) : number.value);
-  trace_.hyper_limits[name] = below;
+  trace_.scalar_limits[name] = below;
   const Tensor itself = scalar(name, number);
   if (!of) return itself;
   const std::string full = "_optim." + name + "." + std::to_string(trace_.per_update.size());

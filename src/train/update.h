@@ -6,7 +6,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Names of the run-time scalars that the trainer sets at each step.
+// Names of the runtime scalars that the trainer sets at each step.
 inline constexpr const char* kLrScalar = "_lr";
 inline constexpr const char* kCountScalar = "_t";
 inline std::string group_lr_scalar(int group) { return kLrScalar + std::to_string(group); }
@@ -37,7 +37,7 @@ class ArenaUpdate final : public optim::Update {
   Tensor flatten(const std::vector<Tensor>& params) override;
   Tensor mask(const ParamFilter& filter) override;
 
-  // Returns a run-time scalar, [], that the trainer sets at each step.
+  // Returns a runtime scalar, [], that the trainer sets at each step.
   [[nodiscard]] Tensor host_scalar(const std::string& name) const;
   // From now on, states and parameters change only if this bool [] is also true.
   void change_only_if(const Tensor& condition);

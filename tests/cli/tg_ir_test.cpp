@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cli/tool.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/train/debug.h"
 

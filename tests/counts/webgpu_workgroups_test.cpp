@@ -10,7 +10,7 @@
 
 #include "backend/webgpu/device.h"
 #include "many_words.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "debug/wrapped_device.h"
 #include "large_gpu.h"
 #include "many_words.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {

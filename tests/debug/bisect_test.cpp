@@ -19,9 +19,9 @@ BisectReport run(const Graph& graph, const BisectOptions& options) {
   return bisect(graph, fill_leaves(graph, {}, 2), options);
 }
 
-void tanh_of_products(Sketch& sketch) {
-  const Tensor x = sketch.input({4, 8}) * 1.0, w = sketch.input({8, 5});
-  sketch.output("total", sum(tanh(matmul(x, w) - 0.5), {0}));
+void tanh_of_products(GraphBuilder& builder) {
+  const Tensor x = builder.input({4, 8}) * 1.0, w = builder.input({8, 5});
+  builder.output("total", sum(tanh(matmul(x, w) - 0.5), {0}));
 }
 
 TEST(Bisect, finds_nothing_in_correct_graphs) {
@@ -49,20 +49,20 @@ TEST(Bisect, finds_nothing_between_cpu_and_webgpu) {
 }
 
 TEST(Bisect, finds_nothing_in_composites) {
-  Sketch sketch;
-  const Tensor x = sketch.input({2, 2, 6, 6}), w = sketch.input({3, 2, 3, 3});
+  GraphBuilder builder;
+  const Tensor x = builder.input({2, 2, 6, 6}), w = builder.input({3, 2, 3, 3});
   const Tensor y = max_pool2d(relu(conv2d(x, w, std::nullopt, {.padding = 1})), 2);
-  sketch.output("y", y);
-  sketch.output("dw", grad(sum(square(y)), {w})[0]);
+  builder.output("y", y);
+  builder.output("dw", grad(sum(square(y)), {w})[0]);
   BisectOptions options;
   options.b = device_at(Where::kCpu);
-  const BisectReport report = run(sketch.graph(), options);
+  const BisectReport report = run(builder.graph(), options);
   EXPECT_EQ(report.pass, "") << report.what;
 }
 
 TEST(Bisect, names_the_pass_that_changes_a_result) {
-  Sketch sketch;
-  tanh_of_products(sketch);
+  GraphBuilder builder;
+  tanh_of_products(builder);
   const auto wrong = [](const Graph& graph) {
     return rewrite_graph(graph, [](Graph& out, const Node& node) {
       if (node.op != &ops::sub) return kNoValue;
@@ -74,7 +74,7 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
   BisectOptions options;
   options.b = device_at(Where::kCpu);
   options.passes = passes;
-  const BisectReport report = run(sketch.graph(), options);
+  const BisectReport report = run(builder.graph(), options);
   EXPECT_EQ(report.pass, "turn_signs");
   EXPECT_THAT(report.what, HasSubstr("the pass changes what the graph means: total, %"));
   EXPECT_THAT(report.what, HasSubstr("element 0 [0] is "));
@@ -84,8 +84,8 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
 
 // The first graph is exact. If a pass replaces it with one that rounds, that is no error.
 TEST(Bisect, allows_a_pass_to_round_exact_values) {
-  Sketch sketch;
-  sketch.output("y", reshape(sketch.input({8, 8}), {64}));
+  GraphBuilder builder;
+  builder.output("y", reshape(builder.input({8, 8}), {64}));
   const auto scaled = [](const Graph& graph) {
     return rewrite_graph(graph, [](Graph& out, const Node& node) {
       if (node.op != &ops::reshape) return kNoValue;
@@ -97,23 +97,23 @@ TEST(Bisect, allows_a_pass_to_round_exact_values) {
   BisectOptions options;
   options.b = device_at(Where::kCpu);
   options.passes = passes;
-  const BisectReport report = run(sketch.graph(), options);
+  const BisectReport report = run(builder.graph(), options);
   EXPECT_EQ(report.pass, "") << report.what;
   EXPECT_THAT(report.checked, Contains("scale: the same"));
 }
 
 TEST(Bisect, applies_the_splits_of_the_device) {
-  Sketch sketch;
-  sketch.output("sum", sum(sketch.input({65536})));
+  GraphBuilder builder;
+  builder.output("sum", sum(builder.input({65536})));
   const auto device = std::make_shared<RecordingDevice>(make_cpu_device({.threads = 1}));
   device->told.cuts_rows = false;
   device->told.limits.max_binding_bytes = 1 << 16;
   BisectOptions options;
   options.b = device;
   // Without the split, the buffer exceeds a binding.
-  EXPECT_THROW(run(sketch.graph(), options), UserError);
+  EXPECT_THROW(run(builder.graph(), options), UserError);
   device->told.limits.max_binding_bytes = 1 << 18;
-  const BisectReport report = run(sketch.graph(), options);
+  const BisectReport report = run(builder.graph(), options);
   EXPECT_EQ(report.pass, "") << report.what;
   EXPECT_THAT(report.checked, Contains("split_k_to_binding_limit: unchanged"));
   EXPECT_THAT(report.checked, Contains("split_reduce: the same"));
@@ -121,11 +121,11 @@ TEST(Bisect, applies_the_splits_of_the_device) {
 }
 
 TEST(Bisect, names_the_op_that_a_device_computes_wrongly) {
-  Sketch sketch;
-  tanh_of_products(sketch);
+  GraphBuilder builder;
+  tanh_of_products(builder);
   BisectOptions options;
   options.b = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid);
-  const BisectReport report = run(sketch.graph(), options);
+  const BisectReport report = run(builder.graph(), options);
   EXPECT_EQ(report.pass, "as given");
   EXPECT_THAT(report.what, HasSubstr(" = tanh(%"));
   EXPECT_THAT(report.what, HasSubstr("on cpu, element 0 [0,0] is "));
@@ -133,11 +133,11 @@ TEST(Bisect, names_the_op_that_a_device_computes_wrongly) {
 }
 
 TEST(Bisect, names_the_launch_that_is_wrong_only_when_fused) {
-  Sketch sketch;
-  tanh_of_products(sketch);
+  GraphBuilder builder;
+  tanh_of_products(builder);
   BisectOptions options;
   options.b = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid, 2);
-  const BisectReport report = run(sketch.graph(), options);
+  const BisectReport report = run(builder.graph(), options);
   EXPECT_EQ(report.pass, "fuse");
   EXPECT_THAT(report.what, HasSubstr("shadow: launch 0 (matmul_"));
   EXPECT_THAT(report.what, HasSubstr("stores a wrong "));

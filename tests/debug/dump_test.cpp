@@ -150,9 +150,9 @@ TEST(Dump, every_compile_gets_a_folder_of_its_own) {
 TEST(Dump, origins_need_not_be_file_names) {
   const Folder folder;
   const ScopedEnv dump("TENSORGRAD_DUMP", folder.path.string());
-  Sketch sketch;
-  sketch.output("y", exp(sketch.input({2})));
-  Graph graph = sketch.graph();
+  GraphBuilder builder;
+  builder.output("y", exp(builder.input({2})));
+  Graph graph = builder.graph();
   for (Node& node : graph.nodes) node.origin = "../my model/exp.1";
   compile_for_test(graph, 8);
   EXPECT_TRUE(files_of(folder.path).contains("kernels/000____my_model_exp_1.wgsl"));
@@ -161,10 +161,10 @@ TEST(Dump, origins_need_not_be_file_names) {
 TEST(Dump, programs_are_shown_instruction_by_instruction) {
   const Folder folder;
   const ScopedEnv dump("TENSORGRAD_DUMP", folder.path.string());
-  Sketch sketch;
-  const Tensor x = sketch.input({4, 3});
-  sketch.output("y", exp(x) / sum(exp(x), {1}, true));
-  compile_for_test(sketch.graph(), 8);
+  GraphBuilder builder;
+  const Tensor x = builder.input({4, 3});
+  builder.output("y", exp(x) / sum(exp(x), {1}, true));
+  compile_for_test(builder.graph(), 8);
   std::string found;
   for (const auto& [name, text] : files_of(folder.path)) {
     if (name.starts_with("programs/000_")) found = text;
@@ -176,9 +176,9 @@ TEST(Dump, programs_are_shown_instruction_by_instruction) {
 }
 
 TEST(Dump, output_names_of_any_text_parse_back) {
-  Sketch sketch;
-  sketch.output("class \"b\" of 2", exp(sketch.input({2})));
-  const std::string text = print(sketch.graph());
+  GraphBuilder builder;
+  builder.output("class \"b\" of 2", exp(builder.input({2})));
+  const std::string text = print(builder.graph());
   EXPECT_EQ(print(parse(text, "x.ir", find_op)), text);
 }
 
@@ -203,9 +203,9 @@ TEST(Dump, the_page_shows_every_launch_with_its_kernel_and_lines) {
 }
 
 TEST(Dump, the_page_names_the_ranges_that_are_bound) {
-  Sketch sketch;
-  sketch.output("y", sketch.input({20000}) * 2);
-  const Program program = compile_for_test(sketch.graph(), 8, 64 << 10).program;
+  GraphBuilder builder;
+  builder.output("y", builder.input({20000}) * 2);
+  const Program program = compile_for_test(builder.graph(), 8, 64 << 10).program;
   ASSERT_GT(program.launches.size(), 1U);
   const std::vector<std::string> kernels(program.launches.size());
   EXPECT_THAT(graph_html(program, kernels), HasSubstr("reads input in0 bytes 0 to "));
@@ -265,12 +265,12 @@ TEST(Dump, values_that_share_a_slot_are_drawn_side_by_side) {
 // A long name, a buffer of many values next to one of few, and a program with only one launch.
 TEST(Dump, labels_of_memory_do_not_overlap_or_leave_the_picture) {
   for (const std::int64_t rows : {2, 20000}) {
-    Sketch sketch;
-    const Tensor x = sketch.input({rows, 8});
-    sketch.output("an_output_of_quite_a_long_name", sum(exp(matmul(x, sketch.input({8, 1})))));
-    sketch.output("y", sum(exp(matmul(sketch.input({2, 8}), sketch.input({8, 1})))));
+    GraphBuilder builder;
+    const Tensor x = builder.input({rows, 8});
+    builder.output("an_output_of_quite_a_long_name", sum(exp(matmul(x, builder.input({8, 1})))));
+    builder.output("y", sum(exp(matmul(builder.input({2, 8}), builder.input({8, 1})))));
     CompileRequest request;
-    request.graph = sketch.graph();
+    request.graph = builder.graph();
     const PlanOptions plan = request.plan;
     const Compiled compiled = compile_graph(std::move(request));
     const std::string svg = memory_svg(
@@ -329,10 +329,10 @@ TEST(DebugLevels, two_times_the_launches_of_the_third_run_and_changes_nothing) {
 }
 
 TEST(DebugLevels, five_names_the_rule_of_each_rewrite) {
-  Sketch sketch;
-  const Tensor x = sketch.input({4});
-  sketch.output("y", -(-x) * 1.0 + exp(x) * exp(x));
-  const auto compiled = [&] { compile_for_test(sketch.graph(), 8); };
+  GraphBuilder builder;
+  const Tensor x = builder.input({4});
+  builder.output("y", -(-x) * 1.0 + exp(x) * exp(x));
+  const auto compiled = [&] { compile_for_test(builder.graph(), 8); };
   const std::string all = debug_output("5", compiled);
   EXPECT_THAT(all, HasSubstr("simplify neg_neg: neg(%"));
   EXPECT_THAT(all, HasSubstr("simplify mul_one: mul(%"));

@@ -194,7 +194,7 @@ output y = %2
 // A graph is compiled as a model on that device: a long row is reduced by several launches, and a
 // large buffer is bound by ranges.
 TEST(GraphRun, a_graph_is_compiled_for_the_limits_of_its_device) {
-  Sketch s;
+  GraphBuilder s;
   s.output("sum", sum(s.input({65536})));
   const LeafWords leaves = fill_leaves(s.graph(), {}, 1);
   const auto launches = [&](const DeviceLimits& limits) {

@@ -7,7 +7,7 @@
 #include "backend/backend.h"
 #include "cli/xml_check.h"
 #include "compile/debug/profile.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {

@@ -49,20 +49,20 @@ InternalError difference(const Graph& graph, const std::shared_ptr<Device>& devi
   return InternalError("none");
 }
 
-void add_chain(Sketch& sketch, unsigned& tanh_line) {
-  const Tensor x = sketch.input({4, 8}), w = sketch.input({8, 5});
+void add_chain(GraphBuilder& builder, unsigned& tanh_line) {
+  const Tensor x = builder.input({4, 8}), w = builder.input({8, 5});
   const Tensor first = matmul(x, w);
   tanh_line = __LINE__ + 1;
   const Tensor second = tanh(first + 1.0);
-  sketch.output("total", sum(matmul(second, sketch.input({5, 3})), {0}));
+  builder.output("total", sum(matmul(second, builder.input({5, 3})), {0}));
 }
 
 TEST(Shadow, names_the_launch_the_element_both_values_and_the_users_line) {
-  Sketch sketch;
+  GraphBuilder builder;
   unsigned line = 0;
-  add_chain(sketch, line);
+  add_chain(builder, line);
   const auto device = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid);
-  const InternalError error = difference(sketch.graph(), device);
+  const InternalError error = difference(builder.graph(), device);
   EXPECT_THAT(error.message(), HasSubstr("shadow: launch 0 (matmul_add_tanh) on cpu"));
   EXPECT_THAT(error.message(), HasSubstr("stores a wrong tanh f32[4,5]: element 0 [0,0] is "));
   EXPECT_THAT(error.message(), HasSubstr("expected "));
@@ -72,12 +72,12 @@ TEST(Shadow, names_the_launch_the_element_both_values_and_the_users_line) {
 }
 
 TEST(Shadow, finds_a_value_overwritten_before_its_last_use) {
-  Sketch sketch;
-  const Tensor a = matmul(sketch.input({4, 4}), sketch.input({4, 4}));
-  const Tensor b = matmul(sketch.input({4, 4}), sketch.input({4, 4}));
-  sketch.output("product", matmul(a, b));
+  GraphBuilder builder;
+  const Tensor a = matmul(builder.input({4, 4}), builder.input({4, 4}));
+  const Tensor b = matmul(builder.input({4, 4}), builder.input({4, 4}));
+  builder.output("product", matmul(a, b));
   const InternalError error =
-      difference(sketch.graph(), device_at(Where::kCpu), [](Program& program) {
+      difference(builder.graph(), device_at(Where::kCpu), [](Program& program) {
         ASSERT_EQ(program.launches.size(), 3U);
         const Launch& first = program.launches[0];
         Launch& second = program.launches[1];  // also overwrites the result of the first
@@ -93,10 +93,10 @@ TEST(Shadow, finds_a_value_overwritten_before_its_last_use) {
 }
 
 TEST(Shadow, keeps_no_copies_of_literals) {
-  Sketch sketch;
-  sketch.output("y", exp(sketch.input({3})) * constant(std::vector<float>{1, 2, 3}, {3}));
+  GraphBuilder builder;
+  builder.output("y", exp(builder.input({3})) * constant(std::vector<float>{1, 2, 3}, {3}));
   const auto device = std::make_shared<RecordingDevice>(make_cpu_device({.threads = 1}));
-  run_on_device(sketch.graph(), fill_leaves(sketch.graph(), {}, 1), device,
+  run_on_device(builder.graph(), fill_leaves(builder.graph(), {}, 1), device,
                 {.skip = {"fuse"}, .shadow = true});
   std::vector<std::size_t> words;
   for (const Program& program : device->programs) {
@@ -124,13 +124,13 @@ INSTANTIATE_TEST_SUITE_P(webgpu, ShadowOn, ::testing::Values(Where::kWebGpu));
 // A graph for a device with bindings of at most 1 KiB: each launch computes only a part of the
 // rows.
 Graph cut_graph() {
-  Sketch sketch;
-  const Tensor x = sketch.input({64, 16}), w = sketch.input({16, 8});
+  GraphBuilder builder;
+  const Tensor x = builder.input({64, 16}), w = builder.input({16, 8});
   const Tensor product = tanh(matmul(x, w));
   const Tensor normal = softmax(x, 1);
-  sketch.output("product", matmul(product, sketch.input({8, 16})) + normal);
-  sketch.output("rows", max(normal, 1));
-  return sketch.graph();
+  builder.output("product", matmul(product, builder.input({8, 16})) + normal);
+  builder.output("rows", max(normal, 1));
+  return builder.graph();
 }
 
 TEST(Shadow, accepts_launches_that_were_cut_in_parts_on_webgpu) {
@@ -162,14 +162,14 @@ TEST(Shadow, finds_the_wrong_element_in_a_later_part_of_a_launch_on_webgpu) {
 }
 
 TEST(Shadow, is_enabled_by_the_environment) {
-  Sketch sketch;
+  GraphBuilder builder;
   unsigned line = 0;
-  add_chain(sketch, line);
-  const LeafWords leaves = fill_leaves(sketch.graph(), {}, 1);
+  add_chain(builder, line);
+  const LeafWords leaves = fill_leaves(builder.graph(), {}, 1);
   const auto device = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid);
-  EXPECT_NO_THROW(run_on_device(sketch.graph(), leaves, device));
+  EXPECT_NO_THROW(run_on_device(builder.graph(), leaves, device));
   const ScopedEnv shadow("TENSORGRAD_SHADOW", "1");
-  EXPECT_THROW(run_on_device(sketch.graph(), leaves, device), InternalError);
+  EXPECT_THROW(run_on_device(builder.graph(), leaves, device), InternalError);
 }
 
 struct WatchedNet {

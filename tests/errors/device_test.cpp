@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Mistakes with devices and environment variables.
 #include "errors/example.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 
@@ -39,7 +39,7 @@ TEST(EnvironmentErrors, skipped_pass_unknown) {
   EXPECT_ERROR(compiled(plain_loss), UserError,
                "TENSORGRAD_SKIP: expected passes among dce, simplify, fold, cse, "
                "split_k_to_binding_limit, split_k, split_scatter, split_reduce, rematerialize, "
-               "fuse, row_epilogue, chain, got 'fusse'");
+               "fuse, row_epilogue, fused_sequences, got 'fusse'");
 }
 
 TEST(EnvironmentErrors, shadow_not_a_flag) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "errors/expect_error.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -20,11 +20,11 @@ namespace tensorgrad::testing {
 // A function being traced, with its inputs x f32[4,3], y f32[4,2] and i i32[4].
 class Traced : public ::testing::Test {
  private:
-  Sketch sketch_;
+  GraphBuilder builder_;
 
  protected:
-  Tensor x = sketch_.input({4, 3}), y = sketch_.input({4, 2});
-  Tensor i = sketch_.input({4}, 0, 2, i32);
+  Tensor x = builder_.input({4, 3}), y = builder_.input({4, 2});
+  Tensor i = builder_.input({4}, 0, 2, i32);
 };
 
 struct Net {

@@ -126,7 +126,7 @@ TEST(TrainerErrors, set_name_unknown) {
   auto trainer = compiled(loss);
   trainer.set("beta", 0.25);
   EXPECT_ERROR(trainer.set("alpha", 1), UserError,
-               "unknown run-time scalar 'alpha'; available: beta");
+               "unknown runtime scalar 'alpha'; available: beta");
 }
 
 }  // namespace tensorgrad::testing

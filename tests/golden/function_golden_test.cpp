@@ -7,7 +7,7 @@
 #include <set>
 
 #include "golden/fixture.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -212,27 +212,27 @@ class Function : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Function, has_the_values_and_gradients_of_pytorch) {
   const std::string& name = GetParam().name;
-  Sketch sketch;
+  GraphBuilder builder;
   std::vector<Tensor> operands, floats;
   std::vector<std::string> grads;
   for (int i = 0; fixture().has(name + "/in" + std::to_string(i)); ++i) {
     const std::string in = name + "/in" + std::to_string(i);
     operands.push_back(
-        sketch.input(fixture().shape(in), fixture().dtype(in), fixture().numbers(in)));
+        builder.input(fixture().shape(in), fixture().dtype(in), fixture().numbers(in)));
     if (!fixture().has(name + "/grad" + std::to_string(i))) continue;
     floats.push_back(operands.back());
     grads.push_back(name + "/grad" + std::to_string(i));
   }
   const Tensor y = GetParam().apply(operands);
   EXPECT_EQ(y.shape(), fixture().shape(name + "/out"));
-  sketch.output(name + "/out", y);
+  builder.output(name + "/out", y);
   if (!floats.empty()) {
     const std::vector<Tensor> given = grad(sum(y * weights_like(y)), floats);
-    for (std::size_t i = 0; i < given.size(); ++i) sketch.output(grads[i], given[i]);
+    for (std::size_t i = 0; i < given.size(); ++i) builder.output(grads[i], given[i]);
   }
   grads.push_back(name + "/out");
-  const ValueMap exact = interpret_graph(sketch.graph(), sketch.leaves);
-  const ValueMap cpu = run_graph(sketch.graph(), sketch.leaves, Where::kCpu);
+  const ValueMap exact = interpret_graph(builder.graph(), builder.leaves);
+  const ValueMap cpu = run_graph(builder.graph(), builder.leaves, Where::kCpu);
   for (const std::string& each : grads) {
     expect_near(exact.at(each), fixture().numbers(each), 1e-6, each + " in double");
     expect_near(cpu.at(each), fixture().numbers(each), 3e-5, each + " on the cpu");

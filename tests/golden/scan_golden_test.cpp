@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::testing {
@@ -56,7 +56,7 @@ Values numbers(const StoredFile& file, const std::string& name) {
 void check_against_pytorch(Where where) {
   const StoredFile file =
       read_safetensors(std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/scan.safetensors");
-  Sketch s;
+  GraphBuilder s;
   ValueMap want;
   const Tensor weight = s.input({24}, f32, numbers(file, "weight"));
   for (const char* which : {"plain", "ties", "odd"}) {

@@ -3,7 +3,7 @@
 // gradients of a weighted sum of them.
 #include <cstring>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -83,12 +83,12 @@ Stored stored(const StoredFile& file, const std::string& name) {
 void check(Where where) {
   const StoredFile file =
       read_safetensors(TENSORGRAD_SOURCE_DIR "/tests/golden/vision.safetensors");
-  Sketch sketch;
+  GraphBuilder builder;
   ValueMap want;
   const auto expect = [&](const std::string& name, const Tensor& value) {
     const Stored expected = stored(file, name);
     ASSERT_EQ(value.shape(), expected.shape) << name;
-    sketch.output(name, value);
+    builder.output(name, value);
     want[name] = expected.values;
   };
   for (const VisionCase& each : cases()) {
@@ -96,18 +96,18 @@ void check(Where where) {
     std::vector<Tensor> operands;
     while (file.tensors.contains(name + std::to_string(operands.size()))) {
       const Stored given = stored(file, name + std::to_string(operands.size()));
-      operands.push_back(sketch.input(given.shape, f32, given.values));
+      operands.push_back(builder.input(given.shape, f32, given.values));
     }
     const Tensor y = each.apply(operands);
     const Stored weights = stored(file, name + "weights");
-    const Tensor loss = sum(y * sketch.input(weights.shape, f32, weights.values));
+    const Tensor loss = sum(y * builder.input(weights.shape, f32, weights.values));
     const std::vector<Tensor> gradients = grad(loss, operands);
     expect(name + "y", y);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       expect(name + "d" + std::to_string(i), gradients[i]);
     }
   }
-  expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, where), want, 2e-5,
+  expect_close(builder.graph(), run_graph(builder.graph(), builder.leaves, where), want, 2e-5,
                to_string(where));
 }
 

@@ -56,14 +56,14 @@ const onnx::LeafValues kNone = [](const Node&) { return std::span<const std::byt
 
 // Exports a case by itself. Fails the test if the export is rejected for an unknown reason.
 bool is_exported(const OpCase& each) {
-  Sketch sketch(7);
+  GraphBuilder builder(7);
   Trace::active()->exported = true;
-  sketch.output("y", each.apply(inputs_of(sketch, each)));
+  builder.output("y", each.apply(inputs_of(builder, each)));
   try {
-    onnx::to_onnx(sketch.graph(), {each.name, ""}, kNone);
+    onnx::to_onnx(builder.graph(), {each.name, ""}, kNone);
     return true;
   } catch (const UserError& error) {
-    for (const Node& node : sketch.graph().nodes) {
+    for (const Node& node : builder.graph().nodes) {
       const auto refused = kRefused.find(node.op);
       const bool known =
           refused != kRefused.end() && error.message().find(refused->second) != std::string::npos;
@@ -77,10 +77,10 @@ bool is_exported(const OpCase& each) {
 // Exports cases as one model, with an output for each.
 void add_cases(OnnxRuntime& runtime, const std::vector<OpCase>& cases,
                std::set<const OpDef*>& seen) {
-  Sketch sketch(7);
+  GraphBuilder builder(7);
   Trace::active()->exported = true;
-  for (const OpCase& each : cases) sketch.output(each.name, each.apply(inputs_of(sketch, each)));
-  const Graph& graph = sketch.graph();
+  for (const OpCase& each : cases) builder.output(each.name, each.apply(inputs_of(builder, each)));
+  const Graph& graph = builder.graph();
   const std::string model = "from_" + cases.front().name;
   io::write_onnx(runtime.path(model), onnx::to_onnx(graph, {model, ""}, kNone));
   std::map<std::string, HostTensor> inputs, outputs;
@@ -88,9 +88,9 @@ void add_cases(OnnxRuntime& runtime, const std::vector<OpCase>& cases,
     seen.insert(node.op);
     if (node.op != &ops::input) continue;
     const std::string& name = node.attrs.text("name");
-    inputs[name] = host_tensor(node.type, sketch.leaves.at(name));
+    inputs[name] = host_tensor(node.type, builder.leaves.at(name));
   }
-  const ValueMap results = run_graph(graph, sketch.leaves, Where::kCpu);
+  const ValueMap results = run_graph(graph, builder.leaves, Where::kCpu);
   for (const GraphOutput& output : graph.outputs)
     outputs[output.name] = host_tensor(graph[output.value].type, results.at(output.name));
   runtime.expect(model, inputs, outputs);
@@ -98,18 +98,18 @@ void add_cases(OnnxRuntime& runtime, const std::vector<OpCase>& cases,
 
 // Covers leaves and ops that only occur in training graphs.
 void add_leaves(OnnxRuntime& runtime, std::set<const OpDef*>& seen) {
-  Sketch sketch(3);
-  const Values values = sketch.draw.values(f32, 6, -1, 1), counts = {1, 2, 3, 4, 5, 4294967295.0};
-  const Tensor arena = sketch.leaf(ops::arena, "params", {6}, f32, values);
-  const Tensor data = sketch.leaf(ops::data, "data", {6}, u32, counts);
+  GraphBuilder builder(3);
+  const Values values = builder.draw.values(f32, 6, -1, 1), counts = {1, 2, 3, 4, 5, 4294967295.0};
+  const Tensor arena = builder.leaf(ops::arena, "params", {6}, f32, values);
+  const Tensor data = builder.leaf(ops::data, "data", {6}, u32, counts);
   const Tensor sum = arena + cast(data, f32);
-  Graph& graph = sketch.graph();
-  sketch.output("y", Trace::active()->tensor(graph.add(ops::barrier, {sum.id()})));
+  Graph& graph = builder.graph();
+  builder.output("y", Trace::active()->tensor(graph.add(ops::barrier, {sum.id()})));
   const HostTensor params = host_tensor({f32, {6}}, values);
   io::write_onnx(runtime.path("leaves"), onnx::to_onnx(graph, {"leaves", ""}, [&](const Node&) {
                    return std::span<const std::byte>(params.bytes);
                  }));
-  const ValueMap results = run_graph(graph, sketch.leaves, Where::kCpu);
+  const ValueMap results = run_graph(graph, builder.leaves, Where::kCpu);
   runtime.expect("leaves", {{"data", host_tensor({u32, {6}}, counts)}},
                  {{"y", host_tensor({f32, {6}}, results.at("y"))}}, {{"params", params}});
   for (const Node& node : graph.nodes) seen.insert(node.op);

@@ -5,7 +5,7 @@
 
 #include "backend/reference/interpreter.h"
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -78,7 +78,7 @@ TEST(Checkpoint, trains_alike_on_webgpu) {
 
 TEST(Checkpoint, may_be_nested_and_differentiated_twice) {
   const auto curve = [](bool forget) {
-    Sketch s(5);
+    GraphBuilder s(5);
     const Tensor x = s.input({4, 3}, 0.2, 2), w = s.input({3, 3}, -1, 1);
     const auto inner = [&](const Tensors& in) { return sin(matmul(in[0], w)) * in[0]; };
     const auto outer = [&](const Tensors& in) {
@@ -99,14 +99,14 @@ TEST(Checkpoint, may_be_nested_and_differentiated_twice) {
 }
 
 TEST(Checkpoint, of_a_function_that_computes_nothing_is_its_input) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3});
   const Tensor y = checkpoint([](const Tensors& in) { return in[0]; }, {x});
   EXPECT_EQ(y.id(), x.id());
 }
 
 TEST(Checkpoint, gradients_of_inner_values_are_available) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}, f32, {1, 2, 3});
   Tensor inside;
   const Tensor y = checkpoint(
@@ -124,7 +124,7 @@ TEST(Checkpoint, gradients_of_inner_values_are_available) {
 }
 
 TEST(Checkpoint, of_a_function_that_ignores_its_input_has_no_gradient) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}, f32, {1, 2, 3});
   const Tensor y = checkpoint(
       [](const Tensors& in) {
@@ -139,7 +139,7 @@ TEST(Checkpoint, of_a_function_that_ignores_its_input_has_no_gradient) {
 // ---- custom_gradient -------------------------------------------------------------------------
 
 void check_straight_through(Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({4}, f32, {0.2, 0.7, 1.4, -2.6});
   const Tensor y = custom_gradient(
       {x}, [](const Tensors& in) { return round(in[0]); },
@@ -167,7 +167,7 @@ Tensor scaled_tanh(Tensor x, Tensor scale, bool custom) {
 
 TEST(CustomGradient, matches_the_derived_one_to_second_order) {
   const auto gradients = [](bool custom) {
-    Sketch s(2);
+    GraphBuilder s(2);
     const Tensor x = s.input({5}, -1, 1), scale = s.input({5}, 0.5, 2);
     const Tensors first = grad(sum(exp(scaled_tanh(x, scale, custom))), {x, scale});
     s.output("dx", first[0]);
@@ -186,7 +186,7 @@ TEST(CustomGradient, matches_the_derived_one_to_second_order) {
 }
 
 TEST(CustomGradient, is_used_even_if_wrong) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({2}, f32, {1, 2});
   const Tensor y = custom_gradient(
       {x}, [](const Tensors& in) { return square(in[0]); },

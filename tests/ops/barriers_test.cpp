@@ -74,15 +74,15 @@ void each_kernel(const std::vector<OpCase>& cases, const Look& look) {
   in_memory.subgroups = {.size = 32, .in_memory = true};
   joined.joined = true;
   for (const OpCase& each : cases) {
-    Sketch sketch(11);
-    sketch.output("y", each.apply(inputs_of(sketch, each)));
+    GraphBuilder builder(11);
+    builder.output("y", each.apply(inputs_of(builder, each)));
     if (each.differentiable) {
-      const Embedded made = embed(sketch, each);
+      const Embedded made = embed(builder, each);
       const std::vector<Tensor> grads = grad(made.loss, made.raw);
       for (std::size_t i = 0; i < grads.size(); ++i)
-        sketch.output("d" + std::to_string(i), grads[i]);
+        builder.output("d" + std::to_string(i), grads[i]);
     }
-    for (const Launch& launch : compile_for_test(sketch.graph(), 8).program.launches) {
+    for (const Launch& launch : compile_for_test(builder.graph(), 8).program.launches) {
       std::set<std::string> texts;
       for (const WgslOptions& options : {WgslOptions{}, with_subgroups, in_memory, joined})
         texts.insert(write_wgsl(launch, options).text());

@@ -54,7 +54,7 @@ CausalConv convolved_in_pieces(const std::vector<Tensor>& t, std::int64_t length
   return {concat(pieces, 1), state};
 }
 
-Drawn<ConvGiven> draw_conv(Sketch& s, std::int64_t length) {
+Drawn<ConvGiven> draw_conv(GraphBuilder& s, std::int64_t length) {
   return drawn<ConvGiven>(
       s,
       {s.input({kConvBatch, length, kConvChannels}), s.input({kConvChannels, kTaps}),
@@ -63,7 +63,7 @@ Drawn<ConvGiven> draw_conv(Sketch& s, std::int64_t length) {
 }
 
 void check_conv(Where where, std::int64_t length) {
-  Sketch s(static_cast<std::uint64_t>(length));
+  GraphBuilder s(static_cast<std::uint64_t>(length));
   const auto [t, g] = draw_conv(s, length);
   const CausalConv whole = causal_conv1d(t[0], t[1], t[2], t[3]);
   const CausalConv pieces = convolved_in_pieces(t, length);

@@ -3,7 +3,7 @@
 // same kernels compute both.
 #include <cmath>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(cpu, Custom, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, Custom, ::testing::Values(Where::kWebGpu));
 
 TEST_P(Custom, computes_on_tensors_and_views_of_them) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor a = s.input({3, 500}, 1, 2), b = s.input({500, 3}, 1, 2);
   s.output("plain", hypotenuse()({a, reshape(b, {3, 500})}));
   s.output("views", exp(-hypotenuse()({a * 2.0, transpose(b)})));
@@ -82,7 +82,7 @@ TEST_P(Custom, computes_on_tensors_and_views_of_them) {
 }
 
 TEST_P(Custom, uses_its_own_gradient) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor a = s.input({7}, 1, 2), b = s.input({7}, 1, 2);
   const std::vector<Tensor> d = grad(sum(square(hypotenuse()({a, b}))), {a, b});
   s.output("da", d[0]);  // d/da of the sum of a^2 + b^2
@@ -97,14 +97,14 @@ TEST_P(Custom, uses_its_own_gradient) {
 }
 
 TEST_P(Custom, reads_any_element) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor rows = s.input({5, 4});
   s.output("sums", picked_sums()({rows, s.input({6}, i32, {4, 0, 0, 2, 3, 4})}));
   s.check(GetParam());
 }
 
 TEST(CustomOps, read_zero_beyond_the_end_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor rows = s.input({2, 2}, f32, {1, 2, 3, 4});
   s.output("sums", picked_sums()({rows, s.input({3}, i32, {1, 7, -1})}));
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kWebGpu).at("sums"), (Values{7, 0, 0}));
@@ -147,7 +147,7 @@ TEST(CustomOps, errors_name_what_is_missing) {
   const CustomOp shader({.name = "shader", .infer = infer, .wgsl = [](const auto&) {
                            return std::string("fn element(i: u32) -> f32 { return in0(i); }");
                          }});
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3});
   s.output("y", shader({x}));
   EXPECT_THAT(thrown([&] { run_graph(s.graph(), s.leaves, Where::kCpu); }),
@@ -167,7 +167,7 @@ TEST(CustomOps, errors_contain_the_shader_message_on_webgpu) {
                               return std::string(
                                   "fn element(i: u32) -> f32 { return nowhere(i); }");
                             }});
-  Sketch s;
+  GraphBuilder s;
   s.output("y", wrong({s.input({3})}));
   const std::string said = thrown([&] { run_graph(s.graph(), s.leaves, Where::kWebGpu); });
   EXPECT_THAT(said, ::testing::HasSubstr("kernel wrong was rejected"));
@@ -184,7 +184,7 @@ TEST(CustomOps, rethrow_errors_of_their_body) {
                                 static_cast<void>(c.ints(0));
                               }});
   const auto said = [&](std::int64_t size) {
-    Sketch s;
+    GraphBuilder s;
     s.output("y", failing({s.input({size})}));
     return thrown([&] { run_graph(s.graph(), s.leaves, Where::kCpu); });
   };

@@ -10,8 +10,8 @@ namespace {
 
 class EdgesOn : public ::testing::TestWithParam<Where> {
  protected:
-  static ValueMap run(Sketch& s) { return run_graph(s.graph(), s.leaves, GetParam()); }
-  static void expect_values(Sketch& s, const ValueMap& want, double tolerance = 1e-6) {
+  static ValueMap run(GraphBuilder& s) { return run_graph(s.graph(), s.leaves, GetParam()); }
+  static void expect_values(GraphBuilder& s, const ValueMap& want, double tolerance = 1e-6) {
     expect_close(s.graph(), run(s), want, tolerance, to_string(GetParam()));
   }
 };
@@ -56,7 +56,7 @@ TEST_P(EdgesOn, circular_functions_of_large_angles) {
   for (int i = 0; i < 4000; ++i)
     x.push_back(std::exp2(draw.real(10, 128)) * (draw.chance(0.5) ? 1 : -1));
   x = as_floats(std::move(x));
-  Sketch s;
+  GraphBuilder s;
   const Tensor in = s.input({static_cast<std::int64_t>(x.size())}, f32, x);
   s.output("sin", sin(in));
   s.output("cos", cos(in));
@@ -77,7 +77,7 @@ TEST_P(EdgesOn, circular_functions_of_large_angles) {
 
 // A constant factor of zero must not hide an infinite or NaN operand.
 TEST_P(EdgesOn, zero_times_infinity) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({6}, f32, {kInf, -kInf, kNan, 2, -2, 0});
   s.output("times", x * 0.0);
   s.output("below", 0.0 / x);
@@ -98,7 +98,7 @@ TEST_P(EdgesOn, zero_times_infinity) {
 TEST_P(EdgesOn, remainders_of_far_apart_numbers) {
   const Values a = as_floats({1e30, 1e30, 3e38, 3e38, 1e30, -5.5, 1e-30}),
                b = as_floats({1e-30, 1e-20, 1e-30, 1e-35, 3, 2, 1e-35});
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({7}, f32, a), y = s.input({7}, f32, b);
   s.output("rest", fmod(x, y) / y);
   Values want;
@@ -108,7 +108,7 @@ TEST_P(EdgesOn, remainders_of_far_apart_numbers) {
 
 // As C's hypot: the result is infinite if either argument is, even if the other is NaN.
 TEST_P(EdgesOn, hypot_beside_infinity) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor a = s.input({5}, f32, {kNan, kInf, kNan, -kInf, 3e38});
   const Tensor b = s.input({5}, f32, {kInf, kNan, 1, 2, 1});
   s.output("y", hypot(a, b));
@@ -116,7 +116,7 @@ TEST_P(EdgesOn, hypot_beside_infinity) {
 }
 
 TEST_P(EdgesOn, nan_is_not_below_a_threshold) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}, f32, {kNan, 1, -1});
   s.output("y", threshold(x, 0, 7));
   s.output("dx", grad(sum(threshold(x, 0, 7)), {x})[0]);
@@ -124,7 +124,7 @@ TEST_P(EdgesOn, nan_is_not_below_a_threshold) {
 }
 
 TEST_P(EdgesOn, logsumexp_of_minus_infinity_has_gradient_zero) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({2, 2}, f32, {-kInf, -kInf, 0, 0});
   const Tensor y = logsumexp(x, 1);
   s.output("y", y);
@@ -136,7 +136,7 @@ TEST_P(EdgesOn, logsumexp_of_minus_infinity_has_gradient_zero) {
 
 // As in PyTorch: the gradient goes to the first element of the window that is not padding.
 TEST_P(EdgesOn, gradient_of_a_max_pool_of_minus_infinity_stays_inside) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1, 1, 3, 3}, f32, Values(9, -kInf));
   const Tensor wide = s.input({1, 1, 5, 5}, f32, Values(25, -kInf));
   const auto gradient = [](Tensor in, Tensor y) { return grad(sum(y), {in})[0]; };
@@ -152,14 +152,14 @@ TEST_P(EdgesOn, gradient_of_a_max_pool_of_minus_infinity_stays_inside) {
 
 // What is repeated in a short bin is not multiplied by 0.
 TEST_P(EdgesOn, infinities_stay_in_their_bin_of_an_adaptive_pool) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1, 1, 1, 5}, f32, {1, kInf, 2, 3, 5});
   s.output("mean", adaptive_avg_pool2d(x, {1, 3}));
   expect_values(s, {{"mean", {kInf, kInf, 4}}});
 }
 
 TEST_P(EdgesOn, norms_of_infinities) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3, 3}, f32, {3, -kInf, 4, 0, 0, 0, kNan, 1, kInf});
   s.output("norm", norm(x, 3, 1));
   expect_values(s, {{"norm", {kInf, 0, kNan}}});
@@ -167,7 +167,7 @@ TEST_P(EdgesOn, norms_of_infinities) {
 
 // The gradient is sinh(x), not a difference of exponentials, which are 1 there.
 TEST_P(EdgesOn, hyperbolic_cosine_near_0) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({4}, f32, {1e-3, -1e-3, 0, 89});
   s.output("y", cosh(narrow(x, 0, 0, 3)));
   s.output("log", log(cosh(narrow(x, 0, 3, 1))));
@@ -180,7 +180,7 @@ TEST_P(EdgesOn, hyperbolic_cosine_near_0) {
 
 // The sum of a window exceeds the range of f16, its mean does not.
 TEST_P(EdgesOn, means_of_halves) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor h = full({1, 1, 6, 6}, 60000, f16), x = full({36}, 60000, f16);
   const auto output = [&](const std::string& name, const Tensor& y) {
     EXPECT_EQ(y.dtype(), f16) << name;
@@ -215,7 +215,7 @@ TEST_P(EdgesOn, norms_of_rows_with_a_large_mean) {
   for (const double x : row) var_of += (x - mean_of) * (x - mean_of) / kSize;
   for (const double x : row)
     want.push_back(static_cast<float>((x - mean_of) / std::sqrt(var_of + 1e-5)));
-  Sketch s;
+  GraphBuilder s;
   // Reads an input, because functions of constants are evaluated in double.
   const Tensor x =
       broadcast_to(s.input({1, kSize}, f32, Values(row.begin(), row.end())), {kLineCount, kSize});
@@ -234,7 +234,7 @@ TEST_P(EdgesOn, norms_of_rows_with_a_large_mean) {
 // Blockwise summation keeps the error of a long sum in its last digits.
 TEST_P(EdgesOn, running_sums_of_many) {
   constexpr std::int64_t kCount = 1 << 20;
-  Sketch s;
+  GraphBuilder s;
   s.output("ends", unfold(cumsum(full({kCount}, 0.1), 0), 0, 1, 1023));
   s.output("lines", unfold(cumsum(full({1 << 14, 64}, 0.1), 0), 0, 1, 1023));
   const double step = static_cast<float>(0.1);
@@ -255,7 +255,7 @@ TEST_P(EdgesOn, running_sums_of_many) {
 // If several sources go to one position, the last wins. Sources outside the range are dropped.
 TEST_P(EdgesOn, scatter_of_many_to_many) {
   constexpr std::int64_t kCount = 65536, kPlaces = 50000;
-  Sketch s(3);
+  GraphBuilder s(3);
   Values index, want(kPlaces, -1);
   for (std::int64_t i = 0; i < kCount; ++i) {
     index.push_back(static_cast<double>(s.draw.whole(-5, kPlaces + 5)));
@@ -271,7 +271,7 @@ TEST_P(EdgesOn, scatter_of_many_to_many) {
 
 // Both algorithms that find the last source of a position return the same.
 TEST_P(EdgesOn, scatter_of_few_and_many_agree) {
-  Sketch s(4);
+  GraphBuilder s(4);
   for (const std::int64_t count : {64, 65, 100, 129}) {
     const Tensor x = s.input({2, 90, 3}), source = s.input({2, count, 3});
     const Tensor index = s.input({2, count, 3}, -3, 95, i32);
@@ -296,7 +296,7 @@ TEST_P(EdgesOn, scatter_of_few_and_many_agree) {
 // Subnormals are recognized by their bits, because as floats a device may flush them to zero.
 TEST_P(EdgesOn, logarithms_of_subnormals) {
   const Values x = as_floats({1e-38, 1e-40, 1.4e-45, 1.17549435e-38, 0, -1e-40, -0.0, kInf, kNan});
-  Sketch s;
+  GraphBuilder s;
   const Tensor in = s.input({9}, f32, x);
   s.output("log", log(in));
   s.output("log2", log2(in));

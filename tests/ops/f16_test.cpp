@@ -18,7 +18,7 @@ using Places = std::span<const Where>;
 constexpr Where kOnCpu[] = {Where::kCpu};
 constexpr Where kOnWebGpu[] = {Where::kWebGpu, Where::kWebGpuDefaultLimits};
 
-void check_at(Places places, Sketch& s, double tolerance) {
+void check_at(Places places, GraphBuilder& s, double tolerance) {
   for (const Where where : places) s.check(where, tolerance);
 }
 
@@ -41,7 +41,7 @@ Values edges() {
 
 void check_rounding(Places places) {
   const Values given = edges();
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({static_cast<std::int64_t>(given.size())}, f32, given);
   s.output("rounded", round_to_f16(x));
   s.output("there and back", cast(cast(x, f16), f32));
@@ -59,7 +59,7 @@ TEST(F16, is_rounded_to_the_nearest_on_webgpu) { check_rounding(kOnWebGpu); }
 
 void check_moves(Places places) {
   for (const std::int64_t n : {1, 5, 8, 33}) {
-    Sketch s(static_cast<std::uint64_t>(n));
+    GraphBuilder s(static_cast<std::uint64_t>(n));
     const Tensor x = s.input({3, n, 2}, -4, 4, f16), y = s.input({3, 2, 2}, -4, 4, f16);
     const Tensor index = s.input({3, 7, 2}, -1, static_cast<double>(n), i32);
     s.output("turned", transpose(x, 0, 2));
@@ -80,7 +80,7 @@ TEST(F16, moves_keep_the_bits_on_cpu) { check_moves(kOnCpu); }
 TEST(F16, moves_keep_the_bits_on_webgpu) { check_moves(kOnWebGpu); }
 
 void check_states(Places places) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor kept = s.leaf(ops::state, "kept", {5, 3}, f16, s.draw.values(f16, 15, -2, 2));
   const Tensor x = s.input({5, 3});
   const Trace& trace = Trace::current("update", {});
@@ -93,7 +93,7 @@ TEST(F16, keeps_states_on_cpu) { check_states(kOnCpu); }
 TEST(F16, keeps_states_on_webgpu) { check_states(kOnWebGpu); }
 
 TEST(F16, is_the_type_of_results_of_f16_operands) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor h = s.input({4, 4}, -1, 1, f16), x = s.input({4, 4});
   EXPECT_EQ((h + h).dtype(), f16);
   EXPECT_EQ((h * 0.1).dtype(), f16);
@@ -118,7 +118,7 @@ TEST(F16, is_the_type_of_results_of_f16_operands) {
 
 // The error is one rounding above that of f32. Intermediate sums do not overflow.
 void check_computing(Places places) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor h = s.input({40, 33}, -1, 1, f16), w = s.input({20, 33}, -1, 1);
   const Tensor large = full({3000}, 300, f16);
   s.output("mean", mean(large));
@@ -147,7 +147,7 @@ TEST(F16, is_computed_in_f32_on_webgpu) { check_computing(kOnWebGpu); }
 void check_gradients_of_halves(Places places) {
   ValueMap found[2];
   for (const bool half : {false, true}) {
-    Sketch s(3);
+    GraphBuilder s(3);
     const Tensor x = s.input({16, 12}, -1, 1), w = s.input({24, 12}, -0.5, 0.5),
                  v = s.input({3, 24}, -0.5, 0.5), t = s.input({16, 3}, -1, 1);
     const Tensor in = half ? cast(x, f16) : x;
@@ -171,7 +171,7 @@ TEST(F16, has_gradients_on_webgpu) { check_gradients_of_halves(kOnWebGpu); }
 // launch, are tested separately.
 void check_large_products(Places places) {
   for (const bool of_weights : {false, true}) {
-    Sketch s;
+    GraphBuilder s;
     const Tensor x = s.input({201, 138}, -1, 1, f16), w = s.input({170, 138}, -0.2, 0.2, f16);
     const Tensor y = silu(linear(x, w));
     s.output("y", y);
@@ -200,7 +200,7 @@ void check_attention(Places places) {
         Case{1, 70, 70, 16, 32, true, true, 0, true}, Case{1, 33, 40, 128, 128, true, false},
         Case{1, 1, 90, 16, 16, false, true, 0, true}}) {
     SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns));
-    Sketch s;
+    GraphBuilder s;
     const Tensor q = s.input({c.batch, c.rows, c.depth}, -2, 2, f16);
     const Tensor k = s.input({c.batch, c.columns, c.depth}, -2, 2, f16);
     const Tensor v = s.input({c.batch, c.columns, c.width}, -1, 1, f16);
@@ -229,7 +229,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
 // A value that is only stored as f16 is not rounded first, because the store rounds. A value that
 // the launch also reads must be rounded. For a store to f16, an exp of lower accuracy suffices.
 void check_stored(Places places) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({64, 32}, -4, 4);
   s.output("stored", cast(exp(x), f16));
   const Tensor both = cast(x * 3.0, f16);
@@ -256,7 +256,7 @@ TEST(F16, is_rounded_by_memory_where_it_is_stored_on_webgpu) { check_stored(kOnW
 
 // Looks up rows of an f16 table. The gradient is summed in f32.
 void check_lookup(Places places) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor table = s.input({10, 12}, -1, 1, f16), index = s.input({50}, 0, 9, i32);
   const Tensor rows = embedding(index, table);
   EXPECT_EQ(rows.dtype(), f16);
@@ -271,7 +271,7 @@ TEST(F16, is_looked_up_on_webgpu) { check_lookup(kOnWebGpu); }
 TEST(F16, takes_half_the_memory) {
   std::int64_t peaks[2][2] = {};
   for (const bool half : {false, true}) {
-    Sketch s;
+    GraphBuilder s;
     Tensor x = s.input({512, 64}, -1, 1, half ? f16 : f32);
     const Tensor w = s.input({64, 64}, -0.2, 0.2);
     Tensor y = x;

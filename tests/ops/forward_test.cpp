@@ -15,12 +15,12 @@ constexpr double kTolerance = 3e-5;
 class Forward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(Forward, agrees_with_double_on_cpu) {
-  Sketch sketch(7);
-  sketch.output("y", GetParam().apply(inputs_of(sketch, GetParam())));
+  GraphBuilder builder(7);
+  builder.output("y", GetParam().apply(inputs_of(builder, GetParam())));
   std::set<std::string> covered;
-  note_covered(sketch.graph(), covered);
+  note_covered(builder.graph(), covered);
   report_covered(covered);
-  sketch.check(Where::kCpu, kTolerance, GetParam().edges);
+  builder.check(Where::kCpu, kTolerance, GetParam().edges);
 }
 
 INSTANTIATE_TEST_SUITE_P(Op, Forward, ::testing::ValuesIn(all_cases()), name_of);
@@ -29,12 +29,12 @@ INSTANTIATE_TEST_SUITE_P(Op, Forward, ::testing::ValuesIn(all_cases()), name_of)
 void check_together(const std::vector<OpCase>& cases, Where where) {
   std::set<std::string> covered;
   for (const bool edges : {false, true}) {
-    Sketch sketch(7);
+    GraphBuilder builder(7);
     for (const OpCase& each : cases) {
-      if (each.edges == edges) sketch.output(each.name, each.apply(inputs_of(sketch, each)));
+      if (each.edges == edges) builder.output(each.name, each.apply(inputs_of(builder, each)));
     }
-    if (!sketch.graph().outputs.empty()) sketch.check(where, kTolerance, edges);
-    note_covered(sketch.graph(), covered);
+    if (!builder.graph().outputs.empty()) builder.check(where, kTolerance, edges);
+    note_covered(builder.graph(), covered);
   }
   report_covered(covered);
 }
@@ -72,7 +72,7 @@ TEST(Forward, state_spaces_with_default_limits_on_webgpu) {
 }
 
 void check_leaves(Where where) {
-  Sketch s(3);
+  GraphBuilder s(3);
   const Tensor parameter =
       s.leaf(ops::parameter, "p", {3, 2}, f32, s.draw.values(f32, 6, -1, 1), 64);
   const Tensor state = s.leaf(ops::state, "state", {3, 2}, f32, s.draw.values(f32, 6, -1, 1));
@@ -90,7 +90,7 @@ TEST(Leaves, of_all_kinds_are_read_on_cpu) { check_leaves(Where::kCpu); }
 TEST(Leaves, of_all_kinds_are_read_on_webgpu) { check_leaves(Where::kWebGpu); }
 
 void check_arena(Where where) {
-  Sketch s(3);
+  GraphBuilder s(3);
   const Values values = s.draw.values(f32, 128, -1, 1);
   const Tensor arena = s.leaf(ops::arena, "params", {128}, f32, values);
   s.graph().updates.push_back({arena.id(), (arena * 0.5 + 1.0).id()});
@@ -101,7 +101,7 @@ TEST(Leaves, arena_is_updated_in_one_piece_on_webgpu) { check_arena(Where::kWebG
 
 // Reads the frozen first half of the arena by name and updates the second half in place.
 void check_part_of_an_arena(Where where) {
-  Sketch s(4);
+  GraphBuilder s(4);
   const Values values = s.draw.values(f32, 128, -1, 1), other = s.draw.values(f32, 128, -1, 1);
   const Tensor frozen = s.leaf(ops::parameter, "frozen", {128}, f32, other, 0);
   const Tensor arena = s.leaf(ops::arena, "params", {128}, f32, values, 128);
@@ -119,9 +119,9 @@ TEST(Leaves, part_of_an_arena_is_updated_in_one_piece_on_webgpu) {
 TEST(Coverage, every_op_has_a_case) {
   std::set<const OpDef*> seen;
   for (const OpCase& each : all_cases()) {
-    Sketch sketch;
-    static_cast<void>(each.apply(inputs_of(sketch, each)));
-    for (const Node& node : sketch.graph().nodes) seen.insert(node.op);
+    GraphBuilder builder;
+    static_cast<void>(each.apply(inputs_of(builder, each)));
+    for (const Node& node : builder.graph().nodes) seen.insert(node.op);
   }
   // Leaves.are_read and Leaves.arena_is_updated cover these; the tests Checkpoint, CustomGradient
   // and Custom cover the last four.
@@ -144,9 +144,9 @@ TEST(Coverage, functions_of_floats_are_classified) {
     const bool takes = std::any_of(each.args.begin(), each.args.end(),
                                    [](const Argument& arg) { return arg.dtype == f32; });
     if (!takes) continue;
-    Sketch sketch;
-    const bool makes = each.apply(inputs_of(sketch, each)).dtype() == f32;
-    for (const Node& node : sketch.graph().nodes) {
+    GraphBuilder builder;
+    const bool makes = each.apply(inputs_of(builder, each)).dtype() == f32;
+    for (const Node& node : builder.graph().nodes) {
       if (node.origin.empty()) continue;
       taking.insert(node.origin);
       if (makes) making.insert(node.origin);
@@ -169,10 +169,10 @@ TEST(Coverage, every_gradient_rule_is_checked) {
   std::set<const OpDef*> checked = {&ops::detach, &ops::barrier, &ops::custom};
   for (const OpCase& each : all_cases()) {
     if (!each.differentiable) continue;
-    Sketch sketch;
-    const Tensor y = each.apply(inputs_of(sketch, each));
+    GraphBuilder builder;
+    const Tensor y = each.apply(inputs_of(builder, each));
     if (y.dtype() != f32) continue;
-    for (const Node& node : sketch.graph().nodes) checked.insert(node.op);
+    for (const Node& node : builder.graph().nodes) checked.insert(node.op);
   }
   for (const OpDef* op : all_ops()) {
     EXPECT_TRUE(op->grad == nullptr || checked.contains(op))

@@ -23,34 +23,34 @@ std::vector<OpCase> differentiable_cases() {
 class Gradient : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(Gradient, matches_differences_on_cpu) {
-  Sketch sketch(11);
-  const Embedded made = embed(sketch, GetParam());
-  sketch.output("loss", made.loss);
-  const Graph forward = sketch.graph();
+  GraphBuilder builder(11);
+  const Embedded made = embed(builder, GetParam());
+  builder.output("loss", made.loss);
+  const Graph forward = builder.graph();
   report_covered(made.covered);
   const std::vector<Tensor> grads = grad(made.loss, made.raw);
-  for (std::size_t i = 0; i < grads.size(); ++i) sketch.output("g" + std::to_string(i), grads[i]);
-  const ValueMap exact = interpret_graph(sketch.graph(), sketch.leaves);
-  const Slopes slopes(forward, sketch.leaves, made.raw, kSanitized ? 4 : 40);
+  for (std::size_t i = 0; i < grads.size(); ++i) builder.output("g" + std::to_string(i), grads[i]);
+  const ValueMap exact = interpret_graph(builder.graph(), builder.leaves);
+  const Slopes slopes(forward, builder.leaves, made.raw, kSanitized ? 4 : 40);
   EXPECT_EQ(slopes.disagreement(exact, 1e-6), "");
-  expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu), exact, 1e-4,
-               "on the cpu");
+  expect_close(builder.graph(), run_graph(builder.graph(), builder.leaves, Where::kCpu), exact,
+               1e-4, "on the cpu");
 }
 
 INSTANTIATE_TEST_SUITE_P(Op, Gradient, ::testing::ValuesIn(differentiable_cases()), name_of);
 
 void check_on_webgpu(const std::vector<OpCase>& cases) {
-  Sketch sketch(11);
+  GraphBuilder builder(11);
   std::set<std::string> covered;
   for (const OpCase& each : cases) {
     if (!each.differentiable) continue;
-    const Embedded made = embed(sketch, each);
+    const Embedded made = embed(builder, each);
     covered.insert(made.covered.begin(), made.covered.end());
     const std::vector<Tensor> grads = grad(made.loss, made.raw);
     for (std::size_t i = 0; i < grads.size(); ++i)
-      sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
+      builder.output(each.name + "_d" + std::to_string(i), grads[i]);
   }
-  sketch.check(Where::kWebGpu, 1e-4);
+  builder.check(Where::kWebGpu, 1e-4);
   report_covered(covered);
 }
 
@@ -75,52 +75,53 @@ TEST(GradientOnDevice, of_pointwise_on_webgpu) {
 
 TEST(Gradient, at_corners_matches_pytorch) {
   for (const Corner& corner : corners()) {
-    Sketch sketch;
-    const Embedded made = embed(sketch, corner);
+    GraphBuilder builder;
+    const Embedded made = embed(builder, corner);
     const std::vector<Tensor> grads = grad(made.loss, made.raw);
-    for (std::size_t i = 0; i < grads.size(); ++i) sketch.output("g" + std::to_string(i), grads[i]);
-    const ValueMap exact = interpret_graph(sketch.graph(), sketch.leaves);
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      builder.output("g" + std::to_string(i), grads[i]);
+    const ValueMap exact = interpret_graph(builder.graph(), builder.leaves);
     EXPECT_EQ(disagreement(corner, exact), "") << corner.name;
-    expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu), exact, 1e-6,
-                 corner.name + " on the cpu");
-    EXPECT_EQ(second_disagreement(corner, sketch, made, grads), "") << corner.name;
+    expect_close(builder.graph(), run_graph(builder.graph(), builder.leaves, Where::kCpu), exact,
+                 1e-6, corner.name + " on the cpu");
+    EXPECT_EQ(second_disagreement(corner, builder, made, grads), "") << corner.name;
   }
 }
 
 class SecondGradient : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(SecondGradient, matches_differences_on_cpu) {
-  Sketch sketch(13);
-  const Embedded made = embed(sketch, GetParam());
+  GraphBuilder builder(13);
+  const Embedded made = embed(builder, GetParam());
   report_covered(made.covered);
-  const Tensor loss = loss_of_gradients(sketch, made);
+  const Tensor loss = loss_of_gradients(builder, made);
   if (loss.trace() == nullptr) return;  // no operand is f32
-  sketch.output("loss", loss);
-  const Graph forward = sketch.graph();
+  builder.output("loss", loss);
+  const Graph forward = builder.graph();
   const std::vector<Tensor> seconds = grad(loss, made.raw);
   for (std::size_t i = 0; i < seconds.size(); ++i)
-    sketch.output("g" + std::to_string(i), seconds[i]);
-  const ValueMap exact = interpret_graph(sketch.graph(), sketch.leaves);
-  const Slopes slopes(forward, sketch.leaves, made.raw, kSanitized ? 2 : 10);
+    builder.output("g" + std::to_string(i), seconds[i]);
+  const ValueMap exact = interpret_graph(builder.graph(), builder.leaves);
+  const Slopes slopes(forward, builder.leaves, made.raw, kSanitized ? 2 : 10);
   EXPECT_EQ(slopes.disagreement(exact, 1e-5), "");
-  expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu), exact, 2e-4,
-               "on the cpu");
+  expect_close(builder.graph(), run_graph(builder.graph(), builder.leaves, Where::kCpu), exact,
+               2e-4, "on the cpu");
 }
 
 INSTANTIATE_TEST_SUITE_P(Op, SecondGradient, ::testing::ValuesIn(differentiable_cases()), name_of);
 
 void check_seconds_on_webgpu(const std::vector<OpCase>& cases) {
-  Sketch sketch(13);
+  GraphBuilder builder(13);
   for (const OpCase& each : cases) {
     if (!each.differentiable) continue;
-    const Embedded made = embed(sketch, each);
-    const Tensor loss = loss_of_gradients(sketch, made);
+    const Embedded made = embed(builder, each);
+    const Tensor loss = loss_of_gradients(builder, made);
     if (loss.trace() == nullptr) continue;  // no operand is f32
     const std::vector<Tensor> seconds = grad(loss, made.raw);
     for (std::size_t i = 0; i < seconds.size(); ++i)
-      sketch.output(each.name + "_dd" + std::to_string(i), seconds[i]);
+      builder.output(each.name + "_dd" + std::to_string(i), seconds[i]);
   }
-  sketch.check(Where::kWebGpu, 2e-4);
+  builder.check(Where::kWebGpu, 2e-4);
 }
 
 // Drivers that compile the kernels of a family within a minute and a few gigabytes.
@@ -159,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& family) { return std::string(family.param.name); });
 
 TEST(Gradient, of_a_gradient_matches_differences) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({5}, 0.2, 2);
   const Tensor loss = sum(exp(sin(x)) * log(x) + pow(x, 2.5));
   const Tensor first = grad(loss, {x})[0];
@@ -173,14 +174,14 @@ TEST(Gradient, of_a_gradient_matches_differences) {
 }
 
 TEST(Gradient, stops_at_detach) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}, f32, {1, 2, 3});
   s.output("d", grad(sum(x * detach(square(x))), {x})[0]);
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("d"), Values({1, 4, 9}));
 }
 
 TEST(Gradient, of_unused_values_is_zero) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}), unused = s.input({2, 2});
   s.output("d", grad(sum(x * detach(x)), {x, unused})[1]);
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("d"), Values({0, 0, 0, 0}));

@@ -32,9 +32,9 @@ OpCase in_halves(OpCase each, DType dtype = f16) {
 }
 
 bool is_refused(const OpCase& each) {
-  Sketch sketch(7);
+  GraphBuilder builder(7);
   try {
-    static_cast<void>(each.apply(inputs_of(sketch, each)));
+    static_cast<void>(each.apply(inputs_of(builder, each)));
     return false;
   } catch (const UserError& error) {
     const bool known =
@@ -59,11 +59,11 @@ class HalfCase : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(HalfCase, is_computed_in_f32_and_rounded_on_cpu) {
   if (is_refused(GetParam())) return;
-  Sketch sketch(7);
-  sketch.output("y", GetParam().apply(inputs_of(sketch, GetParam())));
-  sketch.check(Where::kCpu, kHalfTolerance);
+  GraphBuilder builder(7);
+  builder.output("y", GetParam().apply(inputs_of(builder, GetParam())));
+  builder.check(Where::kCpu, kHalfTolerance);
   std::set<std::string> covered;
-  note_covered(sketch.graph(), covered);
+  note_covered(builder.graph(), covered);
   report_covered(covered);
 }
 
@@ -79,15 +79,15 @@ struct Outcome {
 };
 
 Outcome outcome(const OpCase& each, const ValueMap* leaves) {
-  Sketch sketch(7);
-  const Tensor y = each.apply(inputs_of(sketch, each));
-  sketch.output("y", y);
-  if (leaves != nullptr) sketch.leaves = *leaves;
+  GraphBuilder builder(7);
+  const Tensor y = each.apply(inputs_of(builder, each));
+  builder.output("y", y);
+  if (leaves != nullptr) builder.leaves = *leaves;
   std::set<std::string> functions;
-  for (const Node& node : sketch.graph().nodes) {
+  for (const Node& node : builder.graph().nodes) {
     if (node.op->kind != OpKind::kLeaf) functions.insert(node.origin);
   }
-  return {y.dtype(), interpret_graph(sketch.graph(), sketch.leaves).at("y"), sketch.leaves,
+  return {y.dtype(), interpret_graph(builder.graph(), builder.leaves).at("y"), builder.leaves,
           functions.size() == 1 ? *functions.begin() : ""};
 }
 
@@ -140,15 +140,15 @@ TEST(Half, is_rounded_once) {
 
 // Returns the cases that use an op or function that no previous case uses. Fewer cases mean fewer
 // pipelines, whose creation dominates the time on a GPU.
-using MakeHalf = std::function<void(Sketch&, const OpCase&)>;
+using MakeHalf = std::function<void(GraphBuilder&, const OpCase&)>;
 std::vector<OpCase> telling(const std::vector<OpCase>& cases, const MakeHalf& make,
                             std::set<std::string>& covered) {
   std::vector<OpCase> chosen;
   for (const OpCase& each : cases) {
     const std::size_t before = covered.size();
-    Sketch sketch(7);
-    make(sketch, each);
-    note_covered(sketch.graph(), covered);
+    GraphBuilder builder(7);
+    make(builder, each);
+    note_covered(builder.graph(), covered);
     std::erase_if(covered, [](const std::string& entry) { return entry.ends_with(".grad"); });
     if (covered.size() > before) chosen.push_back(each);
   }
@@ -160,9 +160,9 @@ void check_halves(Where where, const std::vector<OpCase>& cases, const MakeHalf&
                   const std::set<std::string>& known = {}) {
   std::set<std::string> covered = known;
   const std::vector<OpCase> chosen = telling(cases, make, covered);
-  Sketch sketch(7);
-  for (const OpCase& each : chosen) make(sketch, each);
-  sketch.check(where, kHalfTolerance);
+  GraphBuilder builder(7);
+  for (const OpCase& each : chosen) make(builder, each);
+  builder.check(where, kHalfTolerance);
   for (const std::string& each : known) covered.erase(each);
   report_covered(covered);
 }
@@ -173,8 +173,8 @@ std::vector<OpCase> taken_cases() {
   return cases;
 }
 
-void make_value(Sketch& sketch, const OpCase& each) {
-  sketch.output(each.name, each.apply(inputs_of(sketch, each)));
+void make_value(GraphBuilder& builder, const OpCase& each) {
+  builder.output(each.name, each.apply(inputs_of(builder, each)));
 }
 
 TEST(HalfOnDevice, is_computed_in_f32_and_rounded_on_webgpu) {
@@ -182,14 +182,14 @@ TEST(HalfOnDevice, is_computed_in_f32_and_rounded_on_webgpu) {
 }
 
 // Adds gradients with respect to f16 and f32 tensors.
-void make_gradients(Sketch& sketch, const OpCase& each) {
-  const std::vector<Tensor> args = inputs_of(sketch, each);
+void make_gradients(GraphBuilder& builder, const OpCase& each) {
+  const std::vector<Tensor> args = inputs_of(builder, each);
   std::vector<Tensor> reals = args;
   std::erase_if(reals, [](const Tensor& arg) { return arg.dtype() != f16 && arg.dtype() != f32; });
   const Tensor y = each.apply(args);
   const std::vector<Tensor> grads = grad(sum(log1p(square(cast(y, f32) + 0.7))), reals);
   for (std::size_t i = 0; i < grads.size(); ++i)
-    sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
+    builder.output(each.name + "_d" + std::to_string(i), grads[i]);
 }
 
 // Checks only gradients with ops that the forward cases do not cover.
@@ -205,10 +205,10 @@ void check_gradients(Where where) {
 TEST(Half, has_the_gradients_of_f32) {
   const std::vector<OpCase> halves = half_cases(), floats = half_cases(f32);
   const auto gradients = [](const OpCase& each, Graph* graph) {
-    Sketch sketch(7);
-    make_gradients(sketch, each);
-    *graph = sketch.graph();
-    return interpret_graph(sketch.graph(), sketch.leaves);
+    GraphBuilder builder(7);
+    make_gradients(builder, each);
+    *graph = builder.graph();
+    return interpret_graph(builder.graph(), builder.leaves);
   };
   int compared = 0;
   for (std::size_t i = 0; i < halves.size(); ++i) {

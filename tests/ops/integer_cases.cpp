@@ -24,8 +24,8 @@ void add_both(std::vector<OpCase>& to, const std::string& name, const std::vecto
   to.push_back({name + "_whole_u32", of_u32, apply, false});
 }
 
-void add_truths(std::vector<OpCase>& to, const std::string& name, const std::vector<Shape>& shapes,
-                const std::function<Tensor(T)>& apply) {
+void add_bools(std::vector<OpCase>& to, const std::string& name, const std::vector<Shape>& shapes,
+               const std::function<Tensor(T)>& apply) {
   std::vector<Argument> args;
   for (const Shape& shape : shapes) args.push_back(truths(shape));
   to.push_back({name + "_of_truths", args, apply, false});
@@ -109,11 +109,11 @@ void add_lines(std::vector<OpCase>& to) {
     add_both(to, "cumsum_" + name, shape, [axis](T t) { return cumsum(t[0], axis); });
     add_both(to, "cumprod_" + name, shape, [axis](T t) { return cumprod(t[0], axis); });
     add_both(to, "prod_" + name, shape, [axis](T t) { return prod(t[0], axis); });
-    add_truths(to, "cumsum_" + name, shape, [axis](T t) { return cumsum(t[0], axis); });
-    add_truths(to, "cummax_" + name, shape, [axis](T t) { return cummax(t[0], axis).values; });
-    add_truths(to, "cummin_" + name, shape, [axis](T t) { return cummin(t[0], axis).indices; });
-    add_truths(to, "argmin_" + name, shape, [axis](T t) { return argmin(t[0], axis, true); });
-    add_truths(to, "sort_" + name, shape, [axis](T t) { return sort(t[0], axis).values; });
+    add_bools(to, "cumsum_" + name, shape, [axis](T t) { return cumsum(t[0], axis); });
+    add_bools(to, "cummax_" + name, shape, [axis](T t) { return cummax(t[0], axis).values; });
+    add_bools(to, "cummin_" + name, shape, [axis](T t) { return cummin(t[0], axis).indices; });
+    add_bools(to, "argmin_" + name, shape, [axis](T t) { return argmin(t[0], axis, true); });
+    add_bools(to, "sort_" + name, shape, [axis](T t) { return sort(t[0], axis).values; });
   }
   add_both(to, "prod_of_all", {{3, 4, 5}}, [](T t) { return prod(t[0], {}, true); });
   // Long enough for chunks and many lanes. Factors are odd, so that no product becomes 0.
@@ -123,22 +123,22 @@ void add_lines(std::vector<OpCase>& to) {
     add_both(to, name, {shape}, [axis](T t) { return cumprod(bitwise_or(t[0], 1), axis); });
     add_both(to, name + "_sum", {shape}, [axis](T t) { return cumsum(t[0], axis); });
   }
-  add_truths(to, "cumprod", {{3, 5}}, [](T t) { return cumprod(t[0] || !t[0], 1); });
-  add_truths(to, "prod", {{3, 5}}, [](T t) { return prod(t[0], 0); });
-  add_truths(to, "argsort", {{3, 9}}, [](T t) { return argsort(t[0], 1, true); });
-  add_truths(to, "topk", {{3, 9}}, [](T t) { return topk(t[0], 4, 1).indices; });
+  add_bools(to, "cumprod", {{3, 5}}, [](T t) { return cumprod(t[0] || !t[0], 1); });
+  add_bools(to, "prod", {{3, 5}}, [](T t) { return prod(t[0], 0); });
+  add_bools(to, "argsort", {{3, 9}}, [](T t) { return argsort(t[0], 1, true); });
+  add_bools(to, "topk", {{3, 9}}, [](T t) { return topk(t[0], 4, 1).indices; });
 }
 
 void add_reductions(std::vector<OpCase>& to) {
-  add_truths(to, "sum", {{3, 4, 5}}, [](T t) { return sum(t[0], {0, 2}); });
-  add_truths(to, "sum_of_all", {{70, 90}}, [](T t) { return sum(t[0]); });
-  add_truths(to, "max", {{9, 2}}, [](T t) { return max(t[0], 1); });
-  add_truths(to, "min_kept", {{2, 9}}, [](T t) { return min(t[0], 0, true); });
-  add_truths(to, "argmax", {{4, 5}}, [](T t) { return argmax(t[0], 1); });
-  add_truths(to, "argmax_of_all", {{4, 5}}, [](T t) { return argmax(t[0] && !t[0]); });
-  add_truths(to, "any", {{9, 2}}, [](T t) { return any(t[0], 1); });
-  add_truths(to, "all", {{9, 2}}, [](T t) { return all(t[0], 1); });
-  add_truths(to, "count_nonzero", {{9, 2}}, [](T t) { return count_nonzero(t[0], 0); });
+  add_bools(to, "sum", {{3, 4, 5}}, [](T t) { return sum(t[0], {0, 2}); });
+  add_bools(to, "sum_of_all", {{70, 90}}, [](T t) { return sum(t[0]); });
+  add_bools(to, "max", {{9, 2}}, [](T t) { return max(t[0], 1); });
+  add_bools(to, "min_kept", {{2, 9}}, [](T t) { return min(t[0], 0, true); });
+  add_bools(to, "argmax", {{4, 5}}, [](T t) { return argmax(t[0], 1); });
+  add_bools(to, "argmax_of_all", {{4, 5}}, [](T t) { return argmax(t[0] && !t[0]); });
+  add_bools(to, "any", {{9, 2}}, [](T t) { return any(t[0], 1); });
+  add_bools(to, "all", {{9, 2}}, [](T t) { return all(t[0], 1); });
+  add_bools(to, "count_nonzero", {{9, 2}}, [](T t) { return count_nonzero(t[0], 0); });
   add_both(to, "mean_by_hand", {{4, 6}}, [](T t) { return sum(t[0] / 64, 1) / 6; });
 }
 
@@ -159,11 +159,11 @@ void add_elementwise(std::vector<OpCase>& to) {
                 {{{3, 5}}, {{3, 5}}},
                 [](T t) { return logical_xor(floor(t[0]), logical_and(ceil(t[1]), true)); },
                 false});
-  add_truths(to, "bitwise", {{3, 5}, {5}, {3, 1}}, [](T t) {
+  add_bools(to, "bitwise", {{3, 5}, {5}, {3, 1}}, [](T t) {
     return bitwise_xor(bitwise_and(t[0], t[1]), bitwise_or(bitwise_not(t[2]), t[1]));
   });
-  add_truths(to, "extremes", {{3, 5}, {5}, {3, 1}},
-             [](T t) { return maximum(minimum(t[0], t[1]), t[2] && t[1]); });
+  add_bools(to, "extremes", {{3, 5}, {5}, {3, 1}},
+            [](T t) { return maximum(minimum(t[0], t[1]), t[2] && t[1]); });
 }
 
 void add_placed(std::vector<OpCase>& to) {
@@ -175,11 +175,11 @@ void add_placed(std::vector<OpCase>& to) {
   });
   add_both(to, "repeated", {{2, 3}}, [](T t) { return repeat_interleave(tile(t[0], {2}), 2, 0); });
   add_both(to, "windows", {{9}}, [](T t) { return sum(unfold(t[0], 0, 3, 2), 1); });
-  add_truths(to, "placed", {{4, 4}}, [](T t) {
+  add_bools(to, "placed", {{4, 4}}, [](T t) {
     return concat({tril(t[0]), diag(diagonal(t[0])), roll(flip(t[0], 1), {1}, {0})}, 1);
   });
-  add_truths(to, "picked", {{4, 4}},
-             [](T t) { return index_select(masked_fill(t[0], !t[0], true), 1, arange(3)); });
+  add_bools(to, "picked", {{4, 4}},
+            [](T t) { return index_select(masked_fill(t[0], !t[0], true), 1, arange(3)); });
 }
 
 }  // namespace

@@ -110,15 +110,15 @@ class Mutations {
  public:
   void try_on(const OpCase& each) {
     {
-      Sketch sketch(11);
-      const Embedded made = embed(sketch, each);
-      try_all("Gradient of " + each.name, sketch, made.raw, made.loss, differences(40, 1e-6));
+      GraphBuilder builder(11);
+      const Embedded made = embed(builder, each);
+      try_all("Gradient of " + each.name, builder, made.raw, made.loss, differences(40, 1e-6));
     }
-    Sketch sketch(13);
-    const Embedded made = embed(sketch, each);
-    const Tensor loss = loss_of_gradients(sketch, made);
+    GraphBuilder builder(13);
+    const Embedded made = embed(builder, each);
+    const Tensor loss = loss_of_gradients(builder, made);
     if (loss.trace() != nullptr)
-      try_all("SecondGradient of " + each.name, sketch, made.raw, loss, differences(10, 1e-5));
+      try_all("SecondGradient of " + each.name, builder, made.raw, loss, differences(10, 1e-5));
   }
 
   void try_on(const Corner& corner) {
@@ -136,9 +136,9 @@ class Mutations {
                                         const std::vector<Tensor>& raw)>;
 
   void first_at(const Corner& corner) {
-    Sketch sketch;
-    const Embedded made = embed(sketch, corner);
-    try_all("the corners of " + corner.name, sketch, made.raw, made.loss,
+    GraphBuilder builder;
+    const Embedded made = embed(builder, corner);
+    try_all("the corners of " + corner.name, builder, made.raw, made.loss,
             [&](const Graph&, const ValueMap&, const std::vector<Tensor>&) -> Check {
               return [&](const ValueMap& gradients) { return disagreement(corner, gradients); };
             });
@@ -148,23 +148,23 @@ class Mutations {
   void second_at(const Corner& corner) {
     std::vector<Mutant> mutants;
     for (std::size_t next = 0; next == 0 || next <= mutants.size(); ++next) {
-      Sketch sketch;
-      const Embedded made = embed(sketch, corner);
-      tag(sketch.graph());
-      const ValueId first = sketch.graph().size();
+      GraphBuilder builder;
+      const Embedded made = embed(builder, corner);
+      tag(builder.graph());
+      const ValueId first = builder.graph().size();
       const std::vector<Tensor> grads = grad(made.loss, made.raw);
       if (next == 0) {  // collects the mutants
         for (std::size_t i = 0; i < grads.size(); ++i)
-          sketch.output("g" + std::to_string(i), grads[i]);
-        mutants = mutants_of(sketch.graph(), first);
+          builder.output("g" + std::to_string(i), grads[i]);
+        mutants = mutants_of(builder.graph(), first);
         continue;
       }
       const Mutant& mutant = mutants[next - 1];
       if (!alive(mutant)) continue;
-      sketch.graph() = mutated(sketch.graph(), mutant);
-      sketch.leaves["zero"].resize(
-          static_cast<std::size_t>(numel(sketch.graph()[mutant.node].type.shape)));
-      const std::string reason = second_disagreement(corner, sketch, made, grads);
+      builder.graph() = mutated(builder.graph(), mutant);
+      builder.leaves["zero"].resize(
+          static_cast<std::size_t>(numel(builder.graph()[mutant.node].type.shape)));
+      const std::string reason = second_disagreement(corner, builder, made, grads);
       if (!reason.empty())
         killers_[mutant.name] = "second gradient at " + corner.name + ": " + reason;
     }
@@ -179,24 +179,25 @@ class Mutations {
 
   [[nodiscard]] bool alive(const Mutant& mutant) const { return killers_.at(mutant.name).empty(); }
 
-  void try_all(const std::string& test, Sketch& sketch, const std::vector<Tensor>& raw,
+  void try_all(const std::string& test, GraphBuilder& builder, const std::vector<Tensor>& raw,
                const Tensor& loss, const MakeCheck& make_check) {
-    sketch.output("loss", loss);
-    const Graph forward = sketch.graph();
-    tag(sketch.graph());
+    builder.output("loss", loss);
+    const Graph forward = builder.graph();
+    tag(builder.graph());
     for (const Node& node : forward.nodes) differentiated_.insert(node.op);
     const std::vector<Tensor> grads = grad(loss, raw);
-    for (std::size_t i = 0; i < grads.size(); ++i) sketch.output("g" + std::to_string(i), grads[i]);
-    const std::vector<Mutant> mutants = mutants_of(sketch.graph(), forward.size());
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      builder.output("g" + std::to_string(i), grads[i]);
+    const std::vector<Mutant> mutants = mutants_of(builder.graph(), forward.size());
     for (const Mutant& mutant : mutants) killers_.try_emplace(mutant.name);
     if (std::none_of(mutants.begin(), mutants.end(), [&](auto& m) { return alive(m); })) return;
-    const Check check = make_check(forward, sketch.leaves, raw);
+    const Check check = make_check(forward, builder.leaves, raw);
     for (const Mutant& mutant : mutants) {
       if (!alive(mutant)) continue;
-      ValueMap leaves = sketch.leaves;
+      ValueMap leaves = builder.leaves;
       leaves["zero"].resize(
-          static_cast<std::size_t>(numel(sketch.graph()[mutant.node].type.shape)));
-      const std::string reason = check(interpret_graph(mutated(sketch.graph(), mutant), leaves));
+          static_cast<std::size_t>(numel(builder.graph()[mutant.node].type.shape)));
+      const std::string reason = check(interpret_graph(mutated(builder.graph(), mutant), leaves));
       if (!reason.empty()) killers_[mutant.name] = test + ": " + reason;
       if (reason.empty()) seen_[mutant.name] += "\n    not by " + test;
     }

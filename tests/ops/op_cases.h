@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 
@@ -60,7 +60,7 @@ inline std::string name_of(const ::testing::TestParamInfo<OpCase>& info) { retur
 void note_covered(const Graph& graph, std::set<std::string>& covered, ValueId first = 0);
 void report_covered(const std::set<std::string>& covered);
 
-// Adds the arguments as inputs of the sketch and returns them.
-std::vector<Tensor> inputs_of(Sketch& sketch, const OpCase& each);
+// Adds the arguments as inputs of the builder and returns them.
+std::vector<Tensor> inputs_of(GraphBuilder& builder, const OpCase& each);
 
 }  // namespace tensorgrad::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random numbers and the ops built on them. Seed and step are leaves of the sketch, so all backends
-// draw the same numbers and differences can be taken.
+// Random numbers and the ops built on them. Seed and step are leaves of the builder, so all
+// backends draw the same numbers and differences can be taken.
 #include "op_cases.h"
 
 namespace tensorgrad::testing {

@@ -12,14 +12,14 @@
 namespace tensorgrad::testing {
 namespace {
 
-Sketch& with_seed(Sketch& s, double seed, double step) {
+GraphBuilder& with_seed(GraphBuilder& s, double seed, double step) {
   s.leaves["_seed"] = {seed};
   s.leaves["_step"] = {step};
   return s;
 }
 
 void check_bits(Where where) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, 4000000000.0, 12);
   s.output("bits", random_bits({3, 70}));
   s.output("other", random_bits({211}));
@@ -36,7 +36,7 @@ TEST(Random, has_reproducible_bits_on_webgpu) { check_bits(Where::kWebGpu); }
 
 // Known answers of Random123: counter 0 with key 0, and the all-zeros and all-ones vectors.
 TEST(Random, philox_matches_the_published_words) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor index = s.input({4}, u32, {0, 1, 2, 3});
   const Tensor zero = s.input({}, u32, {0});
   s.output("words", philox(index, zero, zero, zero));
@@ -46,7 +46,7 @@ TEST(Random, philox_matches_the_published_words) {
 }
 
 void check_normal(Where where) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, 1, 2);
   s.output("n", randn({4000}));
   const Values want = interpret_graph(s.graph(), s.leaves).at("n");
@@ -70,7 +70,7 @@ using Make = std::function<Tensor(const Shape&)>;
 constexpr std::int64_t kMany = 1 << 16;
 
 Values sample(const Make& make, double seed = 9, double step = 4) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, seed, step);
   s.output("x", make({kMany}));
   return run_graph(s.graph(), s.leaves, Where::kCpu).at("x");
@@ -156,20 +156,20 @@ void check_ends_of_words(Where where) {
   for (const auto& [step, least, most] :
        {std::tuple(8966016.0, 0xffffff80, 0xffffffff), std::tuple(22978087.0, 0U, 127U)}) {
     // Returns the first element of the first random op of a graph.
-    const auto first = [at = step, where](const std::function<Tensor(Sketch&)>& make) {
-      Sketch s;
+    const auto first = [at = step, where](const std::function<Tensor(GraphBuilder&)>& make) {
+      GraphBuilder s;
       with_seed(s, 0, at);
       s.output("y", make(s));
       return run_graph(s.graph(), s.leaves, where).at("y").at(0);
     };
-    const double word = first([](Sketch&) { return random_bits({1}); });
+    const double word = first([](GraphBuilder&) { return random_bits({1}); });
     ASSERT_GE(word, least);
     ASSERT_LE(word, most);
-    EXPECT_EQ(first([](Sketch& s) { return categorical(s.input({2}, f32, {0, 100})); }), 1);
-    const double time = first([](Sketch&) { return exponential({1}); });
+    EXPECT_EQ(first([](GraphBuilder& s) { return categorical(s.input({2}, f32, {0, 100})); }), 1);
+    const double time = first([](GraphBuilder&) { return exponential({1}); });
     EXPECT_GT(time, 0);
     EXPECT_LT(time, 17);
-    EXPECT_LT(std::abs(first([](Sketch&) { return randn({1}); })), 6);
+    EXPECT_LT(std::abs(first([](GraphBuilder&) { return randn({1}); })), 6);
   }
 }
 TEST(Random, the_largest_and_smallest_words_make_finite_noise_on_cpu) {
@@ -221,7 +221,7 @@ TEST(Random, numbers_of_other_steps_seeds_and_ops_are_independent) {
 // average.
 TEST(Random, steps_are_no_permutations_of_one_another) {
   const auto drawn = [](double seed, double step) {
-    Sketch s;
+    GraphBuilder s;
     with_seed(s, seed, step);
     s.output("rand", rand({1024}));
     s.output("kept", sum(dropout(ones({1024}), 0.5)));
@@ -300,7 +300,7 @@ TEST(Random, choices_have_their_shares) {
 }
 
 TEST(Random, gumbel_softmax_is_a_distribution_with_a_gradient) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, 1, 2);
   const Tensor x = s.input({5, 4}), weights = s.input({5, 4});
   const Tensor hard = gumbel_softmax(x, 0.5, true), soft = gumbel_softmax(x, 0.5);
@@ -316,7 +316,7 @@ TEST(Random, gumbel_softmax_is_a_distribution_with_a_gradient) {
 
 // The result is -1 if nothing can be drawn.
 void check_nothing_to_draw(Where where) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, 3, 1);
   const Tensor weights =
       s.input({5, 3}, f32, {0, 0, 0, 0, 2, 0, 1, -1, 1, 1, kNan, 1, 1e-30, 0, 0});
@@ -332,7 +332,7 @@ TEST(Random, multinomial_marks_draws_without_weight_on_webgpu) {
 }
 
 TEST(Random, gumbel_softmax_takes_any_tau) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, 1, 2);
   const Tensor x = s.input({4, 3}, -300, 300);
   for (const double tau : {1e-7, 1e-37, 1e-300}) {
@@ -349,7 +349,7 @@ TEST(Random, gumbel_softmax_takes_any_tau) {
 // The first draw follows the weights, the second the weights of the remaining choices.
 TEST(Random, draws_without_replacement_have_their_shares) {
   const double w[3] = {1, 2, 5};
-  Sketch s;
+  GraphBuilder s;
   const Tensor weights = broadcast_to(constant(std::vector<float>{1, 2, 5}, {3}), {20000, 3});
   s.output("drawn", multinomial(weights, 2));
   with_seed(s, 8, 1);
@@ -364,7 +364,7 @@ TEST(Random, draws_without_replacement_have_their_shares) {
 }
 
 TEST(Random, randperm_draws_each_permutation_equally_often) {
-  Sketch s;
+  GraphBuilder s;
   for (int i = 0; i < 600; ++i) s.output("p" + std::to_string(i), randperm(3));
   s.output("large", randperm(500));
   with_seed(s, 3, 1);
@@ -384,7 +384,7 @@ TEST(Random, randperm_draws_each_permutation_equally_often) {
 }
 
 void check_choices(Where where) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, 77, 5);
   s.output("randint", randint({3, 70}, -1000000, 2000000000));
   s.output("bernoulli", bernoulli({211}, 0.3));
@@ -403,7 +403,7 @@ TEST(Random, choices_are_the_same_on_webgpu) { check_choices(Where::kWebGpu); }
 // ---- dropout -----------------------------------------------------------------------------------
 
 TEST(Random, channels_are_dropped_whole) {
-  Sketch s;
+  GraphBuilder s;
   with_seed(s, 5, 1);
   s.output("1d", dropout1d(ones({200, 10, 3}), 0.25));
   s.output("2d", dropout2d(ones({200, 10, 1, 3}), 0.25));

@@ -13,32 +13,32 @@ double loss_at(const Graph& graph, const ValueMap& leaves) {
 
 }  // namespace
 
-Embedded embed(Sketch& sketch, const OpCase& each) {
+Embedded embed(GraphBuilder& builder, const OpCase& each) {
   Embedded made;
   std::vector<Tensor> args;
   for (const Argument& arg : each.args) {
     if (arg.dtype != f32) {
       const Values given = arg.values.empty()
-                               ? sketch.draw.values(arg.dtype, numel(arg.shape), arg.lo, arg.hi)
+                               ? builder.draw.values(arg.dtype, numel(arg.shape), arg.lo, arg.hi)
                                : arg.values;
-      args.push_back(sketch.input(arg.shape, arg.dtype, given));
+      args.push_back(builder.input(arg.shape, arg.dtype, given));
       continue;
     }
-    made.raw.push_back(sketch.input(arg.shape, -1.5, 1.5));
+    made.raw.push_back(builder.input(arg.shape, -1.5, 1.5));
     args.push_back(arg.lo + (arg.hi - arg.lo) * sigmoid(made.raw.back()));
   }
-  const ValueId first = sketch.graph().size();
+  const ValueId first = builder.graph().size();
   const Tensor y = each.apply(args);
-  note_covered(sketch.graph(), made.covered, first);
-  const Tensor weights = sketch.input(y.shape(), 0.5, 2);
+  note_covered(builder.graph(), made.covered, first);
+  const Tensor weights = builder.input(y.shape(), 0.5, 2);
   made.loss = sum(log1p(square(y + 0.7)) * weights);
   return made;
 }
 
-Tensor loss_of_gradients(Sketch& sketch, const Embedded& made) {
+Tensor loss_of_gradients(GraphBuilder& builder, const Embedded& made) {
   Tensor loss;
   for (const Tensor& each : grad(made.loss, made.raw)) {
-    const Tensor part = sum(each * sketch.input(each.shape(), 0.5, 2));
+    const Tensor part = sum(each * builder.input(each.shape(), 0.5, 2));
     loss = loss.trace() == nullptr ? part : loss + part;
   }
   return loss;
@@ -111,12 +111,12 @@ const std::vector<Corner>& corners() {
   return all;
 }
 
-Embedded embed(Sketch& sketch, const Corner& corner) {
+Embedded embed(GraphBuilder& builder, const Corner& corner) {
   Embedded made;
   for (const Values& values : corner.args)
-    made.raw.push_back(sketch.input({static_cast<std::int64_t>(values.size())}, f32, values));
+    made.raw.push_back(builder.input({static_cast<std::int64_t>(values.size())}, f32, values));
   const Tensor y = corner.apply(made.raw);
-  made.loss = sum(y * sketch.input(y.shape(), 1, 1));  // ones that are not constants
+  made.loss = sum(y * builder.input(y.shape(), 1, 1));  // ones that are not constants
   return made;
 }
 
@@ -141,14 +141,15 @@ std::string disagreement(const Corner& corner, const ValueMap& gradients) {
   return difference_from(corner.gradients, "g", gradients);
 }
 
-std::string second_disagreement(const Corner& corner, Sketch& sketch, const Embedded& made,
+std::string second_disagreement(const Corner& corner, GraphBuilder& builder, const Embedded& made,
                                 const std::vector<Tensor>& grads) {
   Tensor total = sum(grads[0]);
   for (std::size_t i = 1; i < grads.size(); ++i) total = total + sum(grads[i]);
   const std::vector<Tensor> seconds = grad(total, made.raw);
   for (std::size_t i = 0; i < seconds.size(); ++i)
-    sketch.output("second" + std::to_string(i), seconds[i]);
-  return difference_from(corner.seconds, "second", interpret_graph(sketch.graph(), sketch.leaves));
+    builder.output("second" + std::to_string(i), seconds[i]);
+  return difference_from(corner.seconds, "second",
+                         interpret_graph(builder.graph(), builder.leaves));
 }
 
 }  // namespace tensorgrad::testing

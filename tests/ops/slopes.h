@@ -14,10 +14,10 @@ struct Embedded {
   Tensor loss;
   std::set<std::string> covered;  // ops and functions that the op itself added
 };
-Embedded embed(Sketch& sketch, const OpCase& each);
+Embedded embed(GraphBuilder& builder, const OpCase& each);
 // Returns the sum of random weights times the gradients of that loss. The result is empty if no
 // argument is f32.
-Tensor loss_of_gradients(Sketch& sketch, const Embedded& made);
+Tensor loss_of_gradients(GraphBuilder& builder, const Embedded& made);
 
 // Returns d "loss" / d leaf[i], computed in double by a fourth-order central difference.
 double difference(const Graph& graph, ValueMap leaves, const std::string& leaf, std::size_t i);
@@ -53,11 +53,11 @@ struct Corner {
 };
 const std::vector<Corner>& corners();
 // Embeds the corner with its arguments as `raw`. The loss is sum(y).
-Embedded embed(Sketch& sketch, const Corner& corner);
+Embedded embed(GraphBuilder& builder, const Corner& corner);
 std::string disagreement(const Corner& corner, const ValueMap& gradients);
-// Like disagreement(), for the second gradients. `grads` are the first gradients in the sketch's
+// Like disagreement(), for the second gradients. `grads` are the first gradients in the builder's
 // graph.
-std::string second_disagreement(const Corner& corner, Sketch& sketch, const Embedded& made,
+std::string second_disagreement(const Corner& corner, GraphBuilder& builder, const Embedded& made,
                                 const std::vector<Tensor>& grads);
 
 }  // namespace tensorgrad::testing

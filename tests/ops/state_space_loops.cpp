@@ -103,14 +103,14 @@ void expect_near(const Values& got, const Values& want, double tolerance, const 
   }
 }
 
-Tensor weighted(Sketch& s, const Tensor& y, const Tensor& state, Weighted& weights) {
+Tensor weighted(GraphBuilder& s, const Tensor& y, const Tensor& state, Weighted& weights) {
   weights = {s.draw.values(f32, numel(y.shape()), -1, 1),
              s.draw.values(f32, numel(state.shape()), -1, 1)};
   return sum(y * s.input(y.shape(), f32, weights.y)) +
          sum(state * s.input(state.shape(), f32, weights.state));
 }
 
-Drawn<SelectiveGiven> draw_selective(Sketch& s, std::int64_t length) {
+Drawn<SelectiveGiven> draw_selective(GraphBuilder& s, std::int64_t length) {
   std::vector<Tensor> t = {s.input({2, length, 5}, -1, 1),
                            s.input({2, length, 5}, 0.01, 0.4),
                            s.input({5, 3}, -2, -0.1),
@@ -123,7 +123,7 @@ Drawn<SelectiveGiven> draw_selective(Sketch& s, std::int64_t length) {
                                kSelectiveParts);
 }
 
-Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length) {
+Drawn<SsdGiven> draw_ssd(GraphBuilder& s, std::int64_t length) {
   std::vector<Tensor> t = {s.input({2, length, 4, 3}, -1, 1),
                            s.input({2, length, 4}, 0.01, 0.4),
                            s.input({4}, -2, -0.1),
@@ -136,7 +136,7 @@ Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length) {
 
 namespace {
 
-Drawn<RotaryGiven> draw_rotary_of(std::int64_t ranks, Sketch& s, std::int64_t length) {
+Drawn<RotaryGiven> draw_rotary_of(std::int64_t ranks, GraphBuilder& s, std::int64_t length) {
   const Shape steps = {2, length, 2}, of_states = {2, length, 2, ranks, 4};
   std::vector<Tensor> t = {s.input({2, length, 2, ranks, 3}, -1, 1),
                            s.input(steps, 0.01, 0.4),
@@ -151,14 +151,14 @@ Drawn<RotaryGiven> draw_rotary_of(std::int64_t ranks, Sketch& s, std::int64_t le
 
 }  // namespace
 
-Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length) {
+Drawn<RotaryGiven> draw_rotary(GraphBuilder& s, std::int64_t length) {
   return draw_rotary_of(2, s, length);
 }
-Drawn<RotaryGiven> draw_rotary_of_one_rank(Sketch& s, std::int64_t length) {
+Drawn<RotaryGiven> draw_rotary_of_one_rank(GraphBuilder& s, std::int64_t length) {
   return draw_rotary_of(1, s, length);
 }
 
-void give_gradients(Sketch& s, const Tensor& loss, const std::vector<Tensor>& inputs,
+void give_gradients(GraphBuilder& s, const Tensor& loss, const std::vector<Tensor>& inputs,
                     const std::string& name) {
   const std::vector<Tensor> gradients = grad(loss, inputs);
   for (std::size_t i = 0; i < gradients.size(); ++i)

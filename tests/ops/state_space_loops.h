@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 
@@ -96,10 +96,10 @@ struct Weighted {
   }
 };
 
-Tensor weighted(Sketch& s, const Tensor& y, const Tensor& state, Weighted& weights);
+Tensor weighted(GraphBuilder& s, const Tensor& y, const Tensor& state, Weighted& weights);
 
 // Adds the gradients as outputs `name`0, `name`1, ...
-void give_gradients(Sketch& s, const Tensor& loss, const std::vector<Tensor>& inputs,
+void give_gradients(GraphBuilder& s, const Tensor& loss, const std::vector<Tensor>& inputs,
                     const std::string& name);
 
 // Inputs of a scan, as tensors and as numbers.
@@ -110,7 +110,8 @@ struct Drawn {
 };
 
 template <class G, std::size_t N>
-Drawn<G> drawn(const Sketch& s, std::vector<Tensor> t, G given, Values G::* const (&parts)[N]) {
+Drawn<G> drawn(const GraphBuilder& s, std::vector<Tensor> t, G given,
+               Values G::* const (&parts)[N]) {
   for (std::size_t i = 0; i < N; ++i) given.*parts[i] = s.leaves.at("in" + std::to_string(i));
   return {std::move(t), std::move(given)};
 }
@@ -128,9 +129,9 @@ inline constexpr Values RotaryGiven::* kRotaryParts[] = {
     &RotaryGiven::theta, &RotaryGiven::in, &RotaryGiven::out};
 
 // Draw inputs with a batch of 2.
-Drawn<SelectiveGiven> draw_selective(Sketch& s, std::int64_t length);
-Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length);
-Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length);  // with two ranks
-Drawn<RotaryGiven> draw_rotary_of_one_rank(Sketch& s, std::int64_t length);
+Drawn<SelectiveGiven> draw_selective(GraphBuilder& s, std::int64_t length);
+Drawn<SsdGiven> draw_ssd(GraphBuilder& s, std::int64_t length);
+Drawn<RotaryGiven> draw_rotary(GraphBuilder& s, std::int64_t length);  // with two ranks
+Drawn<RotaryGiven> draw_rotary_of_one_rank(GraphBuilder& s, std::int64_t length);
 
 }  // namespace tensorgrad::testing

@@ -18,7 +18,7 @@ constexpr auto kLengthsOfGradients = std::span(kScanLengths).first(kSanitized ? 
 // Scans in one call, and in three calls that pass on the state.
 void check_selective(Where where, Discretization discretization) {
   for (const std::int64_t length : kScanLengths) {
-    Sketch s(static_cast<std::uint64_t>(length));
+    GraphBuilder s(static_cast<std::uint64_t>(length));
     const auto [t, g] = draw_selective(s, length);
     SelectiveScanOptions options = {
         .D = t[6], .z = t[7], .initial_state = t[5], .discretization = discretization};
@@ -60,7 +60,7 @@ TEST(SelectiveScan, matches_a_loop_on_webgpu) {
 
 // u = 1, 2, 3 and delta = ln 2, A = -1, B = C = 1; the values are computed by hand.
 void check_numbers_by_hand(Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor u = s.input({1, 3, 1}, f32, {1, 2, 3}), raw = s.input({1, 3, 1}, f32, {0, 0, 0});
   const Tensor rate = s.input({1, 1}, f32, {-1}), one = s.input({1, 3, 1}, f32, {1, 1, 1});
   s.output("euler", selective_scan(u, raw, rate, one, one, {.delta_softplus = true}).y);
@@ -80,7 +80,7 @@ TEST(SelectiveScan, matches_numbers_computed_by_hand_on_webgpu) {
 // Vanishing decays and steps of length 0 are exact. So is softplus if the exponential overflows
 // f32: softplus(100) = 100, softplus(-100) = 0.
 void check_extreme_steps(Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor u = s.input({1, 4, 1}, f32, {1, 2, 3, 4});
   const Tensor delta = s.input({1, 4, 1}, f32, {1, 1e4, 0, 1});
   const Tensor raw = s.input({1, 4, 1}, f32, {100, -100, 100, -100});
@@ -101,7 +101,7 @@ TEST(SelectiveScan, of_extreme_steps_on_webgpu) { check_extreme_steps(Where::kWe
 
 // With the zero-order hold, a step contributes at most u / -A, or delta u if A is 0.
 void check_extreme_holds(Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor u = s.input({1, 4, 3}, f32, {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4});
   const Tensor delta = broadcast_to(s.input({1, 4, 1}, f32, {1, 1e4, 0, 1}), {1, 4, 3});
   const Tensor rate = s.input({3, 1}, f32, {-256, 0, -1e-30});
@@ -143,7 +143,7 @@ void check_gradient_of_selective(Where where) {
           GradientForm{Discretization::kZeroOrderHold, true}}) {
       const bool hold = form.discretization == Discretization::kZeroOrderHold;
       if (software && (form.of_state ? hold : !kinds.contains(length))) continue;
-      Sketch s(static_cast<std::uint64_t>(length));
+      GraphBuilder s(static_cast<std::uint64_t>(length));
       const auto [t, g] = draw_selective(s, length);
       const SelectiveScan whole = selective_scan(
           t[0], t[1], t[2], t[3], t[4],
@@ -172,7 +172,7 @@ TEST(SelectiveScan, gradient_matches_a_loop_on_webgpu) {
 // z of any layout and size: a slice of another tensor, transposed, f16, constant over the steps, a
 // scalar, a constant. Without D.
 void check_any_gate(Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Shape steps = {2, 32, 24}, bc = {2, 32, 3};
   const Tensor u = s.input(steps), delta = s.input(steps, 0.01, 0.4);
   const Tensor rate = s.input({24, 3}, -2, -0.1), in = s.input(bc), out = s.input(bc);
@@ -203,7 +203,7 @@ TEST(SelectiveScan, takes_any_gate_on_cpu) { check_any_gate(Where::kCpu); }
 TEST(SelectiveScan, takes_any_gate_on_webgpu) { check_any_gate(Where::kWebGpu); }
 
 TEST(SelectiveScan, propagates_nan) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor u = s.input({1, 3, 2}, f32, {1, 1, NAN, 1, 1, 1});
   const Tensor delta = s.input({1, 3, 2}, f32, {1, 1, 1, 1, 1, 1});
   const Tensor rate = s.input({2, 1}, f32, {-1, NAN}), one = s.input({1, 3, 1}, f32, {1, 1, 1});
@@ -234,7 +234,7 @@ Ssd ssd_in_pieces(const std::vector<Tensor>& t, const std::vector<std::int64_t>&
 
 void check_ssd(Where where) {
   for (const std::int64_t length : kScanLengths) {
-    Sketch s(static_cast<std::uint64_t>(length));
+    GraphBuilder s(static_cast<std::uint64_t>(length));
     const auto [t, g] = draw_ssd(s, length);
     for (const std::int64_t chunk : {64, 10}) {
       const Ssd whole = ssd(t[0], t[1], t[2], t[3], t[4], {.chunk = chunk, .initial_state = t[5]});
@@ -260,7 +260,7 @@ void check_large_step(Where where) {
   constexpr std::int64_t kSteps = 64;
   for (const double large : {20.0, 200.0, 2000.0}) {
     for (const std::int64_t chunk : {16, 64}) {
-      Sketch s;
+      GraphBuilder s;
       Values dt(kSteps, 0.01);
       dt[5] = large;
       Values inputs = s.draw.values(f32, kSteps, 100, 200);
@@ -282,7 +282,7 @@ TEST(Ssd, is_accurate_after_a_large_step_on_webgpu) { check_large_step(Where::kW
 
 void check_gradient_of_ssd(Where where) {
   for (const std::int64_t length : kLengthsOfGradients) {
-    Sketch s(static_cast<std::uint64_t>(length));
+    GraphBuilder s(static_cast<std::uint64_t>(length));
     const auto [t, g] = draw_ssd(s, length);
     const Ssd whole = ssd(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
     Weighted weights;
@@ -325,7 +325,7 @@ RotaryScan scanned_in_pieces(const std::vector<Tensor>& t, const std::vector<std
 
 void check_rotary(Where where) {
   for (const std::int64_t length : kScanLengths) {
-    Sketch s(static_cast<std::uint64_t>(length));
+    GraphBuilder s(static_cast<std::uint64_t>(length));
     const auto [t, g] = draw_rotary(s, length);
     for (const std::int64_t chunk : {64, 10}) {
       const RotaryScan whole = scanned(t, 0, length, {.chunk = chunk});
@@ -350,7 +350,7 @@ void check_rotary(Where where) {
 // Checks the gradient of one call and of pieces that pass on the state.
 void check_gradient_of_rotary(Where where) {
   for (const std::int64_t length : kLengthsOfGradients) {
-    Sketch s(static_cast<std::uint64_t>(length));
+    GraphBuilder s(static_cast<std::uint64_t>(length));
     const auto [t, g] = draw_rotary(s, length);
     const RotaryScan whole = rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6]);
     Weighted of_whole, of_pieces;

@@ -93,11 +93,11 @@ class Stepper {
 
 // Compares the steps with `loop`. `draw` returns the inputs of both.
 template <class G, std::size_t N>
-void check_steps(Stepper& stepper, Drawn<G> (*draw)(Sketch&, std::int64_t),
+void check_steps(Stepper& stepper, Drawn<G> (*draw)(GraphBuilder&, std::int64_t),
                  Values G::* const (&parts)[N], const std::function<ScanResults(const G&)>& loop,
                  std::size_t more_states = 0) {
   for (const std::int64_t length : kScanLengths) {
-    Sketch s(static_cast<std::uint64_t>(length));
+    GraphBuilder s(static_cast<std::uint64_t>(length));
     const G given = draw(s, length).given;
     std::vector<Values> all;
     for (const auto part : parts) all.push_back(given.*part);

@@ -217,11 +217,11 @@ void report_covered(const std::set<std::string>& covered) {
   ::testing::Test::RecordProperty("covered", list);
 }
 
-std::vector<Tensor> inputs_of(Sketch& sketch, const OpCase& each) {
+std::vector<Tensor> inputs_of(GraphBuilder& builder, const OpCase& each) {
   std::vector<Tensor> inputs;
   for (const Argument& arg : each.args) {
-    inputs.push_back(arg.values.empty() ? sketch.input(arg.shape, arg.lo, arg.hi, arg.dtype)
-                                        : sketch.input(arg.shape, arg.dtype, arg.values));
+    inputs.push_back(arg.values.empty() ? builder.input(arg.shape, arg.lo, arg.hi, arg.dtype)
+                                        : builder.input(arg.shape, arg.dtype, arg.values));
   }
   return inputs;
 }

@@ -15,7 +15,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 class ValuesOn : public ::testing::TestWithParam<Where> {
  protected:
-  static void expect_values(Sketch& s, const ValueMap& want, double tolerance = 1e-6) {
+  static void expect_values(GraphBuilder& s, const ValueMap& want, double tolerance = 1e-6) {
     expect_close(s.graph(), run_graph(s.graph(), s.leaves, GetParam()), want, tolerance,
                  to_string(GetParam()));
   }
@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(cpu, ValuesOn, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, ValuesOn, ::testing::Values(Where::kWebGpu));
 
 TEST_P(ValuesOn, of_integers_with_numbers) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor i = s.input({4}, i32, {-7, 3, 9, 2});
   s.output("half", i / 2);
   s.output("of", 18 / i);
@@ -40,7 +40,7 @@ TEST_P(ValuesOn, of_integers_with_numbers) {
 
 // As in PyTorch: positions beyond all windows are zero, and padding crops those first.
 TEST_P(ValuesOn, of_output_paddings_of_more_than_a_stride) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1, 1, 3}, f32, {1, 2, 3}), w = s.input({1, 1, 2}, f32, {1, 10});
   const auto transposed = [&](const ConvTranspose1dOptions& options) {
     return conv_transpose1d(x, w, std::nullopt, options);
@@ -61,7 +61,7 @@ TEST_P(ValuesOn, of_output_paddings_of_more_than_a_stride) {
 // Expected values are torch's for int32 if it supports the op. A negative power yields an integer
 // too.
 TEST_P(ValuesOn, of_integers) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor i = s.input({4}, i32, {-3, 2, 65537, -2147483648.0});
   const Tensor u = s.input({2, 2}, u32, {4294967295.0, 2, 65536, 3});
   const Tensor t = s.input({2, 3}, boolean, {1, 0, 1, 0, 0, 1});
@@ -105,18 +105,18 @@ TEST_P(ValuesOn, of_integers) {
 // The product is computed in parts, since all its terms at once would exceed the element limit of a
 // tensor.
 TEST(Values, of_a_large_product_of_integers) {
-  const auto product = [](Sketch& s, std::int64_t n) {
+  const auto product = [](GraphBuilder& s, std::int64_t n) {
     const std::int64_t depth = 1100;
     const Tensor a = iota({n, depth}, 1, i32) - iota({n, depth}, 0, i32);
     s.output("corner", narrow(narrow(matmul(a, full({depth, n}, 1, i32)), 0, 7, 1), 1, 0, 2));
   };
   {
-    Sketch large;
+    GraphBuilder large;
     product(large, 1100);
     for (const Node& node : large.graph().nodes)
       EXPECT_LT(numel(node.type.shape), std::int64_t{1} << 31);
   }
-  Sketch s;
+  GraphBuilder s;
   product(s, kSanitized ? 100 : 1100);  // with sanitizers, the full size takes ten seconds
   const double row = 1100.0 * 1099 / 2 - 7 * 1100;
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu), {{"corner", {row, row}}}, 0,
@@ -126,7 +126,7 @@ TEST(Values, of_a_large_product_of_integers) {
 // As in PyTorch, numbers beyond f32 become infinite, and -inf is not replaced by a large finite
 // number.
 TEST_P(ValuesOn, of_numbers_outside_f32) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({2}, f32, {1, -3e38});
   s.output("times", x * 1e300);
   s.output("least", maximum(x, -kInf));
@@ -146,7 +146,7 @@ TEST_P(ValuesOn, of_numbers_outside_f32) {
 // below -18.
 TEST_P(ValuesOn, of_sigmoid_and_softplus_far_on_the_left) {
   const Values at = {-16, -18, -30, -60, -80};
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({5}, f32, at);
   s.output("sigmoid", log(sigmoid(x)));
   s.output("softplus", log(softplus(x)));
@@ -169,7 +169,7 @@ TEST_P(ValuesOn, of_exp_at_its_limits) {
     scale.push_back(half_scale.back());
     want.push_back(std::exp(x) * scale.back() * half_scale.back());
   }
-  Sketch s;
+  GraphBuilder s;
   const Shape shape = {static_cast<std::int64_t>(at.size())};
   const Tensor y = exp(s.input(shape, f32, at));
   s.output("y", y * s.input(shape, f32, scale) * s.input(shape, f32, half_scale));
@@ -178,7 +178,7 @@ TEST_P(ValuesOn, of_exp_at_its_limits) {
 
 // erf keeps its relative accuracy near 0, where it is 2 / sqrt(pi) x.
 TEST_P(ValuesOn, of_erf_near_zero) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}, f32, {1e-6, -1e-4, 0});
   s.output("y", erf(x) * 1e6);
   const auto of = [](double v) { return std::erf(static_cast<float>(v)) * 1e6; };
@@ -186,7 +186,7 @@ TEST_P(ValuesOn, of_erf_near_zero) {
 }
 
 TEST_P(ValuesOn, of_gradients_at_corners) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({5}, f32, {-1, 1, 0, -1.5, 2});
   s.output("clamp", grad(sum(clamp(x, -1, 1)), {x})[0]);
   s.output("softplus", grad(sum(softplus(x * 0.0)), {x})[0] + grad(sum(softplus(x)), {x})[0]);
@@ -208,7 +208,7 @@ TEST_P(ValuesOn, of_gradients_at_corners) {
 // Scans with the sum of numbers, with steps h -> a h + b as pairs, and with 2 x 2 matrices, which
 // do not commute.
 TEST_P(ValuesOn, of_associative_scans) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({5, 2}, f32, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   const auto add = [](Tensor a, Tensor b) { return a + b; };
   s.output("sums", associative_scan(add, x));
@@ -231,7 +231,7 @@ TEST_P(ValuesOn, of_associative_scans) {
 
 // Rows that are not looked up may hold any value.
 TEST_P(ValuesOn, of_lookups_next_to_nan) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor table = s.input({3, 2}, f32, {1, 2, kNan, kInf, 3, 4});
   const Tensor index = s.input({3}, i32, {2, 0, 2});
   const Tensor picked = embedding(index, table);
@@ -252,7 +252,7 @@ TEST_P(ValuesOn, of_lookups_next_to_nan) {
 
 // Rows below any finite substitute for -inf, and rows of only -inf.
 TEST_P(ValuesOn, of_softmax_far_below_zero) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3, 2}, f32, {-2e30, -2e30, -3e38, -2e38, -1e30, -kInf});
   s.output("softmax", softmax(x));
   s.output("log_softmax", log_softmax(x));
@@ -270,7 +270,7 @@ TEST_P(ValuesOn, of_softmax_far_below_zero) {
 
 // Row q of a causal softmax covers the columns up to q, and is exactly 0 beyond.
 TEST_P(ValuesOn, of_causal_rows) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3, 3}, f32, {0, 9, 9, 0, std::log(3.0), 9, 0, 0, std::log(2.0)});
   const Tensor soft = masked_softmax(x, causal_mask(3, 3));
   s.output("softmax", soft);
@@ -284,7 +284,7 @@ TEST_P(ValuesOn, of_causal_rows) {
 // Rotates element i of the first half with element i + D / 2 by the angle t * base^(-2 i / D).
 TEST_P(ValuesOn, of_rope) {
   constexpr std::size_t kLength = 3, kWidth = 4;
-  Sketch s;
+  GraphBuilder s;
   const Tensor q = s.input({kLength, kWidth}), k = s.input({2, kLength, kWidth});
   s.output("q", rope(q));
   s.output("k", rope(k, {.base = 100, .offset = 5}));
@@ -307,7 +307,7 @@ TEST_P(ValuesOn, of_rope) {
 }
 
 TEST_P(ValuesOn, of_one_hot_and_repeated_pixels) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor hot = one_hot(s.input({3}, i32, {1, -1, 2}), 2);
   const Tensor x = s.input({1, 1, 1, 2}, f32, {3, 4});
   const Tensor twice = interpolate(x, {2, 4});

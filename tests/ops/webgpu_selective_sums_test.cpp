@@ -8,7 +8,7 @@
 
 #include "backend/webgpu/device.h"
 #include "codegen/wgsl/writer.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -22,20 +22,21 @@ struct Selective {
 };
 
 struct SelectiveGradients {
-  Sketch sketch;
+  GraphBuilder builder;
 
   explicit SelectiveGradients(const Selective& c) {
     const Shape steps = {c.batch, c.length, c.channels}, bc = {c.batch, c.length, c.states};
-    const Tensor rate = sketch.input({c.channels, c.states}, -2, -0.1);
+    const Tensor rate = builder.input({c.channels, c.states}, -2, -0.1);
     if (c.last_vanishes) {
-      Values& rates = sketch.leaves.at("in0");
+      Values& rates = builder.leaves.at("in0");
       std::fill(rates.end() - c.states, rates.end(), -std::numeric_limits<double>::infinity());
     }
-    std::vector<Tensor> inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4), rate,
-                                  sketch.input(bc, -1, 1), sketch.input(bc, -1, 1)};
+    std::vector<Tensor> inputs = {builder.input(steps, -1, 1), builder.input(steps, 0.01, 0.4),
+                                  rate, builder.input(bc, -1, 1), builder.input(bc, -1, 1)};
     SelectiveScanOptions options = {.discretization = c.discretization};
     if (c.gated) {
-      inputs.insert(inputs.end(), {sketch.input({c.channels}, -1, 1), sketch.input(steps, -3, 3)});
+      inputs.insert(inputs.end(),
+                    {builder.input({c.channels}, -1, 1), builder.input(steps, -3, 3)});
       options.D = inputs[5];
       options.z = inputs[6];
     }
@@ -44,7 +45,7 @@ struct SelectiveGradients {
     // If a channel vanishes, the gradients of its rate and delta are NaN, so they are left out.
     if (c.last_vanishes) inputs = {inputs[0], inputs[3], inputs[4]};
     const std::vector<Tensor> d = grad(sum(square(y)), inputs);
-    for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
+    for (std::size_t i = 0; i < d.size(); ++i) builder.output("d" + std::to_string(i), d[i]);
   }
 };
 
@@ -53,13 +54,13 @@ struct SelectiveGradients {
 void check_sums(const Selective& c) {
   auto& device = dynamic_cast<webgpu::WebGpuDevice&>(*device_at(Where::kWebGpu));
   SelectiveGradients t(c);
-  const ValueMap want = interpret_graph(t.sketch.graph(), t.sketch.leaves);
+  const ValueMap want = interpret_graph(t.builder.graph(), t.builder.leaves);
   for (const Subgroups& way :
        {Subgroups{.size = 1}, Subgroups{}, Subgroups{.size = c.in_memory, .in_memory = true}}) {
     WgslOptions options;
     options.subgroups = way;
     device.force_kernels(options);
-    expect_close(t.sketch.graph(), run_graph(t.sketch.graph(), t.sketch.leaves, Where::kWebGpu),
+    expect_close(t.builder.graph(), run_graph(t.builder.graph(), t.builder.leaves, Where::kWebGpu),
                  want, 1e-4, "subgroups of " + std::to_string(way.size));
   }
   device.force_kernels({});

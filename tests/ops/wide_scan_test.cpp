@@ -76,7 +76,7 @@ struct Part {
   double lo, hi;
 
   // Draws the values of the different channels.
-  [[nodiscard]] Values drawn(Sketch& s, std::int64_t channels) const {
+  [[nodiscard]] Values drawn(GraphBuilder& s, std::int64_t channels) const {
     const std::int64_t count = numel(shape);
     return s.draw.values(f32, inner == 0 ? count : count / channels * kDifferent, lo, hi);
   }
@@ -98,26 +98,26 @@ std::vector<Part> parts_of(std::int64_t length, const Width& width) {
 
 // Numbers, their tensors, and the scan.
 struct WideScanCase {
-  Sketch sketch;
+  GraphBuilder builder;
   std::vector<Part> parts;
   SelectiveGiven given;
   std::vector<Tensor> inputs;
 
   WideScanCase(std::int64_t length, const Width& width)
-      : sketch(static_cast<std::uint64_t>(length)),
+      : builder(static_cast<std::uint64_t>(length)),
         parts(parts_of(length, width)),
         given{kBatches, length, kDifferent, width.states, {}, {}, {}, {}, {}, {}, {}, {}} {
     const SelectiveSizes sizes{kBatches, length, width.channels, width.states};
     EXPECT_TRUE(sizes.fills_gpu() && sizes.segments() == 1);
     for (const Part& part : parts) {
-      given.*part.values = part.drawn(sketch, width.channels);
+      given.*part.values = part.drawn(builder, width.channels);
       inputs.push_back(input(part, given.*part.values, width.channels));
     }
   }
 
   Tensor input(const Part& part, const Values& few, std::int64_t channels) {
-    return sketch.input(part.shape, f32,
-                        part.inner == 0 ? few : repeated(few, channels, part.inner));
+    return builder.input(part.shape, f32,
+                         part.inner == 0 ? few : repeated(few, channels, part.inner));
   }
 
   SelectiveScan scan(Discretization discretization) {
@@ -125,8 +125,8 @@ struct WideScanCase {
     const SelectiveScan made = selective_scan(
         t[0], t[1], t[2], t[3], t[4],
         {.D = t[6], .z = t[7], .initial_state = t[5], .discretization = discretization});
-    sketch.output("y", made.y);
-    sketch.output("state", made.state);
+    builder.output("y", made.y);
+    builder.output("state", made.state);
     return made;
   }
 };
@@ -146,7 +146,7 @@ void check_wide(Where where, std::int64_t length, Discretization discretization,
   ASSERT_GT((SelectiveSizes{kBatches, length, channels, states}.chunks()), 4);
   const std::string what = std::to_string(length) + " steps, ";
   WideScanCase wide(length, width);
-  Sketch& s = wide.sketch;
+  GraphBuilder& s = wide.builder;
   const SelectiveScan scan = wide.scan(discretization);
   const Part &of_y = wide.parts[0], &of_state = wide.parts[5];
   Weighted weights{of_y.drawn(s, channels), of_state.drawn(s, channels)};
@@ -202,8 +202,8 @@ void check_wide_forward(Where where) {
     const std::string what = std::to_string(length) + " steps, ";
     WideScanCase wide(length, kUsualStates);
     wide.scan(Discretization::kEuler);
-    const Graph graph = wide.sketch.graph();
-    ValueMap leaves = wide.sketch.leaves;
+    const Graph graph = wide.builder.graph();
+    ValueMap leaves = wide.builder.leaves;
     const ValueMap got = run_graph(graph, leaves, where);
     expect_results(got, one_by_one(wide.given, Discretization::kEuler), kUsualStates, what);
     const std::int64_t row = kUsualStates.channels, changed = 2 * length / 3;

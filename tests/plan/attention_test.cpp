@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -14,26 +14,26 @@ namespace {
 constexpr std::int64_t kLength = 256, kHeads = 2, kDepth = 8;
 
 struct Training {
-  Sketch sketch;
+  GraphBuilder builder;
   Tensor q, k, v;
 
   Training()
-      : q(sketch.input({1, kHeads, kLength, kDepth})),
-        k(sketch.input({1, kHeads, kLength, kDepth})),
-        v(sketch.input({1, kHeads, kLength, kDepth})) {
-    sketch.leaves["_seed"] = {77};
-    sketch.leaves["_step"] = {3};
+      : q(builder.input({1, kHeads, kLength, kDepth})),
+        k(builder.input({1, kHeads, kLength, kDepth})),
+        v(builder.input({1, kHeads, kLength, kDepth})) {
+    builder.leaves["_seed"] = {77};
+    builder.leaves["_step"] = {3};
   }
   void attend(const AttentionOptions& options) {
     const Tensor loss = sum(square(scaled_dot_product_attention(q, k, v, options)));
     const std::vector<Tensor> d = grad(loss, {q, k, v});
-    sketch.output("loss", loss);
-    sketch.output("dq", d[0]);
-    sketch.output("dk", d[1]);
-    sketch.output("dv", d[2]);
+    builder.output("loss", loss);
+    builder.output("dq", d[0]);
+    builder.output("dk", d[1]);
+    builder.output("dv", d[2]);
   }
   std::int64_t largest_slot() {
-    const Compiled compiled = compile_for_test(sketch.graph(), 8);
+    const Compiled compiled = compile_for_test(builder.graph(), 8);
     std::int64_t most = 0;
     for (const BufferDecl& buffer : compiled.program.buffers) {
       if (buffer.kind == BufferKind::kSlot) most = std::max(most, buffer.bytes);
@@ -43,8 +43,8 @@ struct Training {
   // Compares forward results and gradients on the CPU with the interpreter, which computes in
   // double.
   void check() {
-    expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu),
-                 interpret_graph(sketch.graph(), sketch.leaves), 1e-4, "on the cpu");
+    expect_close(builder.graph(), run_graph(builder.graph(), builder.leaves, Where::kCpu),
+                 interpret_graph(builder.graph(), builder.leaves), 1e-4, "on the cpu");
   }
 };
 
@@ -67,21 +67,21 @@ TEST(Attention, uses_products_if_barriers_are_slow) {
   for (const bool slow : {false, true}) {
     info.slow_barriers = slow;
     CompileRequest request;
-    request.graph = t.sketch.graph();
+    request.graph = t.builder.graph();
     compile_for(info, request);
     const Compiled compiled = compile_graph(std::move(request));
     const bool attends =
         std::any_of(compiled.program.launches.begin(), compiled.program.launches.end(),
                     [](const Launch& launch) { return launch.kind == LaunchKind::kAttention; });
     EXPECT_EQ(attends, !slow);
-    expect_close(t.sketch.graph(), interpret_graph(compiled.graph, t.sketch.leaves),
-                 interpret_graph(t.sketch.graph(), t.sketch.leaves), 1e-6, "as compiled");
+    expect_close(t.builder.graph(), interpret_graph(compiled.graph, t.builder.leaves),
+                 interpret_graph(t.builder.graph(), t.builder.leaves), 1e-6, "as compiled");
   }
 }
 
 TEST(Attention, stores_no_mask_of_documents) {
   Training t;
-  const Tensor document = t.sketch.input({1, 1, kLength}, 0, 5, i32);
+  const Tensor document = t.builder.input({1, 1, kLength}, 0, 5, i32);
   t.attend({.mask = eq(unsqueeze(document, 3), unsqueeze(document, 2)), .causal = true});
   EXPECT_LE(t.largest_slot(), kMaxBytes);
   t.check();
@@ -89,7 +89,7 @@ TEST(Attention, stores_no_mask_of_documents) {
 
 TEST(Attention, stores_no_slopes_over_distances) {
   Training t;
-  const Tensor slope = t.sketch.input({kHeads, 1, 1}, 0.01, 0.1);
+  const Tensor slope = t.builder.input({kHeads, 1, 1}, 0.01, 0.1);
   const Shape square = {kLength, kLength};
   t.attend({.mask = (iota(square, 1, f32) - iota(square, 0, f32)) * slope, .causal = true});
   EXPECT_LE(t.largest_slot(), kMaxBytes);
@@ -105,7 +105,7 @@ TEST(Attention, stores_no_random_numbers_and_drops_the_same_backwards) {
 
 TEST(Attention, reads_a_stored_mask) {
   Training t;
-  const Tensor allowed = t.sketch.boolean({kLength, kLength});
+  const Tensor allowed = t.builder.boolean({kLength, kLength});
   t.attend({.mask = allowed});
   EXPECT_LE(t.largest_slot(), kMaxBytes);
   t.check();
@@ -114,7 +114,7 @@ TEST(Attention, reads_a_stored_mask) {
 // Masked elements are not read. If they were multiplied by zero instead, their NaN would propagate.
 void leaves_out_what_is_closed(Where where, DType dtype = f32) {
   constexpr std::int64_t kRows = 40, kColumns = 600, kDynamic = 256;
-  Sketch s;
+  GraphBuilder s;
   const auto keys = [&](Draw& draw) {
     Values values = draw.values(dtype, kHeads * kColumns * kDepth, -1, 1);
     for (std::int64_t i = 0; i < numel({kHeads, kColumns, kDepth}); ++i) {
@@ -158,7 +158,7 @@ std::vector<Launch> attention_launches(const Program& program) {
 // The forward launch computes the logsumexp only if it is needed.
 TEST(Attention, stores_the_logsumexp_for_gradients) {
   for (const bool trained : {false, true}) {
-    Sketch s;
+    GraphBuilder s;
     const Tensor q = s.input({2, 20, 16}), k = s.input({2, 20, 16}), v = s.input({2, 20, 16});
     const Tensor o = scaled_dot_product_attention(q, k, v);
     s.output("o", o);
@@ -199,7 +199,7 @@ TEST(Attention, computes_only_the_logsumexp_on_webgpu) {
 // In f16, results are rounded by the attention launches themselves; a device without f16 rounds
 // them, too.
 TEST(Attention, of_f16_returns_f16_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Shape shape = {2, 40, 16};
   std::vector<Tensor> qkv;
   for (int i = 0; i < 3; ++i) qkv.push_back(s.input(shape, -1, 1, f16));
@@ -219,7 +219,7 @@ TEST(Attention, of_f16_returns_f16_on_webgpu) {
 }
 
 TEST(Attention, is_split_by_batch_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Shape shape = {6, 20, 16};
   const Tensor q = s.input(shape), k = s.input(shape), v = s.input(shape);
   const Tensor o = scaled_dot_product_attention(q, k, v, {.causal = true});

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/visits.h"
+#include "support/graph_builder.h"
 #include "support/random_graph.h"
-#include "support/sketch.h"
 #include "tensorgrad/tensorgrad.h"
 
 #include <gtest/gtest.h>
@@ -167,7 +167,7 @@ void expect_proportional_chains(int join_bindings, int row_columns) {
     if (merges && join_bindings > 0) continue;  // fused as without joining
     const int size = merges ? 240 : 60;
     expect_proportional(name, size, [&](int length) {
-      Sketch s;
+      GraphBuilder s;
       const Tensor first = s.input({8, 8});
       Tensor x = first;
       for (int i = 0; i < length; ++i) x = step(x, i);
@@ -183,7 +183,7 @@ TEST(CompileCost, of_chains_for_joined_launches) { expect_proportional_chains(8,
 
 TEST(CompileCost, of_many_results) {
   expect_proportional("results", 100, [](int count) {
-    Sketch s;
+    GraphBuilder s;
     const Tensor first = s.input({8, 8});
     Tensor x = first;
     for (int i = 0; i < count; ++i) {
@@ -196,7 +196,7 @@ TEST(CompileCost, of_many_results) {
 
 TEST(CompileCost, of_many_readers) {
   expect_proportional("readers", 100, [](int count) {
-    Sketch s;
+    GraphBuilder s;
     const Tensor first = s.input({8, 8});
     Tensor x = sum(first);
     for (int i = 0; i < count; ++i) x = x + sum(first * (1.0 + i));

@@ -10,13 +10,13 @@ namespace tensorgrad::testing {
 namespace {
 
 TEST(Beside, matches_the_reference_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   three_layers(s);
   s.check(Where::kWebGpu);
 }
 
 TEST(Beside, joins_launches_into_fewer_kernels) {
-  Sketch s;
+  GraphBuilder s;
   const Program one = compile_for_test(three_layers(s), 16).program;
   const Program joined = compile_for_test(s.graph(), 16, 0, true, 16).program;
   EXPECT_EQ(count_dispatches(one), static_cast<std::int64_t>(one.launches.size()));
@@ -40,7 +40,7 @@ TEST(Beside, changes_no_bit_of_random_graphs_on_webgpu) {
 // Deferred work must not keep all activations of a deep network alive. It runs as soon as enough of
 // it has accumulated.
 TEST(Beside, keeps_the_peak_of_a_deep_network_low) {
-  Sketch s;
+  GraphBuilder s;
   std::vector<Tensor> weights;
   Tensor x = s.input({512, 32});
   for (int i = 0; i < 100; ++i) {

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ class DeepGraph : public ::testing::TestWithParam<std::string> {};
 TEST_P(DeepGraph, compiles_and_runs_on_a_small_stack) {
   const DeepChain& chain = deep_chains().at(GetParam());
   on_small_stack([&] {
-    Sketch s;
+    GraphBuilder s;
     Tensor x = s.input({4, 4}, 0, 1);
     for (int i = 0; i < chain.length; ++i) x = chain.step(x, i);
     s.output("y", x);
@@ -79,7 +79,7 @@ TEST_P(DeepGraph, compiles_and_runs_on_a_small_stack) {
 TEST_P(DeepGraph, has_gradients_on_a_small_stack) {
   const DeepChain& chain = deep_chains().at(GetParam());
   on_small_stack([&] {
-    Sketch s;
+    GraphBuilder s;
     Tensor x = s.input({4, 4}, 0, 1);
     const Tensor first = x;
     for (int i = 0; i < chain.length / 4; ++i) x = chain.step(x, i);

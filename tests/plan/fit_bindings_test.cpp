@@ -34,7 +34,7 @@ Cut check_program(const Program& program, std::int64_t limit, const std::string&
 
 // Compares the graph on WebGPU under the limit with the interpreter. Expects at least `parts`
 // launches that compute a part of the rows of a larger launch.
-void check(Sketch& s, int parts, double tolerance = 1e-4) {
+void check(GraphBuilder& s, int parts, double tolerance = 1e-4) {
   const Program program = compile_for_test(s.graph(), 8, kLimit).program;
   const Cut cut = check_program(program, kLimit, print(program));
   EXPECT_GE(cut.parts, parts) << print(program);
@@ -44,7 +44,7 @@ void check(Sketch& s, int parts, double tolerance = 1e-4) {
 }
 
 TEST(FitBindings, maps_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({50001}), y = s.input({50001});
   s.output("y", x * y + iota({50001}, 0, f32));
   s.output("turned", flip(x, 0));
@@ -53,7 +53,7 @@ TEST(FitBindings, maps_on_webgpu) {
 }
 
 TEST(FitBindings, rows_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({300, 257});
   s.output("softmax", softmax(x));
   s.output("top", argmax(x, 1));
@@ -62,7 +62,7 @@ TEST(FitBindings, rows_on_webgpu) {
 }
 
 TEST(FitBindings, long_reductions_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({40009, 3});
   s.output("sum", sum(x));
   s.output("columns", sum(x, 0));
@@ -71,7 +71,7 @@ TEST(FitBindings, long_reductions_on_webgpu) {
 }
 
 TEST(FitBindings, scans_and_sorts_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({60, 300, 2}), y = s.input({20, 2500});
   s.output("recurrence", linear_recurrence(sigmoid(x), x, 1, std::nullopt, true) * 0.5);
   s.output("places", cummax(y, 1).indices);
@@ -82,7 +82,7 @@ TEST(FitBindings, scans_and_sorts_on_webgpu) {
 
 // Lines that span a whole buffer cannot be cut.
 TEST(FitBindings, lines_across_a_large_buffer_are_rejected) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", cumsum(s.input({300, 257}), 0));
   try {
     static_cast<void>(compile_for_test(s.graph(), 8, kLimit));
@@ -93,7 +93,7 @@ TEST(FitBindings, lines_across_a_large_buffer_are_rejected) {
 }
 
 TEST(FitBindings, products_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1000, 70}), w = s.input({50, 70}), b = s.input({50});
   s.output("layer", relu(linear(x, w, b)));
   const Tensor a = s.input({9, 60, 50}), c = s.input({9, 50, 40});
@@ -104,7 +104,7 @@ TEST(FitBindings, products_on_webgpu) {
 
 // b has 80,000 bytes in all, so k = 1000 is cut into two stretches.
 void check_cut_along_k(Where where) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", relu(matmul(s.input({12, 1000}), s.input({1000, 20})) + s.input({20})));
   const Program program = compile_for_test(s.graph(), 8, kLimit).program;
   check_program(program, kLimit, print(program));
@@ -122,7 +122,7 @@ TEST(FitBindings, products_are_cut_along_k_on_webgpu) { check_cut_along_k(Where:
 // The weight gradient is cut along the batch. Its row of ones, which sums the bias gradient, is cut
 // with it.
 TEST(FitBindings, gradients_of_a_large_batch_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({2000, 33}, -1, 1), t = s.input({2000, 20}, -1, 1);
   const Tensor w = s.input({20, 33}, -0.3, 0.3), b = s.input({20}, -0.3, 0.3);
   const Tensor loss = mse(tanh(linear(x, w, b)), t);
@@ -136,7 +136,7 @@ TEST(FitBindings, gradients_of_a_large_batch_on_webgpu) {
 
 // Both gradients are in one buffer. A range of it with rows of both is large.
 TEST(FitBindings, gradients_that_are_larger_than_the_limit_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({20, 100}, -1, 1), t = s.input({20, 400}, -1, 1);
   const Tensor w =
       s.leaf(ops::parameter, "w", {100, 400}, f32, s.draw.values(f32, 40000, -1, 1), 0);
@@ -147,7 +147,7 @@ TEST(FitBindings, gradients_that_are_larger_than_the_limit_on_webgpu) {
 }
 
 TEST(FitBindings, gather_and_scatter_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor table = s.input({500, 30}), index = s.input({900}, 0, 499, i32);
   const Tensor rows = embedding(index, table);
   s.output("rows", rows);
@@ -158,7 +158,7 @@ TEST(FitBindings, gather_and_scatter_on_webgpu) {
 
 // Each parameter has a range of the arena. The update covers the whole arena in place.
 TEST(FitBindings, an_arena_larger_than_the_limit_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const std::int64_t n = 3 * 12800;
   std::vector<Tensor> parameters;
   std::vector<Tensor> parts;
@@ -177,7 +177,7 @@ TEST(FitBindings, an_arena_larger_than_the_limit_on_webgpu) {
 // The parts have unequal sizes, and the bytes that the product moves are not a multiple of the 1003
 // rows. The totals must match anyway.
 TEST(FitBindings, parts_count_as_much_work_as_the_whole) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", matmul(s.input({1003, 70}), s.input({70, 50})) * 2);
   const auto work = [&](std::int64_t limit) {
     std::int64_t bytes = 0, flops = 0;
@@ -192,7 +192,7 @@ TEST(FitBindings, parts_count_as_much_work_as_the_whole) {
 }
 
 TEST(FitBindings, the_table_names_the_ranges_that_are_bound) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", s.input({20000}) * 2);
   const std::string whole = print(compile_for_test(s.graph(), 8).program);
   EXPECT_NE(whole.find("read input in0\n"), std::string::npos) << whole;
@@ -202,7 +202,7 @@ TEST(FitBindings, the_table_names_the_ranges_that_are_bound) {
 }
 
 TEST(FitBindings, table_that_cannot_be_split_is_rejected) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor table = s.input({700, 30});
   s.output("rows", gather(table, 0, s.input({9, 30}, 0, 699, i32)));
   try {
@@ -219,13 +219,13 @@ TEST(FitBindings, table_that_cannot_be_split_is_rejected) {
 }
 
 TEST(FitBindings, transposing_copy_of_thousands_of_launches_is_rejected) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", transpose(s.input({400, 1000})) * 2);
   EXPECT_THROW(static_cast<void>(compile_for_test(s.graph(), 8, kLimit)), UserError);
 }
 
 TEST(FitBindings, buffer_that_is_too_large_is_rejected) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", s.input({1 << 20}) * 2);
   CompileRequest request;
   request.graph = s.graph();

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -22,7 +22,7 @@ std::int64_t with_sums(const std::vector<Launch>& launches) {
   });
 }
 
-void check_sums(Sketch& s, std::int64_t sums, Where where) {
+void check_sums(GraphBuilder& s, std::int64_t sums, Where where) {
   const std::vector<Launch> merged = launches_within(s.graph(), kNoLimit),
                             apart = launches_within(s.graph(), kBelowArena);
   EXPECT_EQ(with_sums(merged), sums);
@@ -38,7 +38,8 @@ void check_sums(Sketch& s, std::int64_t sums, Where where) {
   }
 }
 
-Tensor parameter(Sketch& s, const std::string& name, const Shape& shape, std::int64_t offset) {
+Tensor parameter(GraphBuilder& s, const std::string& name, const Shape& shape,
+                 std::int64_t offset) {
   return s.leaf(ops::parameter, name, shape, f32, s.draw.values(f32, numel(shape), -0.5, 0.5),
                 kBefore + offset);
 }
@@ -46,7 +47,7 @@ Tensor parameter(Sketch& s, const std::string& name, const Shape& shape, std::in
 // Gradients of two layers of a classifier.
 void check_layers(Where where) {
   constexpr std::int64_t kRows = 70, kIn = 33, kHidden = 40, kOut = 10;
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({kRows, kIn}, -1, 1), target = s.input({kRows}, 0, kOut - 1, i32);
   const Tensor w1 = parameter(s, "w1", {kHidden, kIn}, 0), b1 = parameter(s, "b1", {kHidden}, 2048),
                w2 = parameter(s, "w2", {kOut, kHidden}, 4096),
@@ -66,7 +67,7 @@ TEST(ColumnSums, of_layers_beside_their_weights_or_apart_on_webgpu) {
 void check_operands(Where where) {
   for (const bool of_left : {false, true}) {
     SCOPED_TRACE(of_left);
-    Sketch s;
+    GraphBuilder s;
     const Tensor a = s.input({90, 37}), b = s.input({90, 24}), w = parameter(s, "w", {37, 24}, 0);
     s.output("product", matmul(transpose(a), b) * 0.5 + w);
     s.output("sum", sum(of_left ? a : b, {0}));

@@ -8,7 +8,7 @@
 #include "ops/registry.h"
 #include "passes/fuse/fuse.h"
 #include "plan/plan.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -22,7 +22,7 @@ std::size_t most_bound(const Program& program) {
 // Seven operands and the state. The product needs both the old and the new value of the state, so
 // the update cannot be in place. A launch that relies on it binds one buffer too many.
 TEST(FuseLimits, update_that_cannot_be_in_place_is_fused_again) {
-  Sketch s;
+  GraphBuilder s;
   const Shape shape = {6, 6};
   const Tensor v = s.leaf(ops::state, "v", shape, f32, s.draw.values(f32, 36, -1, 1));
   Tensor fresh = v;

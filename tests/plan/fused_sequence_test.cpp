@@ -18,7 +18,7 @@ std::int64_t links(const Program& program) {
 }
 
 // A transformer block without attention: norm, two layers, a residual, another norm.
-void block(Sketch& s, std::int64_t rows, std::int64_t width, std::int64_t inner) {
+void block(GraphBuilder& s, std::int64_t rows, std::int64_t width, std::int64_t inner) {
   const Tensor x = s.input({rows, width}), up = s.input({width, inner}, -0.3, 0.3);
   const Tensor down = s.input({inner, width}, -0.3, 0.3), out = s.input({width, width}, -0.3, 0.3);
   const Tensor scale = s.input({width}), shift = s.input({width});
@@ -31,7 +31,7 @@ void block(Sketch& s, std::int64_t rows, std::int64_t width, std::int64_t inner)
 }
 
 TEST(FusedSequence, has_all_layers_of_a_small_network_forward_and_backward) {
-  Sketch s;
+  GraphBuilder s;
   network(s, 256, {1, 64, 64, 1});
   const Program program = fused_sequence(s.graph()).program;
   // Five products, then the weight gradients and the loss as concurrent launches.
@@ -76,7 +76,7 @@ void expect_own_blocks(const Program& program, const std::string& note) {
 
 TEST(FusedSequence, reads_only_the_same_block_of_its_own_results) {
   for (const bool norms : {false, true}) {
-    Sketch s;
+    GraphBuilder s;
     if (norms) {
       block(s, 64, 32, 64);
     } else {
@@ -106,7 +106,7 @@ TEST(FusedSequence, matches_the_reference_on_webgpu) {
       {512, {2, 20, 12, 3}}};
   for (const auto& [rows, widths] : sizes) {
     SCOPED_TRACE(tensorgrad::to_string(Shape(widths)) + " " + std::to_string(rows));
-    Sketch s;
+    GraphBuilder s;
     network(s, rows, widths);
     EXPECT_GT(links(fused_sequence(s.graph()).program), 0);
     s.check(Where::kWebGpu);
@@ -114,7 +114,7 @@ TEST(FusedSequence, matches_the_reference_on_webgpu) {
 }
 
 TEST(FusedSequence, includes_norms_and_residuals_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   block(s, 48, 32, 64);
   EXPECT_GT(links(fused_sequence(s.graph()).program), 4);
   s.check(Where::kWebGpu, 1e-4);
@@ -122,7 +122,7 @@ TEST(FusedSequence, includes_norms_and_residuals_on_webgpu) {
 
 // Runs the same graph with fused sequences and launch by launch.
 TEST(FusedSequence, matches_separate_launches_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   network(s, 128, {6, 48, 64, 4});
   const ValueMap chain = run_graph(s.graph(), s.leaves, Where::kWebGpu);
   const ValueMap alone = run_graph(s.graph(), s.leaves, Where::kWebGpu, 0, 0, false);
@@ -133,38 +133,39 @@ TEST(FusedSequence, matches_separate_launches_on_webgpu) {
 // blocks read.
 TEST(FusedSequence, ends_before_rows_of_another_block_are_read) {
   const auto count = [](const auto& make) {
-    Sketch s;
+    GraphBuilder s;
     const Tensor x = s.input({64, 16}), w = s.input({16, 16}), v = s.input({16, 16});
     const Tensor h = matmul(tanh(matmul(x, w)), v);
     s.output("h", h);
     make(s, h, v);
     return links(fused_sequence(s.graph()).program);
   };
-  const auto nothing = [](Sketch&, const Tensor&, const Tensor&) {};
+  const auto nothing = [](GraphBuilder&, const Tensor&, const Tensor&) {};
   ASSERT_EQ(count(nothing), 1);
-  EXPECT_EQ(
-      count([](Sketch& s, const Tensor& h, const Tensor& v) { s.output("y", matmul(tanh(h), v)); }),
-      2);
-  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor&) {  // as the second operand
+  EXPECT_EQ(count([](GraphBuilder& s, const Tensor& h, const Tensor& v) {
+              s.output("y", matmul(tanh(h), v));
+            }),
+            2);
+  EXPECT_EQ(count([](GraphBuilder& s, const Tensor& h, const Tensor&) {  // as the second operand
               s.output("y", matmul(s.input({64, 64}), h));
             }),
             1);
-  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor&) {  // transposed
+  EXPECT_EQ(count([](GraphBuilder& s, const Tensor& h, const Tensor&) {  // transposed
               s.output("y", matmul(transpose(tanh(h)), s.input({64, 8})));
             }),
             1);
-  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor& v) {  // the next row
+  EXPECT_EQ(count([](GraphBuilder& s, const Tensor& h, const Tensor& v) {  // the next row
               const Tensor next = pad(narrow(h, 0, 1, 63), {0, 0, 0, 1});
               s.output("y", matmul(next, v));
             }),
             1);
-  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor& v) {  // any row
+  EXPECT_EQ(count([](GraphBuilder& s, const Tensor& h, const Tensor& v) {  // any row
               const Tensor rows = s.input({64}, i32, Values(64, 5));
               s.output("y", matmul(index_select(h, 0, rows), v));
             }),
             1);
   const auto of_network = [](std::int64_t rows, std::int64_t width) {
-    Sketch s;
+    GraphBuilder s;
     network(s, rows, {4, width, width, 4});
     return links(fused_sequence(s.graph()).program);
   };
@@ -174,10 +175,10 @@ TEST(FusedSequence, ends_before_rows_of_another_block_are_read) {
 }
 
 TEST(FusedSequence, can_be_disabled) {
-  Sketch s;
+  GraphBuilder s;
   network(s, 64, {4, 16, 16, 1});
   EXPECT_GT(links(fused_sequence(s.graph()).program), 0);
-  const ScopedEnv env("TENSORGRAD_SKIP", "chain");
+  const ScopedEnv env("TENSORGRAD_SKIP", "fused_sequences");
   EXPECT_EQ(links(fused_sequence(s.graph()).program), 0);
 }
 

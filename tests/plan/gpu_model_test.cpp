@@ -34,7 +34,7 @@ std::int64_t launches_of(const Program& program, LaunchKind kind) {
 
 // One tile of 128 x 128 leaves half of 132 cores idle, but not half of two.
 TEST(GpuModel, of_few_cores_keeps_a_product_whole) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", matmul(s.input({96, 1 << 16}), s.input({1 << 16, 96})));
   const auto parts = [&](const GpuModel& gpu) {
     return program_for(gpu, s.graph()).launches.front().parts;
@@ -44,7 +44,7 @@ TEST(GpuModel, of_few_cores_keeps_a_product_whole) {
 }
 
 TEST(GpuModel, of_few_threads_keeps_long_rows_whole) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", sum(s.input({4, 1 << 18}), {1}));
   const auto launches = [&](const GpuModel& gpu) {
     return launches_of(program_for(gpu, s.graph()), LaunchKind::kRow);
@@ -54,7 +54,7 @@ TEST(GpuModel, of_few_threads_keeps_long_rows_whole) {
 }
 
 TEST(GpuModel, of_costly_launches_splits_no_scatter) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor table = s.input({8, 256}), index = s.input({4096}, 0, 7, i32);
   s.output("y", grad(sum(embedding(index, table) * s.input({4096, 256})), {table})[0]);
   const auto launches = [&](const GpuModel& gpu) {
@@ -66,7 +66,7 @@ TEST(GpuModel, of_costly_launches_splits_no_scatter) {
 
 // A sequence saves launches and takes longer in itself. If launches cost nothing, it never pays.
 TEST(GpuModel, of_free_launches_has_no_fused_sequences) {
-  Sketch s;
+  GraphBuilder s;
   network(s, 256, {1, 64, 64, 1});
   const auto fused = [&](const GpuModel& gpu) {
     const Program program = program_for(gpu, s.graph());
@@ -78,7 +78,7 @@ TEST(GpuModel, of_free_launches_has_no_fused_sequences) {
 }
 
 TEST(GpuModel, that_any_work_fills_runs_launches_one_by_one) {
-  Sketch s;
+  GraphBuilder s;
   three_layers(s);
   const auto alone = [&](const GpuModel& gpu) {
     const Program program = program_for(gpu, s.graph());
@@ -98,7 +98,7 @@ TEST(GpuModel, of_no_cache_lets_readers_compute_small_values) {
 
 // Eight columns of 4096 elements: 256 threads share one, or each has one if eight fill the GPU.
 TEST(GpuModel, of_few_threads_shares_no_rows_among_them) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", sum(s.input({4096, 8}), {0}));
   const Program program = program_for({}, s.graph());
   const auto groups = [&](const GpuModel& gpu) {

@@ -14,7 +14,7 @@ struct Cache {
 };
 
 // A state [2, 3, room, 4] whose places from `start` [2, 1, 1, 1] on are replaced.
-Cache filled_cache(Sketch& s, std::int64_t room, std::int64_t count, Tensor start,
+Cache filled_cache(GraphBuilder& s, std::int64_t room, std::int64_t count, Tensor start,
                    const std::string& name = "cache") {
   const Shape shape = {2, 3, room, 4};
   const Tensor state =
@@ -24,7 +24,7 @@ Cache filled_cache(Sketch& s, std::int64_t room, std::int64_t count, Tensor star
   return {state, made};
 }
 
-Tensor two_starts(Sketch& s, double first, double second) {
+Tensor two_starts(GraphBuilder& s, double first, double second) {
   return s.input({2, 1, 1, 1}, i32, {first, second});
 }
 
@@ -39,7 +39,7 @@ bool has_slots(const Program& program) {
                      [](const BufferDecl& each) { return each.kind == BufferKind::kSlot; });
 }
 
-Values updated_values(Sketch& s, Where where) {
+Values updated_values(GraphBuilder& s, Where where) {
   return run_graph(s.graph(), s.leaves, where).at("y");
 }
 
@@ -48,7 +48,7 @@ void check_numbers(Where where) {
   const Values x = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};  // [5, 2]
   const Values update = {10, 11, 12, 13};           // [2, 2]
   const auto at = [&](const Shape& starts, const Values& values, DType dtype) {
-    Sketch s;
+    GraphBuilder s;
     const Tensor start = s.input(starts, dtype, values);
     s.output("y", index_update(s.input({5, 2}, f32, x), 0, start, s.input({2, 2}, f32, update)));
     return updated_values(s, where);
@@ -69,7 +69,7 @@ TEST(IndexUpdate, replaces_a_slice_on_webgpu) { check_numbers(Where::kWebGpu); }
 
 // f(x, u) = sum(w * index_update(x, start, u)): the gradients are parts of w.
 TEST(IndexUpdate, has_gradients_that_are_parts_of_the_results) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({4, 2}), u = s.input({3, 2});
   const Tensor w = s.input({4, 2}, f32, {1, 2, 3, 4, 5, 6, 7, 8});
   const Tensor start = s.input({1, 2}, i32, {1, -1});
@@ -85,7 +85,7 @@ TEST(IndexUpdate, of_a_state_moves_what_is_new_whatever_the_size_of_the_state) {
   for (const std::int64_t count : {1, 5}) {
     std::vector<std::int64_t> moved;
     for (const std::int64_t room : {8, 64, 8192}) {
-      Sketch s;
+      GraphBuilder s;
       filled_cache(s, room, count, two_starts(s, 2, 3));
       const Program program = compile_for_test(s.graph(), 8).program;
       ASSERT_EQ(program.launches.size(), 1U) << print(program);
@@ -101,7 +101,7 @@ TEST(IndexUpdate, of_a_state_moves_what_is_new_whatever_the_size_of_the_state) {
 
 TEST(IndexUpdate, of_a_state_is_in_place_on_webgpu) {
   for (const std::int64_t count : {1, 5}) {
-    Sketch s;
+    GraphBuilder s;
     const Cache one = filled_cache(s, 40, count, two_starts(s, 38, -1));
     const Cache other = filled_cache(s, 40, count, two_starts(s, 0, 39), "other");
     s.output("y", sum(one.updated * other.updated, 2));
@@ -111,7 +111,7 @@ TEST(IndexUpdate, of_a_state_is_in_place_on_webgpu) {
 
 // Attention reads a cache after it is filled, and the position before it moves on.
 TEST(IndexUpdate, is_in_place_though_the_new_value_is_read_later) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor position = s.leaf(ops::state, "position", {2}, i32, {4, 7});
   const Tensor start = reshape(position, {2, 1, 1, 1});
   const Cache k = filled_cache(s, 9, 1, start, "k"), v = filled_cache(s, 9, 1, start, "v");
@@ -128,7 +128,7 @@ TEST(IndexUpdate, is_right_where_the_old_value_is_read_too) {
   for (const Where where : {Where::kCpu, Where::kWebGpu}) {
     for (const int way : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
       SCOPED_TRACE(way);
-      Sketch s;
+      GraphBuilder s;
       const Shape shape = {2, 3, 6, 4};
       const Tensor start = two_starts(s, 1, 4);
       const Cache c = filled_cache(s, 6, 2, start);
@@ -164,7 +164,7 @@ TEST(IndexUpdate, is_right_where_the_old_value_is_read_too) {
 
 TEST(IndexUpdate, of_every_type_is_in_place) {
   for (const DType dtype : {f32, f16, i32, u32, boolean}) {
-    Sketch s;
+    GraphBuilder s;
     const double lo = dtype == u32 || dtype == boolean ? 0 : -9, hi = dtype == boolean ? 1 : 9;
     const Tensor state = s.leaf(ops::state, "x", {6, 5}, dtype, s.draw.values(dtype, 30, lo, hi));
     const Tensor update = s.input({2, 5}, dtype, s.draw.values(dtype, 10, lo, hi));
@@ -179,7 +179,7 @@ TEST(IndexUpdate, of_every_type_is_in_place) {
 
 // A device that binds less than the state: several launches share the lines.
 TEST(IndexUpdate, fits_narrow_bindings_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor start = s.input({64, 1}, i32, s.draw.values(i32, 64, -3, 1000));
   const Tensor state = s.leaf(ops::state, "x", {64, 999}, f32, s.draw.values(f32, 64 * 999, -1, 1));
   const Tensor made = index_update(state, 1, start, s.input({64, 7}));

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 
 // Adds three layers with their gradients and the row maxima of the result: products, sums and maps
 // that are independent of each other.
-inline Graph three_layers(Sketch& s) {
+inline Graph three_layers(GraphBuilder& s) {
   const Tensor x = s.input({32, 24}), w = s.input({24, 40}), u = s.input({40, 40});
   const Tensor v = s.input({40, 16}), b = s.input({40}), c = s.input({16});
   const Tensor y = matmul(relu(matmul(relu(matmul(x, w) + b), u)), v) + c;
@@ -31,7 +31,7 @@ inline Compiled fused_sequence(const Graph& graph) {
 
 // Adds layers of the given widths with relu between them, and their gradients of the mean of
 // squares.
-inline void network(Sketch& s, std::int64_t rows, const std::vector<std::int64_t>& widths) {
+inline void network(GraphBuilder& s, std::int64_t rows, const std::vector<std::int64_t>& widths) {
   Tensor x = s.input({rows, widths[0]});
   std::vector<Tensor> weights;
   for (std::size_t i = 1; i < widths.size(); ++i) {

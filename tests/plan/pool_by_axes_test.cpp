@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernel/program.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ void expect_as_defined(Where where) {
     for (const bool special : {false, true}) {
       const Values values = elements(c, special);
       const Pooled want = max_by_definition(c, values);
-      Sketch s;
+      GraphBuilder s;
       const Tensor x = s.input({1, 1, c.height, c.width}, f32, values);
       const Tensor y = pooled(c, x);
       s.output("y", y);
@@ -115,7 +115,7 @@ TEST(PoolByAxes, matches_the_definition) { expect_as_defined(Where::kCpu); }
 TEST(PoolByAxes, matches_the_definition_on_webgpu) { expect_as_defined(Where::kWebGpu); }
 
 TEST(PoolByAxes, averages_match_the_windows) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1, 2, 12, 14});
   s.output("difference", max(abs(avg_pool2d(x, {5, 7}, {.stride = Size2d{1, 1}}) -
                                  mean(unfold(unfold(x, 2, 5, 1), 3, 7, 1), {4, 5}))));
@@ -123,7 +123,7 @@ TEST(PoolByAxes, averages_match_the_windows) {
 }
 
 std::int64_t operations(std::int64_t kernel, bool average) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1, 1, 64, 64});
   const std::int64_t pad = kernel / 2;
   const Tensor y = average ? avg_pool2d(x, kernel, {.stride = Size2d{1}, .padding = pad})

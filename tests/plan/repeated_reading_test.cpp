@@ -5,7 +5,7 @@
 #include <map>
 
 #include "kernel/program.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ const std::map<std::string, Step>& families() {
 
 // Returns the number of instructions of all kernels for `steps` steps.
 std::size_t instructions(const Step& step, int steps) {
-  Sketch s;
+  GraphBuilder s;
   Tensor x = s.input({16, 16});
   for (int i = 0; i < steps; ++i) x = step(x, i);
   s.output("y", x);
@@ -85,7 +85,7 @@ TEST(RepeatedReading, cost_is_linear_in_the_length_of_the_chain) {
 void expect_interpreted_values(Where where) {
   for (const auto& [name, step] : families()) {
     SCOPED_TRACE(name);
-    Sketch s;
+    GraphBuilder s;
     Tensor x = s.input({16, 16});
     for (int i = 0; i < 10; ++i) x = step(x, i);
     s.output("y", x);
@@ -100,7 +100,7 @@ TEST(RepeatedReading, matches_the_interpreter_on_webgpu) {
 }
 
 TEST(RepeatedReading, sorts_by_hand_written_steps) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({4, 16});
   Tensor sorted = x;
   for (int i = 0; i < 10; ++i) sorted = bitonic(sorted, i);
@@ -112,7 +112,7 @@ TEST(RepeatedReading, sorts_by_hand_written_steps) {
 // No node joins a launch of 1,024 members, because drivers take more than linear time to compile a
 // kernel.
 TEST(RepeatedReading, long_chains_are_cut) {
-  Sketch s;
+  GraphBuilder s;
   Tensor x = s.input({16, 16});
   for (int i = 0; i < 3000; ++i) x = i % 2 == 0 ? sin(x) : x * 1.01;
   s.output("y", x);

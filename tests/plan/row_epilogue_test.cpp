@@ -12,7 +12,7 @@ namespace {
 constexpr int kColumns = 64;
 
 // The end of a residual block with the following norm, and its gradients.
-void normed(Sketch& s, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
+void normed(GraphBuilder& s, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
   const Tensor x = s.input({rows, depth}), w = s.input({depth, cols}), r = s.input({rows, cols});
   const Tensor scale = s.input({cols}), shift = s.input({cols}), v = s.input({cols, cols});
   const Tensor y = matmul(x, w) + r;
@@ -42,7 +42,7 @@ TEST(RowEpilogue, is_right_at_every_size_on_webgpu) {
                                                         {33, 2, 5},   {100, 33, 200}, {16, 16, 1}};
   for (const std::vector<std::int64_t>& size : sizes) {
     SCOPED_TRACE(tensorgrad::to_string(size));
-    Sketch s;
+    GraphBuilder s;
     normed(s, size[0], size[1], size[2]);
     EXPECT_GE(by_rows(s.graph()), 1U);
     s.check(Where::kWebGpu);
@@ -55,7 +55,7 @@ TEST(RowEpilogue, is_right_for_many_rows_on_webgpu) {
       {4095, 8, 12}, {4096, 64, 70}, {4101, 7, 130}, {4111, 33, 5}};
   for (const std::vector<std::int64_t>& size : sizes) {
     SCOPED_TRACE(tensorgrad::to_string(size));
-    Sketch s;
+    GraphBuilder s;
     const bool across = size[1] % 2 == 1;  // k is the outer axis of both operands
     const Tensor x = across ? transpose(s.input({size[2], size[0]})) : s.input({size[0], size[2]}),
                  w = across ? s.input({size[2], size[1]}) : transpose(s.input({size[1], size[2]}));
@@ -82,7 +82,7 @@ TEST(RowEpilogue, split_for_bindings_keeps_the_bits_on_webgpu) {
     SCOPED_TRACE(across);
     const std::int64_t rows = 246, cols = across ? 36 : 64, depth = 20;
     const std::int64_t most_bytes = across ? 22 << 10 : 40 << 10;
-    Sketch s;
+    GraphBuilder s;
     const Tensor x = across ? transpose(s.input({depth, rows})) : s.input({rows, depth}),
                  w = across ? s.input({depth, cols}) : transpose(s.input({cols, depth}));
     const Tensor y = matmul(x, w) * 0.1 + s.input({rows, cols});
@@ -104,14 +104,14 @@ TEST(RowEpilogue, split_for_bindings_keeps_the_bits_on_webgpu) {
 }
 
 TEST(RowEpilogue, saves_launches) {
-  Sketch s;
+  GraphBuilder s;
   normed(s, 64, 64, 64);
   EXPECT_LT(launches_of(s.graph(), kColumns), launches_of(s.graph(), 0));
 }
 
 // Two sums of each row, and values computed from both. The only row launch left is the norm itself.
 TEST(RowEpilogue, fuses_the_whole_gradient_of_a_norm_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor y = s.input({48, 64}), scale = s.input({64}), v = s.input({64, 64});
   const Tensor out = matmul(layer_norm(y, scale, s.input({64})), v);
   s.output("dy", grad(mean(out * s.input({48, 64})), {y})[0]);
@@ -124,27 +124,28 @@ TEST(RowEpilogue, fuses_the_whole_gradient_of_a_norm_on_webgpu) {
 
 TEST(RowEpilogue, is_not_applied_if_it_does_not_fit) {
   const auto count = [](const auto& make) {
-    Sketch s;
+    GraphBuilder s;
     make(s);
     return by_rows(s.graph());
   };
-  EXPECT_EQ(
-      count([](Sketch& s) { s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 64})))); }),
-      1U);
-  EXPECT_EQ(count([](Sketch& s) {  // too many columns
+  EXPECT_EQ(count([](GraphBuilder& s) {
+              s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 64}))));
+            }),
+            1U);
+  EXPECT_EQ(count([](GraphBuilder& s) {  // too many columns
               s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 65}))));
             }),
             0U);
-  EXPECT_EQ(count([](Sketch& s) {  // rows that are not those of the product
+  EXPECT_EQ(count([](GraphBuilder& s) {  // rows that are not those of the product
               s.output("y",
                        sum(reshape(matmul(s.input({8, 16}), s.input({16, 16})), {16, 8}), {1}));
             }),
             0U);
-  EXPECT_EQ(count([](Sketch& s) {  // several products
+  EXPECT_EQ(count([](GraphBuilder& s) {  // several products
               s.output("y", softmax(matmul(s.input({3, 8, 16}), s.input({3, 16, 16}))));
             }),
             0U);
-  EXPECT_EQ(count([](Sketch& s) {  // the rows also need a product of the result
+  EXPECT_EQ(count([](GraphBuilder& s) {  // the rows also need a product of the result
               const Tensor p = matmul(s.input({16, 16}), s.input({16, 16}));
               s.output("y", softmax(p + matmul(p, s.input({16, 16}))));
             }),

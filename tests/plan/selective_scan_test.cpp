@@ -14,7 +14,7 @@ namespace {
 TEST(SelectiveScan, stores_one_state_of_sixteen) {
   constexpr std::int64_t kSteps = 512, kLines = 32, kStates = 16;
   ScanTraining t(1, kSteps, kLines, kStates);
-  const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
+  const Compiled compiled = compile_for_test(t.builder.graph(), 8);
   std::int64_t most = 0;
   for (const BufferDecl& buffer : compiled.program.buffers) {
     if (buffer.kind == BufferKind::kSlot) most = std::max(most, buffer.bytes);
@@ -30,7 +30,7 @@ TEST(SelectiveScan, stores_one_state_of_sixteen) {
 // them, as for a gradient that is differentiated again, or if the number of states is odd.
 TEST(SelectiveScan, keeps_states_by_pairs_only_for_backward_on_webgpu) {
   const auto paired = [](ScanTraining& t) {
-    return paired_states(compile_for_test(t.sketch.graph(), 8).program).size();
+    return paired_states(compile_for_test(t.builder.graph(), 8).program).size();
   };
   for (const auto& [states, buffers] : {std::pair(6, 1U), std::pair(5, 0U)}) {
     ScanTraining t(2, 40, 8, states);
@@ -44,7 +44,7 @@ TEST(SelectiveScan, keeps_states_by_pairs_only_for_backward_on_webgpu) {
   const std::vector<Tensor>& in = twice.inputs;
   const Tensor y = selective_scan(in[0], in[1], in[2], in[3], in[4]).y;
   const Tensor d = grad(sum(square(y)), {in[1]}).at(0);
-  twice.sketch.output("dd", grad(sum(square(d)), {in[1]}).at(0));
+  twice.builder.output("dd", grad(sum(square(d)), {in[1]}).at(0));
   EXPECT_EQ(paired(twice), 0U);
   twice.check(Where::kWebGpu);
 }
@@ -53,7 +53,7 @@ TEST(SelectiveScan, keeps_states_by_pairs_only_for_backward_on_webgpu) {
 // all steps is 2 y, the incoming gradient.
 TEST(SelectiveScan, fuses_the_gate) {
   ScanTraining t(2, 64, 12, 4, true);
-  const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
+  const Compiled compiled = compile_for_test(t.builder.graph(), 8);
   int scans = 0, others = 0;
   for (const Launch& launch : compiled.program.launches) {
     const Store& store = launch.stores.at(0);
@@ -75,7 +75,7 @@ TEST(SelectiveScan, fuses_the_gate) {
 TEST(SelectiveScan, forward_keeps_only_the_last_state) {
   constexpr std::int64_t kSteps = 512, kLines = 8, kStates = 16;
   for (const bool gated : {false, true}) {
-    Sketch s;
+    GraphBuilder s;
     const Shape steps = {1, kSteps, kLines}, bc = {1, kSteps, kStates};
     SelectiveScanOptions options;
     if (gated) options.z = s.input(steps);
@@ -103,7 +103,7 @@ TEST(SelectiveScan, forward_keeps_only_the_last_state) {
 
 // Only the forward launch is cut by batches, because its operands are too large.
 TEST(SelectiveScan, is_split_by_batch_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor u = s.input({6, 20, 16}), delta = s.input({6, 20, 16}, 0.01, 0.4);
   const Tensor wide = s.input({6, 20, 16, 8}), bc = s.input({6, 20, 4});
   // Every eighth element of an operand: the binding covers the whole operand.
@@ -129,13 +129,13 @@ TEST(SelectiveScan, is_split_by_batch_on_webgpu) {
 
 TEST(SelectiveScan, of_more_results_than_a_binding_holds_is_rejected) {
   ScanTraining t(6, 20, 16, 4);
-  EXPECT_THROW(static_cast<void>(compile_for_test(t.sketch.graph(), 8, 8 * 1024)), UserError);
+  EXPECT_THROW(static_cast<void>(compile_for_test(t.builder.graph(), 8, 8 * 1024)), UserError);
 }
 
 TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
   for (const std::int64_t length : {60, 300}) {  // in one segment, and in two
     for (const bool of_state : {false, true}) {
-      Sketch s;
+      GraphBuilder s;
       const Shape steps = {1, length, 4}, bc = {1, length, 3};
       const std::vector<Tensor> t = {
           s.input(steps), s.input(steps, 0.01, 0.4), s.input({4, 3}, -2, 0), s.input(bc),
@@ -157,7 +157,7 @@ TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
 TEST(SelectiveScan, of_many_channels_has_an_unsplit_backward_pass) {
   for (const std::int64_t channels : {520, 30}) {
     ScanTraining t(2, 270, channels, 61);
-    const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
+    const Compiled compiled = compile_for_test(t.builder.graph(), 8);
     EXPECT_EQ(std::count_if(compiled.program.launches.begin(), compiled.program.launches.end(),
                             [](const Launch& l) { return l.kind == LaunchKind::kSelectiveScan; }),
               channels == 520 ? 2 : 3);
@@ -173,7 +173,7 @@ TEST(SelectiveScan, needs_the_workgroup_memory_that_every_device_has) {
     for (const std::int64_t channels : {1, 3, 40}) {
       for (const bool gated : {false, true}) {
         ScanTraining t(1, 40, channels, states, gated);
-        for (const Launch& launch : compile_for_test(t.sketch.graph(), 8).program.launches) {
+        for (const Launch& launch : compile_for_test(t.builder.graph(), 8).program.launches) {
           if (launch.kind != LaunchKind::kSelectiveScan) continue;
           EXPECT_LE(write_wgsl(launch).workgroup_bytes, 16 << 10) << states << " x " << channels;
         }
@@ -185,8 +185,8 @@ TEST(SelectiveScan, needs_the_workgroup_memory_that_every_device_has) {
 void check_equal_scans(Where where) {
   for (const std::int64_t length : {60, 300}) {  // by blocks of channels, and by lines
     ScanTraining t(3, length, 70, 5, true);
-    const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
-    EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
+    const ValueMap first = run_graph(t.builder.graph(), t.builder.leaves, where);
+    EXPECT_EQ(first, run_graph(t.builder.graph(), t.builder.leaves, where));
   }
 }
 TEST(SelectiveScan, is_deterministic) { check_equal_scans(Where::kCpu); }

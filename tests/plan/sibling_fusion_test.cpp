@@ -23,12 +23,12 @@ std::int64_t reductions(const Graph& graph, Where where, std::int64_t cached_ele
 }
 
 // Tests sizes that are multiples of the blocks of rows and columns, and sizes that are not.
-void check(Where where, const std::function<void(Sketch&, std::int64_t, std::int64_t)>& make,
+void check(Where where, const std::function<void(GraphBuilder&, std::int64_t, std::int64_t)>& make,
            std::int64_t apart, std::int64_t merged) {
   constexpr std::int64_t kSizes[][2] = {{64, 128}, {70, 130}, {33, 1000}, {1000, 33}};
   for (const auto& [rows, cols] : kSizes) {
     SCOPED_TRACE(to_string(where) + " " + std::to_string(rows) + " x " + std::to_string(cols));
-    Sketch s;
+    GraphBuilder s;
     make(s, rows, cols);
     EXPECT_EQ(reductions(s.graph(), where, kApart), apart);
     EXPECT_EQ(reductions(s.graph(), where, kMerged), merged);
@@ -43,7 +43,7 @@ void check(Where where, const std::function<void(Sketch&, std::int64_t, std::int
 
 // The gradient of a layer norm with given statistics: the column sums of its weight and bias, and
 // the row sums that the gradient of its input needs.
-void norm_gradient(Sketch& s, std::int64_t rows, std::int64_t cols) {
+void norm_gradient(GraphBuilder& s, std::int64_t rows, std::int64_t cols) {
   const Tensor dy = s.input({rows, cols}), normed = s.input({rows, cols}), w = s.input({cols});
   const Tensor dx = dy * w;
   s.output("dshift", sum(dy, {0}));
@@ -53,7 +53,7 @@ void norm_gradient(Sketch& s, std::int64_t rows, std::int64_t cols) {
 }
 
 // Reductions of different kinds, one of which returns integers.
-void kinds(Sketch& s, std::int64_t rows, std::int64_t cols) {
+void kinds(GraphBuilder& s, std::int64_t rows, std::int64_t cols) {
   const Tensor x = s.input({rows, cols});
   for (const int axis : {0, 1}) {
     const std::string name = axis == 0 ? "columns" : "rows";
@@ -65,7 +65,7 @@ void kinds(Sketch& s, std::int64_t rows, std::int64_t cols) {
 }
 
 // Reductions of two values that are computed by one launch.
-void made_together(Sketch& s, std::int64_t rows, std::int64_t cols) {
+void made_together(GraphBuilder& s, std::int64_t rows, std::int64_t cols) {
   const Tensor x = s.input({rows, cols}), p = exp(x), q = sin(p);
   s.output("p", p);
   s.output("q", q);

@@ -2,7 +2,7 @@
 // Sizes near the limits of indices: tensors of almost 2^31 elements that are not stored, rows and
 // positions above 2^24, and more workgroups than a dispatch has in one dimension.
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -12,14 +12,14 @@ constexpr std::int64_t kOdd = (1 << 24) + 1;  // not representable in f32
 
 class Sizes : public ::testing::TestWithParam<Where> {
  protected:
-  static ValueMap run(Sketch& s) { return run_graph(s.graph(), s.leaves, GetParam()); }
+  static ValueMap run(GraphBuilder& s) { return run_graph(s.graph(), s.leaves, GetParam()); }
 };
 
 INSTANTIATE_TEST_SUITE_P(cpu, Sizes, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, Sizes, ::testing::Values(Where::kWebGpu));
 
 TEST_P(Sizes, counters_are_exact_up_to_the_end) {
-  Sketch s;
+  GraphBuilder s;
   s.output("i32", narrow(arange(kLargest), 0, kLargest - 3, 3));
   s.output("u32", narrow(arange(kLargest, u32) * 2 + 1, 0, kLargest - 2, 2));
   s.output("back", narrow(flip(arange(kLargest), 0), 0, 0, 2));
@@ -36,7 +36,7 @@ TEST_P(Sizes, counters_are_exact_up_to_the_end) {
 }
 
 TEST_P(Sizes, window_near_the_end_of_a_broadcast_is_exact) {
-  Sketch s;
+  GraphBuilder s;
   const std::int64_t rows = 536870911;
   const Tensor x = s.input({4}, f32, {1, 2, 3, 4});
   const Tensor many = broadcast_to(x, {rows, 4});
@@ -54,7 +54,7 @@ TEST_P(Sizes, places_above_2_to_the_24_are_exact) {
     // lavapipe leaves a loop after 65535 iterations. Without split_reduce, a thread needs more.
     if (GetParam() != Where::kCpu && *skip != 0) continue;
     const ScopedEnv env("TENSORGRAD_SKIP", skip);
-    Sketch s;
+    GraphBuilder s;
     const Tensor at = arange(kOdd + 2);
     const Tensor hit = cast(eq(at, s.input({}, i32, {kOdd})), f32);
     s.output("place", argmax(hit, 0));
@@ -66,7 +66,7 @@ TEST_P(Sizes, places_above_2_to_the_24_are_exact) {
 }
 
 TEST_P(Sizes, more_workgroups_than_one_dimension_has) {
-  Sketch s;
+  GraphBuilder s;
   // Each row of 1024 elements has its own workgroup.
   const std::int64_t rows = 70001;
   const Tensor x = iota({rows, 1024}, 0) * s.input({}, i32, {3}) + iota({rows, 1024}, 1);
@@ -78,7 +78,7 @@ TEST_P(Sizes, more_workgroups_than_one_dimension_has) {
 }
 
 TEST(SizesAtTrace, more_elements_than_an_index_holds_are_rejected) {
-  Sketch s;
+  GraphBuilder s;
   try {
     static_cast<void>(broadcast_to(s.input({1}), {65536, 32768}));
     ADD_FAILURE() << "accepted";

@@ -170,7 +170,7 @@ TEST(Slots, live_values_do_not_overlap) {
 }
 
 TEST(Slots, are_reused_in_a_chain) {
-  Sketch s;
+  GraphBuilder s;
   Tensor x = s.input({16, 16});
   for (int i = 0; i < 20; ++i) x = softmax(matmul(x, s.input({16, 16})), 0);
   s.output("y", x);
@@ -184,7 +184,7 @@ TEST(Slots, are_reused_in_a_chain) {
 
 // Small values that are read only at the end, computed while large ones come and go.
 TEST(Slots, of_large_values_are_not_used_for_long_lived_small_ones) {
-  Sketch s;
+  GraphBuilder s;
   Tensor x = s.input({64, 64});
   std::vector<Tensor> small;
   for (int i = 0; i < 8; ++i) {
@@ -201,7 +201,7 @@ TEST(Slots, of_large_values_are_not_used_for_long_lived_small_ones) {
 }
 
 TEST(Bindings, of_a_wide_pointwise_chain_stay_within_the_limit) {
-  Sketch s;
+  GraphBuilder s;
   std::vector<Tensor> inputs;
   for (int i = 0; i < 24; ++i) inputs.push_back(s.input({40}));
   Tensor all = gelu(inputs[0]);
@@ -220,7 +220,7 @@ TEST(Bindings, of_a_wide_pointwise_chain_stay_within_the_limit) {
 }
 
 TEST(Bindings, of_a_wide_concat_stay_within_the_limit) {
-  Sketch s;
+  GraphBuilder s;
   std::vector<Tensor> parts;
   for (int i = 0; i < 20; ++i) parts.push_back(s.input({3, 1 + i % 4}));
   const Tensor whole = concat(parts, 1);
@@ -233,7 +233,7 @@ TEST(Bindings, of_a_wide_concat_stay_within_the_limit) {
 
 // Two leaves that swap their values, and a chain that needs both the old and the new value.
 TEST(Updates, see_the_old_values_of_one_another) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor a = s.leaf(ops::state, "a", {4}, f32, {1, 2, 3, 4});
   const Tensor b = s.leaf(ops::state, "b", {4}, f32, {5, 6, 7, 8});
   const Tensor c = s.leaf(ops::state, "c", {4}, f32, {0, 0, 0, 1});
@@ -243,7 +243,7 @@ TEST(Updates, see_the_old_values_of_one_another) {
 }
 
 TEST(Updates, in_place_come_after_the_last_reader_of_the_old_value) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor v = s.leaf(ops::state, "v", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
   const Tensor p = s.leaf(ops::state, "p", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
   const Tensor g = matmul(p, transpose(v));
@@ -256,7 +256,7 @@ TEST(Updates, in_place_come_after_the_last_reader_of_the_old_value) {
 }
 
 TEST(Updates, with_the_value_of_another_leaf_or_itself) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor a = s.leaf(ops::state, "a", {3}, f32, {1, 2, 3});
   const Tensor b = s.leaf(ops::state, "b", {3}, f32, {4, 5, 6});
   const Tensor c = s.leaf(ops::state, "c", {3}, f32, {7, 8, 9});
@@ -265,7 +265,7 @@ TEST(Updates, with_the_value_of_another_leaf_or_itself) {
 }
 
 TEST(Updates, of_two_leaves_by_one_value) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor a = s.leaf(ops::state, "a", {3}, f32, {1, 2, 3});
   const Tensor b = s.leaf(ops::state, "b", {3}, f32, {4, 5, 6});
   const Tensor both = a * b;
@@ -276,7 +276,7 @@ TEST(Updates, of_two_leaves_by_one_value) {
 
 // A cache is filled first and attended to afterwards.
 TEST(Updates, are_in_place_even_if_the_new_value_is_read_later) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor v = s.leaf(ops::state, "v", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
   const Tensor x = s.input({6, 6});
   const Tensor fresh = v * 0.5 + x;
@@ -291,7 +291,7 @@ TEST(Updates, are_in_place_even_if_the_new_value_is_read_later) {
 // Lines gathered into a cache are written in place, unless they are gathered from the cache itself.
 TEST(Updates, of_gathered_elements_are_in_place_unless_gathered_from_there) {
   for (const bool own : {false, true}) {
-    Sketch s;
+    GraphBuilder s;
     const Tensor v = s.leaf(ops::state, "v", {6, 5}, f32, s.draw.values(f32, 30, -1, 1));
     const Tensor x = s.input({6, 5});
     const Tensor line = reshape(iota({6}, 0, i32), {6, 1});
@@ -310,7 +310,7 @@ TEST(Updates, of_gathered_elements_are_in_place_unless_gathered_from_there) {
 
 // The global norm is one launch. A second launch reads it and writes both new values in place.
 void check_clipped(std::int64_t elements, Where where) {
-  Sketch s;
+  GraphBuilder s;
   const auto state = [&](const std::string& name) {
     return s.leaf(ops::state, name, {elements}, f32, s.draw.values(f32, elements, -1, 1));
   };
@@ -336,7 +336,7 @@ TEST(Updates, clipped_by_the_norm_of_all_are_right_on_webgpu) {
 
 // New values of rows that are summed as well.
 Compiled check_row_updates(std::int64_t columns, bool waits, Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Shape shape = {40, columns};
   const Tensor v = s.leaf(ops::state, "v", shape, f32, s.draw.values(f32, 40 * columns, -1, 1));
   const Tensor x = s.input({40, 1});

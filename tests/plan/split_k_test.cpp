@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(SplitK, depends_only_on_the_shape_and_can_be_disabled) {
 }
 
 // Multiples of 1/8 are added without rounding.
-Tensor eighths(Sketch& s, const Shape& shape, DType dtype = f32) {
+Tensor eighths(GraphBuilder& s, const Shape& shape, DType dtype = f32) {
   Values values = s.draw.values(i32, numel(shape), -8, 8);
   for (double& value : values) value /= 8;
   return s.input(shape, dtype, values);
@@ -80,7 +80,7 @@ std::int64_t parts_of_product(const Graph& graph) {
 // product on the CPU. Operands are multiples of 1/8.
 void expect_parts(const Shape& a, const Shape& b, bool transposed, DType dtype,
                   std::int64_t parts) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor left = eighths(s, a, dtype), right = eighths(s, b, dtype);
   s.output("y", matmul(transposed ? transpose(left) : left, right));
   EXPECT_EQ(parts_of_product(s.graph()), parts);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -35,7 +35,7 @@ std::size_t launches(const Graph& graph) {
 // Sums of values of both signs; extremes of values that are all on one side of the padding.
 void check_reductions(const LongCase& c, Where where) {
   SCOPED_TRACE(name_of(c));
-  Sketch s(static_cast<std::uint64_t>(numel(c.shape)));
+  GraphBuilder s(static_cast<std::uint64_t>(numel(c.shape)));
   const Tensor x = s.input(c.shape, -3, -1), y = s.input(c.shape, 1, 3), z = s.input(c.shape);
   s.output("sum", sum(z, c.axes));
   s.output("max", max(x, c.axes));
@@ -56,7 +56,7 @@ TEST(SplitReduce, floats_of_many_shapes_on_webgpu) {
 
 void check_integers(const LongCase& c, Where where) {
   SCOPED_TRACE(name_of(c));
-  Sketch s(3);
+  GraphBuilder s(3);
   const Tensor x = s.input(c.shape, -2000000000, -5, i32), y = s.input(c.shape, 7, 4000000000, u32);
   for (const auto& [name, value] : {std::pair{"i32", x}, std::pair{"u32", y}}) {
     s.output(std::string("sum ") + name, sum(value, c.axes));
@@ -78,7 +78,7 @@ TEST(SplitReduce, integers_on_webgpu) { check_all_integers(Where::kWebGpu); }
 // beats all numbers, and the first of several NaN wins.
 void check_places(const Shape& shape, int axis, Where where) {
   SCOPED_TRACE(tensorgrad::to_string(shape));
-  Sketch s(5);
+  GraphBuilder s(5);
   const Tensor ties = s.input(shape, -9, -6, i32), spread = s.input(shape, -3, -1);
   Values with_nan = s.draw.values(f32, numel(shape), -1, 1);
   for (const double at : {0.9, 0.4, 0.7}) {
@@ -104,7 +104,7 @@ TEST(SplitReduce, argmax_returns_the_first_on_cpu) { check_all_places(Where::kCp
 TEST(SplitReduce, argmax_returns_the_first_on_webgpu) { check_all_places(Where::kWebGpu); }
 
 void check_split_gradients(Where where) {
-  Sketch s(11);
+  GraphBuilder s(11);
   const Tensor x = s.input({40009, 3}), w = s.input({40009});
   const Tensor columns = sum(tanh(x), 0);
   const Tensor loss = sum(columns * columns) * 1e-6 + max(w) * min(w) + sum(log_softmax(w)) * 1e-6;
@@ -120,7 +120,7 @@ TEST(SplitReduce, gradients_match_the_reference_on_webgpu) {
 }
 
 TEST(SplitReduce, can_be_disabled) {
-  Sketch s;
+  GraphBuilder s;
   s.output("sum", sum(s.input({65536})));
   EXPECT_EQ(launches(s.graph()), 2U);
   CompileRequest request;
@@ -134,7 +134,7 @@ TEST(SplitReduce, can_be_disabled) {
 
 // 2^31-1 is prime, and no tensor is larger.
 TEST(SplitReduce, is_not_padded_beyond_the_largest_tensor) {
-  Sketch s;
+  GraphBuilder s;
   s.output("sum", sum(arange(2147483647)));
   EXPECT_EQ(launches(s.graph()), 1U);
 }
@@ -142,17 +142,17 @@ TEST(SplitReduce, is_not_padded_beyond_the_largest_tensor) {
 // Reductions that fit one launch stay one launch: small sums, and a softmax of many long rows.
 TEST(SplitReduce, is_not_applied_without_benefit) {
   {
-    Sketch s;
+    GraphBuilder s;
     s.output("loss", mean(square(s.input({256, 10}))));
     EXPECT_EQ(launches(s.graph()), 1U);
   }
-  Sketch s;
+  GraphBuilder s;
   s.output("softmax", softmax(s.input({64, 50000})));
   EXPECT_EQ(launches(s.graph()), 1U);
 }
 
 void check_equal_sums(Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3, 100003}, -100, 100);
   s.output("sum", sum(x, 1));
   const ValueMap first = run_graph(s.graph(), s.leaves, where);

@@ -2,14 +2,14 @@
 // The gradient of an embedding of few words, computed in parts, is the same as in one launch.
 #include <algorithm>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 constexpr std::int64_t kPlaces = 4096, kWords = 8, kWidth = 256;
 
-void embed(Sketch& s) {
+void embed(GraphBuilder& s) {
   const Tensor table = s.input({kWords, kWidth}), index = s.input({kPlaces}, 0, kWords - 1, i32);
   const Tensor weight = s.input({kPlaces, kWidth}, -1, 1);
   s.output("gradient", grad(sum(embedding(index, table) * weight), {table})[0]);
@@ -21,7 +21,7 @@ const Launch& scatter_of(const Program& program) {
 }
 
 void check_split_embedding(Where where) {
-  Sketch s;
+  GraphBuilder s;
   embed(s);
   const Program program = compile_for_test(s.graph(), 8).program;
   EXPECT_GT(scatter_of(program).pre, 1);
@@ -37,7 +37,7 @@ TEST(SplitScatter, matches_the_gradient_of_an_embedding_on_webgpu) {
 
 TEST(SplitScatter, can_be_disabled) {
   const ScopedEnv env("TENSORGRAD_SKIP", "split_scatter");
-  Sketch s;
+  GraphBuilder s;
   embed(s);
   const Program program = compile_for_test(s.graph(), 8).program;
   EXPECT_EQ(scatter_of(program).pre, 1);
@@ -46,7 +46,7 @@ TEST(SplitScatter, can_be_disabled) {
 
 // Out-of-range indices are dropped in every part.
 void check_beyond(Where where) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor table = s.input({kWords, kWidth}), index = s.input({kPlaces}, -2, kWords + 2, i32);
   const Tensor rows = gather(table, 0, broadcast_to(unsqueeze(index, 1), {kPlaces, kWidth}));
   s.output("gradient", grad(sum(rows * s.input({kPlaces, kWidth}, -1, 1)), {table})[0]);

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "debug/wrapped_device.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 

@@ -9,7 +9,7 @@ namespace {
 
 // If there are enough bindings, the device dispatches as often as the plan counts.
 TEST(Beside, is_joined_on_webgpu_as_planned) {
-  Sketch s;
+  GraphBuilder s;
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
   const int bindings = device->info().limits.max_storage_bindings;
   const Program program = compile_for_test(three_layers(s), bindings, 0, true, bindings).program;
@@ -25,7 +25,7 @@ TEST(Beside, is_joined_on_webgpu_as_planned) {
 }
 
 TEST(FusedSequence, is_one_kernel_if_it_fits_on_webgpu) {
-  Sketch s;
+  GraphBuilder s;
   network(s, 256, {1, 64, 64, 1});
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
   auto& webgpu = dynamic_cast<webgpu::WebGpuDevice&>(*device);

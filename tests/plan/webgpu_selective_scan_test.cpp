@@ -16,13 +16,14 @@ TEST(SelectiveScan, by_any_number_of_lanes_matches_blocks_on_webgpu) {
   for (const auto& [length, discretization] :
        {std::pair(60, Discretization::kZeroOrderHold), std::pair(300, Discretization::kEuler)}) {
     ScanTraining t(2, length, 7, 5, true, discretization);
-    const ValueMap want = interpret_graph(t.sketch.graph(), t.sketch.leaves);
+    const ValueMap want = interpret_graph(t.builder.graph(), t.builder.leaves);
     for (const int lanes : {0, 1, 4, 64}) {
       WgslOptions options;
       options.lanes = lanes;
       device.force_kernels(options);
-      expect_close(t.sketch.graph(), run_graph(t.sketch.graph(), t.sketch.leaves, Where::kWebGpu),
-                   want, 1e-4, std::to_string(length) + " steps, lanes " + std::to_string(lanes));
+      expect_close(t.builder.graph(),
+                   run_graph(t.builder.graph(), t.builder.leaves, Where::kWebGpu), want, 1e-4,
+                   std::to_string(length) + " steps, lanes " + std::to_string(lanes));
     }
     device.force_kernels({});
   }

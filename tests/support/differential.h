@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "compile/debug/graph_run.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 

@@ -4,7 +4,7 @@
 #include "compile/debug/graph_run.h"
 #include "ops/registry.h"
 #include "passes/autodiff.h"
-#include "support/grower.h"
+#include "support/generator.h"
 #include "train/training_graph.h"
 
 namespace tensorgrad::testing {
@@ -49,14 +49,14 @@ CompileOptions random_options(Draw& draw) {
 std::vector<Parameter> weights_of(std::uint64_t seed, const RandomGraphOptions& options) {
   Trace trace;
   const TraceScope scope(trace);
-  Grower grower(seed, options, [&](std::size_t number, const Shape& shape) {
+  GraphGenerator generator(seed, options, [&](std::size_t number, const Shape& shape) {
     return trace.tensor(trace.graph.add(ops::input, {},
                                         {{"name", "w" + std::to_string(number)},
                                          {"dtype", static_cast<std::int64_t>(f32)},
                                          {"shape", shape}}));
   });
-  grower.run();
-  return {grower.weights.begin(), grower.weights.end()};
+  generator.run();
+  return {generator.weights.begin(), generator.weights.end()};
 }
 
 }  // namespace
@@ -68,13 +68,14 @@ RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options) 
   const CompileOptions training = random_options(draw);
   const ParameterTable table({[&](ParameterVisitor& visitor) { model.visit_fields(visitor); }, {}},
                              {{.objective = "", .groups = training.groups}});
-  Grower grower(growing, options,
-                [&](std::size_t number, const Shape&) { return Tensor(model.w.at(number)); });
+  GraphGenerator generator(growing, options, [&](std::size_t number, const Shape&) {
+    return Tensor(model.w.at(number));
+  });
   const auto traced = trace_function(
       table, {}, {}, 0,
-      [&](const Inputs&) { return std::map<std::string, Tensor>{{"loss", grower.run()}}; },
+      [&](const Inputs&) { return std::map<std::string, Tensor>{{"loss", generator.run()}}; },
       {.training = true}, {});
-  for (const auto& [name, tensor] : grower.outputs)
+  for (const auto& [name, tensor] : generator.outputs)
     traced->trace.graph.outputs.push_back({name, tensor.id()});
   CompileRequest request = training_request(*traced, table, table.part(0), training, {});
   RandomGraph made{std::move(request.graph), {}};

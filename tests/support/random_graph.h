@@ -4,8 +4,8 @@
 // of one of the optimizers, built as in compile().
 #pragma once
 
+#include "support/graph_builder.h"
 #include "support/sanitized.h"
-#include "support/sketch.h"
 
 namespace tensorgrad::testing {
 

@@ -32,10 +32,10 @@ struct DirectStore {
 };
 
 // The store of the sums that Launch::bias_grad_row or bias_grad_column requests.
-class OnesStore {
+class BiasGradStore {
  public:
-  OnesStore() = default;
-  explicit OnesStore(const Prepare& prepare);
+  BiasGradStore() = default;
+  explicit BiasGradStore(const Prepare& prepare);
 
   void start(const RuntimeScalars& runtime_scalars) {
     if (ring_ >= 0) target_ = data_ + runtime_scalars.words[ring_];
@@ -124,8 +124,8 @@ class TileEngine {
   Operand a_, b_;
   VectorProgram epilogue_;
   DirectStore direct_;
-  bool ones_row_ = false, ones_column_ = false;
-  OnesStore ones_;
+  bool bias_grad_row_ = false, bias_grad_column_ = false;
+  BiasGradStore bias_grad_;
   // Offsets in a worker's scratch memory.
   std::size_t a_packed_ = 0, a_block_ = 0, b_packed_ = 0, b_block_ = 0, c_ = 0, edge_ = 0,
               sums_ = 0, frame_ = 0, worker_bytes_ = 0;

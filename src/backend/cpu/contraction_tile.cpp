@@ -31,7 +31,7 @@ float* floats_at(std::byte* scratch, std::size_t offset) {
 
 }  // namespace
 
-OnesStore::OnesStore(const Prepare& prepare) {
+BiasGradStore::BiasGradStore(const Prepare& prepare) {
   const Launch& launch = prepare.launch;
   const Store& ones = launch.bias_grad_store;
   CHECK(ones.map.views.size() == 1 &&
@@ -51,8 +51,8 @@ TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
       a_(prepare, prepare.launch.a, shape.batch, shape.m, shape.k),
       b_(prepare, prepare.launch.b, shape.batch, shape.k, shape.n),
       epilogue_(prepare, epilogue_spec(prepare.launch, shape.batch * shape.m * shape.n)),
-      ones_row_(prepare.launch.bias_grad_row),
-      ones_column_(prepare.launch.bias_grad_column) {
+      bias_grad_row_(prepare.launch.bias_grad_row),
+      bias_grad_column_(prepare.launch.bias_grad_column) {
   epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
   const VectorStore* store = epilogue_.plain_store();
   if (store != nullptr && store->ring_word < 0 && store->walker->view() != nullptr) {
@@ -61,7 +61,7 @@ TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
                                      direct_.rs, cs, direct_.offsets);
     if (split && cs == 1) direct_.data = reinterpret_cast<float*>(store->data);
   }
-  if (ones_row_ || ones_column_) ones_ = OnesStore(prepare);
+  if (bias_grad_row_ || bias_grad_column_) bias_grad_ = BiasGradStore(prepare);
 }
 
 void TileEngine::lay_out(const ResultTile& largest) {
@@ -80,7 +80,7 @@ void TileEngine::lay_out(const ResultTile& largest) {
   take(b_block_, b_.scratch_bytes(shape_.k, kernels_.nr));
   take(c_, direct_.data == nullptr ? floats(largest.batches * rows * columns) : 0);
   take(edge_, floats(kMaxTileRows * kMaxTileColumns));
-  take(sums_, ones_row_ ? floats(columns) : ones_column_ ? floats(rows) : 0);
+  take(sums_, bias_grad_row_ ? floats(columns) : bias_grad_column_ ? floats(rows) : 0);
   take(frame_, epilogue_.scratch_bytes());
 }
 
@@ -88,7 +88,7 @@ void TileEngine::start(const RuntimeScalars& runtime_scalars) {
   a_.start(runtime_scalars);
   b_.start(runtime_scalars);
   epilogue_.start(runtime_scalars);
-  ones_.start(runtime_scalars);
+  bias_grad_.start(runtime_scalars);
 }
 
 bool TileEngine::direct_b(std::int64_t rows) const {
@@ -103,7 +103,7 @@ bool TileEngine::direct_b(std::int64_t rows) const {
 bool TileEngine::packs_a(std::int64_t columns) const {
   if (a_.windowed()) return true;
   if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;
-  return (ones_column_ ? shape_.n : columns) > 2 * kernels_.nr;
+  return (bias_grad_column_ ? shape_.n : columns) > 2 * kernels_.nr;
 }
 
 void TileEngine::pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end,
@@ -245,7 +245,7 @@ void TileEngine::sum_columns(const ResultTile& tile, const Side& b, float* sums)
       simd().add_rows(sums + j, b.matrix.data + j, shape_.k, b.matrix.rs, columns);
     }
   }
-  ones_.store(sums, tile.column, tile.columns);
+  bias_grad_.store(sums, tile.column, tile.columns);
 }
 
 // sums[i] = sum_k a[i, k], the product with a column of ones.
@@ -266,7 +266,7 @@ void TileEngine::sum_rows(const ResultTile& tile, const Side& a, float* sums) co
       sums[r] = static_cast<float>(sum);
     }
   }
-  ones_.store(sums, tile.row, tile.rows);
+  bias_grad_.store(sums, tile.row, tile.rows);
 }
 
 void TileEngine::finish(std::int64_t first, std::int64_t count, const float* acc,
@@ -303,8 +303,8 @@ void TileEngine::run(const ResultTile& tile, const float* packed_a, const float*
     const std::int64_t batch = tile.batch + i;
     const Side a = prepare_a(tile, batch, packed_a, scratch);
     const Side b = prepare_b(tile, batch, packed_b, scratch);
-    if (ones_row_ && tile.row == 0) sum_columns(tile, b, floats_at(scratch, sums_));
-    if (ones_column_ && tile.column == 0) sum_rows(tile, a, floats_at(scratch, sums_));
+    if (bias_grad_row_ && tile.row == 0) sum_columns(tile, b, floats_at(scratch, sums_));
+    if (bias_grad_column_ && tile.column == 0) sum_rows(tile, a, floats_at(scratch, sums_));
     if (direct_.data != nullptr) {
       ldc = direct_.rs;
       c = direct_.data + direct_.offsets[static_cast<std::size_t>(batch)] + tile.row * ldc +

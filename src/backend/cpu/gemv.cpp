@@ -36,13 +36,13 @@ class RowProductStep final : public Step {
     adds_up_ = prepare.launch.bias_grad_column;
     shared_bytes =
         static_cast<std::size_t>(v_words_ + (adds_up_ ? 2 : 1) * sums_words_) * sizeof(float);
-    if (adds_up_) ones_ = OnesStore(prepare);
+    if (adds_up_) bias_grad_ = BiasGradStore(prepare);
   }
 
   void run(const RunContext& context) override {
     v_->start(context.runtime_scalars);
     epilogue_.start(context.runtime_scalars);
-    ones_.start(context.runtime_scalars);
+    bias_grad_.start(context.runtime_scalars);
     auto* v = reinterpret_cast<float*>(context.shared);
     float* sums = v + v_words_;
     gather_v(context.scratch(0) + v_scratch_, v);
@@ -62,7 +62,7 @@ class RowProductStep final : public Step {
         float* ones = sums + sums_words_ + begin;
         std::fill_n(ones, count, 0.0F);
         simd().add_rows(ones, part.data, k_, part.rs, count);
-        ones_.store(ones, begin, count);
+        bias_grad_.store(ones, begin, count);
       }
       finish(begin, count, sums, context.scratch(worker));
     });
@@ -98,7 +98,7 @@ class RowProductStep final : public Step {
   std::int64_t k_, n_, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
   VectorProgram epilogue_;
   bool adds_up_ = false;  // Launch::bias_grad_column: sums the rows of A, which are columns of w
-  OnesStore ones_;
+  BiasGradStore bias_grad_;
 };
 
 }  // namespace

@@ -119,7 +119,7 @@ Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& o
   device.stores_f16 = !options.default_limits && has(WGPUFeatureName_ShaderF16);
   adapter.timestamps = has(WGPUFeatureName_TimestampQuery);
   for (const WGPUFeatureName feature : api.vendor->matrix_features())
-    adapter.info.offers_units |= api.AdapterHasFeature(raw_adapter, feature) != 0U;
+    adapter.info.offers_subgroup_matrix |= api.AdapterHasFeature(raw_adapter, feature) != 0U;
   return adapter;
 }
 

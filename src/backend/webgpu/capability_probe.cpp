@@ -27,7 +27,7 @@ std::string trial_kernel(const SubgroupMatrix& units) {
     return "var<workgroup> " + std::string(name) + ": array<vec4<u32>, " + std::to_string(count) +
            ">;\n";
   };
-  return std::string("enable f16;\n") + kUnitDirectives +
+  return std::string("enable f16;\n") + kSubgroupMatrixDirectives +
          "@group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;\n" +
          array("a", units.m * units.k / 8) + array("b", units.k * units.n / 8) +
          array("c", units.m * units.n / 4) + "@compute @workgroup_size(" +
@@ -35,10 +35,10 @@ std::string trial_kernel(const SubgroupMatrix& units) {
          ")\nfn main(@builtin(local_invocation_index) local: u32) {\n"
          "  var sum: " +
          result_type(units) +
-         ";\n  let x = " + load_units(units, UnitSide::kLeft, "a", "0u", false, units.k) +
-         ";\n  let y = " + load_units(units, UnitSide::kRight, "b", "0u", true, units.k) +
+         ";\n  let x = " + load_matrix(units, MatrixSide::kLeft, "a", "0u", false, units.k) +
+         ";\n  let y = " + load_matrix(units, MatrixSide::kRight, "b", "0u", true, units.k) +
          ";\n  sum = subgroupMatrixMultiplyAccumulate(x, y, sum);\n  " +
-         store_units("c", "0u", "sum", units.n) +
+         store_matrix("c", "0u", "sum", units.n) +
          "\n  workgroupBarrier();\n  out[local] = c[local];\n}\n";
 }
 
@@ -90,7 +90,7 @@ CapabilityProbe::CapabilityProbe(SubmitQueue& queue, PipelineCache& pipelines,
   info_.limits = queue_.limits();
   info_.joins_launches = true;
   if (info_.stores_f16) info_.stores_f16 = rounds_as_f16();
-  units_ = find_units(adapter.subgroup);
+  units_ = find_subgroup_matrix(adapter.subgroup);
   if (units_.present()) {
     info_.features.push_back("subgroup-matrix " + std::to_string(units_.m) + "x" +
                              std::to_string(units_.n) + "x" + std::to_string(units_.k));
@@ -105,7 +105,7 @@ WgslOptions CapabilityProbe::kernel_options(const WgslOptions& forced) const {
   WgslOptions options = forced;
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
-  options.units = units_;
+  options.subgroup_matrix = units_;
   options.gpu = info_.gpu;
   const bool selected = forced.tile != 0 || forced.lanes != 0 || forced.subgroup_matrix_tile != 0 ||
                         forced.subgroups.size != 0;
@@ -171,7 +171,7 @@ bool CapabilityProbe::rounds_as_f16() {
 
 // Returns the first subgroup matrix shape that the driver accepts a kernel for. `subgroup` is the
 // size of subgroups; 0: not constant.
-SubgroupMatrix CapabilityProbe::find_units(int subgroup) {
+SubgroupMatrix CapabilityProbe::find_subgroup_matrix(int subgroup) {
   const std::vector<WGPUFeatureName> names = queue_.api().vendor->matrix_features();
   const bool offered = std::any_of(names.begin(), names.end(), [&](WGPUFeatureName name) {
     return queue_.api().DeviceHasFeature(queue_.device(), name) != 0U;

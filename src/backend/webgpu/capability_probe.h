@@ -34,7 +34,7 @@ class CapabilityProbe {
   std::vector<std::byte> try_kernel(const std::string& name, const std::string& text,
                                     std::size_t bytes);
   bool rounds_as_f16();
-  SubgroupMatrix find_units(int subgroup);
+  SubgroupMatrix find_subgroup_matrix(int subgroup);
   Subgroups find_subgroups();
 
   SubmitQueue& queue_;

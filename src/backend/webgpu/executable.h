@@ -37,7 +37,7 @@ struct Step {
   std::shared_ptr<Pipeline> pipeline;
   Handle<WGPUBindGroup> group;
   std::uint32_t groups_x = 1, groups_y = 1;
-  bool uses_hyper = false;
+  bool uses_scalars = false;
   int timed_runs = 1;                     // dispatches per pass of LaunchProfiler::profile()
   std::chrono::duration<double> took{0};  // see Runner
 };
@@ -56,7 +56,7 @@ class WebGpuExecutable final : public Executable {
 
   const Program* program = nullptr;
   std::vector<Step> steps;
-  bool uses_hyper = false;
+  bool uses_scalars = false;
   bool validated = false;  // ran once without an error
   int limited_runs = 0;
 

@@ -28,7 +28,7 @@ bool may_run_again(const Step& step) {
 std::vector<LaunchTiming> LaunchProfiler::profile(WebGpuExecutable& executable,
                                                   const RuntimeScalars& row) {
   queue_.wait_for_all();
-  const std::uint32_t number = executable.uses_hyper ? queue_.write_rows({&row, 1}) : 0;
+  const std::uint32_t number = executable.uses_scalars ? queue_.write_rows({&row, 1}) : 0;
   std::vector<LaunchTiming> timings;
   if (timestamps_) timings = profile_by_query(executable, number);
   return timings.empty() ? profile_by_clock(executable, number) : timings;
@@ -61,7 +61,7 @@ void LaunchProfiler::encode_alone(WGPUCommandEncoder encoder, const Step& step, 
   descriptor.timestampWrites = writes;
   const Handle<WGPUComputePassEncoder> pass(
       api_, api_.CommandEncoderBeginComputePass(encoder, &descriptor));
-  if (step.uses_hyper) queue_.bind_row(pass.get(), row);
+  if (step.uses_scalars) queue_.bind_row(pass.get(), row);
   encode_step(api_, pass.get(), step, count);
   api_.ComputePassEncoderEnd(pass.get());
 }

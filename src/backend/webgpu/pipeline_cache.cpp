@@ -40,12 +40,12 @@ WGPUBindGroupLayout PipelineCache::layout(const std::string& modes) {
   return known.get();
 }
 
-WGPUPipelineLayout PipelineCache::pipeline_layout(const std::string& modes, bool uses_hyper) {
-  Handle<WGPUPipelineLayout>& known = pipeline_layouts_[modes + (uses_hyper ? "+h" : "")];
+WGPUPipelineLayout PipelineCache::pipeline_layout(const std::string& modes, bool uses_scalars) {
+  Handle<WGPUPipelineLayout>& known = pipeline_layouts_[modes + (uses_scalars ? "+h" : "")];
   if (known) return known.get();
   const std::array<WGPUBindGroupLayout, 2> groups = {layout(modes), queue_.row_layout()};
   WGPUPipelineLayoutDescriptor descriptor = {};
-  descriptor.bindGroupLayoutCount = uses_hyper ? 2 : 1;
+  descriptor.bindGroupLayoutCount = uses_scalars ? 2 : 1;
   descriptor.bindGroupLayouts = groups.data();
   known = Handle(api_, api_.DeviceCreatePipelineLayout(queue_.device(), &descriptor));
   return known.get();
@@ -55,7 +55,7 @@ std::shared_ptr<Pipeline> PipelineCache::with_layouts(const Kernel& kernel) {
   const std::string modes = modes_of(kernel.dispatch);
   auto made = std::make_shared<Pipeline>();
   made->layout = layout(modes);
-  made->whole = pipeline_layout(modes, kernel.dispatch.kernel.uses_hyper);
+  made->whole = pipeline_layout(modes, kernel.dispatch.kernel.uses_scalars);
   return made;
 }
 
@@ -232,7 +232,7 @@ Step PipelineCache::make_step(Kernel kernel, std::span<const Buffer* const> buff
   step.group = bind(step, buffers);
   step.groups_x = kernel.dispatch.kernel.groups_x;
   step.groups_y = kernel.dispatch.kernel.groups_y;
-  step.uses_hyper = kernel.dispatch.kernel.uses_hyper;
+  step.uses_scalars = kernel.dispatch.kernel.uses_scalars;
   return step;
 }
 

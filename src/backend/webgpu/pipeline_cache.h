@@ -49,7 +49,7 @@ class PipelineCache {
   using Work = std::vector<std::pair<const Kernel*, std::shared_ptr<Pipeline>>>;
 
   WGPUBindGroupLayout layout(const std::string& modes);
-  WGPUPipelineLayout pipeline_layout(const std::string& modes, bool uses_hyper);
+  WGPUPipelineLayout pipeline_layout(const std::string& modes, bool uses_scalars);
   std::shared_ptr<Pipeline> with_layouts(const Kernel& kernel);
   [[nodiscard]] Handle<WGPUShaderModule> make_module(const Kernel& kernel,
                                                      const std::string& text) const;

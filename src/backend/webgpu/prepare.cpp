@@ -49,7 +49,7 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   const std::vector<const Buffer*> bound = find(buffers);
   for (Kernel& kernel : kernels) {
     executable->steps.push_back(pipelines_.make_step(std::move(kernel), bound));
-    executable->uses_hyper |= executable->steps.back().uses_hyper;
+    executable->uses_scalars |= executable->steps.back().uses_scalars;
   }
   pipelines_.drop_unused();
   return executable;

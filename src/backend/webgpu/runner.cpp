@@ -37,14 +37,14 @@ void encode_step(const Api& api, WGPUComputePassEncoder pass, const Step& step, 
 }
 
 Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
-                                        bool uses_hyper, std::uint32_t first_row,
+                                        bool uses_scalars, std::uint32_t first_row,
                                         std::size_t count) {
   const Api& api = queue.api();
   Handle<WGPUCommandEncoder> encoder = queue.create_encoder();
   const Handle<WGPUComputePassEncoder> pass(
       api, api.CommandEncoderBeginComputePass(encoder.get(), nullptr));
   for (std::size_t i = 0; i < count; ++i) {
-    if (uses_hyper) queue.bind_row(pass.get(), first_row + i);
+    if (uses_scalars) queue.bind_row(pass.get(), first_row + i);
     for (const Step& step : steps) encode_step(api, pass.get(), step);
   }
   api.ComputePassEncoderEnd(pass.get());
@@ -64,14 +64,14 @@ std::size_t Runner::encode_together(const WebGpuExecutable& executable, std::spa
   const auto encode_part = [&](std::size_t i) {
     const std::size_t from = count * i / parts, to = count * (i + 1) / parts;
     const Handle<WGPUCommandEncoder> encoder =
-        encode_steps(queue_, steps, executable.uses_hyper,
+        encode_steps(queue_, steps, executable.uses_scalars,
                      first_row + static_cast<std::uint32_t>(from), to - from);
     made[i] = {api_, api_.CommandEncoderFinish(encoder.get(), nullptr)};
   };
   if (parts == 1) {
     encode_part(0);
   } else {
-    crew_.run(parts, encode_part);
+    threads_.run(parts, encode_part);
   }
   return parts;
 }
@@ -87,7 +87,7 @@ void Runner::submit_steps(const WebGpuExecutable& executable, std::size_t at, st
 
 void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows) {
   queue_.make_room(true);
-  const std::uint32_t first = executable.uses_hyper ? queue_.write_rows(rows) : 0;
+  const std::uint32_t first = executable.uses_scalars ? queue_.write_rows(rows) : 0;
   std::span<const Step> steps = executable.steps;
   // If the GPU is idle and the step is long, its beginning is submitted while the rest is encoded.
   const bool in_parts = rows.size() == 1 && executable.validated && queue_.runs_in_flight() == 0;
@@ -149,7 +149,7 @@ Ticket Runner::run(WebGpuExecutable& executable, std::span<const RuntimeScalars>
 }
 
 std::uint32_t Runner::write_row(const WebGpuExecutable& executable, const RuntimeScalars& row) {
-  return executable.uses_hyper ? queue_.write_rows({&row, 1}) : 0;
+  return executable.uses_scalars ? queue_.write_rows({&row, 1}) : 0;
 }
 
 // Runs one kernel and records its time on the host clock.

@@ -27,7 +27,7 @@ inline constexpr std::size_t kMaxEncoders = 4;
 void encode_step(const Api& api, WGPUComputePassEncoder pass, const Step& step, int count = 1);
 // Encodes the steps once for each of `count` rows, in one pass.
 Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
-                                        bool uses_hyper, std::uint32_t first_row,
+                                        bool uses_scalars, std::uint32_t first_row,
                                         std::size_t count);
 
 // An executable is validated before its commands are submitted: in an error scope, at its first
@@ -69,7 +69,7 @@ class Runner {
   const double submit_seconds_;
   std::size_t encoders_ =
       std::min<std::size_t>(kMaxEncoders, static_cast<std::size_t>(usable_cores()));
-  Crew crew_;  // the encoder threads
+  ThreadGroup threads_;  // the encoder threads
   std::size_t encoded_by_ = 0;
 };
 

@@ -15,17 +15,17 @@ namespace {
 // Larger uploads are split, to bound the driver's staging memory.
 constexpr std::size_t kUploadBytes = 32 << 20;
 
-void finish_flight(Flight& flight, bool success) {
-  flight.failed = !success;
-  flight.done = true;
+void finish_submit(PendingSubmit& submit, bool success) {
+  submit.failed = !success;
+  submit.done = true;
 }
 
-void note_work_done(WGPUQueueWorkDoneStatus status, WGPUStringView, void* flight, void*) {
-  finish_flight(*static_cast<Flight*>(flight), status == WGPUQueueWorkDoneStatus_Success);
+void note_work_done(WGPUQueueWorkDoneStatus status, WGPUStringView, void* submit, void*) {
+  finish_submit(*static_cast<PendingSubmit*>(submit), status == WGPUQueueWorkDoneStatus_Success);
 }
 
-void note_mapped(WGPUMapAsyncStatus status, WGPUStringView, void* flight, void*) {
-  finish_flight(*static_cast<Flight*>(flight), status == WGPUMapAsyncStatus_Success);
+void note_mapped(WGPUMapAsyncStatus status, WGPUStringView, void* submit, void*) {
+  finish_submit(*static_cast<PendingSubmit*>(submit), status == WGPUMapAsyncStatus_Success);
 }
 
 struct DeviceAnswer {
@@ -113,7 +113,7 @@ SubmitQueue::SubmitQueue(const Api& api, const Adapter& adapter, const WebGpuOpt
 }
 
 SubmitQueue::~SubmitQueue() {
-  for (Flight& flight : flights_) flight.staging.reset();
+  for (PendingSubmit& submit : pending_) submit.staging.reset();
 }
 
 void SubmitQueue::request_device(const Adapter& adapter, const WebGpuOptions& options) {
@@ -145,13 +145,13 @@ void SubmitQueue::request_device(const Adapter& adapter, const WebGpuOptions& op
 
 void SubmitQueue::make_ring() {
   ring_layout_ = create_layout("h");
-  ring_ = create_buffer(kRingRows * kHyperRowBytes,
-                        WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst, "run-time scalars");
+  ring_ = create_buffer(kRingRows * kRuntimeScalarBytes,
+                        WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst, "runtime scalars");
   WGPUBindGroupEntry entry = {};
   entry.buffer = ring_.get();
-  entry.size = kHyperRowBytes;
+  entry.size = kRuntimeScalarBytes;
   WGPUBindGroupDescriptor descriptor = {};
-  descriptor.label = view("run-time scalars");
+  descriptor.label = view("runtime scalars");
   descriptor.layout = ring_layout_.get();
   descriptor.entryCount = 1;
   descriptor.entries = &entry;
@@ -159,7 +159,7 @@ void SubmitQueue::make_ring() {
   ring_group_ = Handle(api_, api_.DeviceCreateBindGroup(device_.get(), &descriptor));
   const std::string error = end_scope();
   if (!error.empty())
-    throw DeviceError("webgpu: cannot create the bind group of run-time scalars: " + error);
+    throw DeviceError("webgpu: cannot create the bind group of runtime scalars: " + error);
 }
 
 bool SubmitQueue::lost() {
@@ -266,7 +266,7 @@ Handle<WGPUBindGroupLayout> SubmitQueue::create_layout(const std::string& modes)
     if (modes[i] == 'h') {
       entry.buffer.type = WGPUBufferBindingType_Uniform;
       entry.buffer.hasDynamicOffset = WGPU_TRUE;
-      entry.buffer.minBindingSize = kHyperRowBytes;
+      entry.buffer.minBindingSize = kRuntimeScalarBytes;
     }
   }
   WGPUBindGroupLayoutDescriptor descriptor = {};
@@ -288,13 +288,13 @@ std::uint32_t SubmitQueue::write_rows(std::span<const RuntimeScalars> rows) {
   const std::int64_t first = ring_next_;
   ring_next_ += count;
   api_.QueueWriteBuffer(queue_.get(), ring_.get(),
-                        static_cast<std::uint64_t>(first * kHyperRowBytes), rows.data(),
+                        static_cast<std::uint64_t>(first * kRuntimeScalarBytes), rows.data(),
                         rows.size_bytes());
   return static_cast<std::uint32_t>(first);
 }
 
 void SubmitQueue::bind_row(WGPUComputePassEncoder pass, std::size_t row) const {
-  const auto offset = static_cast<std::uint32_t>(row * kHyperRowBytes);
+  const auto offset = static_cast<std::uint32_t>(row * kRuntimeScalarBytes);
   api_.ComputePassEncoderSetBindGroup(pass, 1, ring_group_.get(), 1, &offset);
 }
 
@@ -307,30 +307,30 @@ Handle<WGPUCommandBuffer> SubmitQueue::finish(WGPUCommandEncoder encoder) {
   return {api_, api_.CommandEncoderFinish(encoder, nullptr)};
 }
 
-// Submits and adds a flight. The caller must request a callback for it.
-Flight& SubmitQueue::take_off(std::span<const WGPUCommandBuffer> commands, bool is_run) {
+// Submits and adds a submit. The caller must request a callback for it.
+PendingSubmit& SubmitQueue::take_off(std::span<const WGPUCommandBuffer> commands, bool is_run) {
   const Stopwatch timer(host_.submitting);
   // An error of rejected commands must be thrown first: wgpu-native aborts if they are submitted.
   api_.vendor->poll(api_, device_.get());
   expect_alive();
-  if (landed_.empty()) landed_.emplace_back();
-  Flight& flight = landed_.front();
-  flight.mark = api_.vendor->submit(api_, queue_.get(), commands);
-  flight.ticket = ++last_ticket_;
-  flight.done = flight.failed = false;
-  flight.is_run = is_run;
-  flights_.splice(flights_.end(), landed_, landed_.begin());
-  return flight;
+  if (free_submits_.empty()) free_submits_.emplace_back();
+  PendingSubmit& submit = free_submits_.front();
+  submit.mark = api_.vendor->submit(api_, queue_.get(), commands);
+  submit.ticket = ++last_ticket_;
+  submit.done = submit.failed = false;
+  submit.is_run = is_run;
+  pending_.splice(pending_.end(), free_submits_, free_submits_.begin());
+  return submit;
 }
 
 Ticket SubmitQueue::submit(std::span<const WGPUCommandBuffer> commands, bool is_run) {
-  Flight& flight = take_off(commands, is_run);
+  PendingSubmit& submit = take_off(commands, is_run);
   WGPUQueueWorkDoneCallbackInfo info = {};
   info.mode = WGPUCallbackMode_AllowProcessEvents;
   info.callback = note_work_done;
-  info.userdata1 = &flight;
+  info.userdata1 = &submit;
   api_.QueueOnSubmittedWorkDone(queue_.get(), info);
-  return flight.ticket;
+  return submit.ticket;
 }
 
 Ticket SubmitQueue::finish_and_submit(WGPUCommandEncoder encoder, bool is_run) {
@@ -341,25 +341,26 @@ Ticket SubmitQueue::finish_and_submit(WGPUCommandEncoder encoder, bool is_run) {
 
 std::size_t SubmitQueue::runs_in_flight() const {
   return static_cast<std::size_t>(std::count_if(
-      flights_.begin(), flights_.end(), [](const Flight& flight) { return flight.is_run; }));
+      pending_.begin(), pending_.end(), [](const PendingSubmit& submit) { return submit.is_run; }));
 }
 
 void SubmitQueue::make_room(bool for_run) {
-  while (flights_.size() >= kMaxFlights || (for_run && runs_in_flight() >= kMaxRuns)) wait_oldest();
+  while (pending_.size() >= kMaxPendingSubmits || (for_run && runs_in_flight() >= kMaxRuns))
+    wait_oldest();
 }
 
 // Copies a finished download to the host and keeps the staging buffer for reuse.
-void SubmitQueue::deliver(Flight& flight) {
-  if (!flight.staging || flight.failed) return;
-  const std::size_t bytes = flight.out.size();
+void SubmitQueue::deliver(PendingSubmit& submit) {
+  if (!submit.staging || submit.failed) return;
+  const std::size_t bytes = submit.out.size();
   if (bytes > 0) {  // else wait() threw, and the caller's memory may be gone
     expect_alive();
-    const void* mapped = api_.BufferGetConstMappedRange(flight.staging.get(), 0, bytes);
+    const void* mapped = api_.BufferGetConstMappedRange(submit.staging.get(), 0, bytes);
     if (mapped == nullptr) drop();
-    std::memcpy(flight.out.data(), mapped, bytes);
+    std::memcpy(submit.out.data(), mapped, bytes);
   }
-  api_.BufferUnmap(flight.staging.get());
-  staging_.emplace_back(flight.staging_bytes, std::move(flight.staging));
+  api_.BufferUnmap(submit.staging.get());
+  staging_.emplace_back(submit.staging_bytes, std::move(submit.staging));
 }
 
 // Treats dropped work as a device loss, since later work depends on it. The driver may report the
@@ -373,17 +374,17 @@ void SubmitQueue::drop() {
   throw_lost();
 }
 
-// Removes finished flights from the queue, oldest first.
+// Removes finished submits from the queue, oldest first.
 void SubmitQueue::settle() {
   if (lost()) throw_lost();  // mapped memory is gone
-  while (!flights_.empty() && flights_.front().done) {
-    Flight& flight = flights_.front();
-    deliver(flight);
-    finished_ = flight.ticket;
-    const bool failed = flight.failed;
-    flight.staging.reset();
-    flight.out = {};
-    landed_.splice(landed_.end(), flights_, flights_.begin());
+  while (!pending_.empty() && pending_.front().done) {
+    PendingSubmit& submit = pending_.front();
+    deliver(submit);
+    finished_ = submit.ticket;
+    const bool failed = submit.failed;
+    submit.staging.reset();
+    submit.out = {};
+    free_submits_.splice(free_submits_.end(), pending_, pending_.begin());
     if (failed) {
       throw_faults();
       drop();
@@ -393,7 +394,7 @@ void SubmitQueue::settle() {
 
 void SubmitQueue::wait_oldest() {
   const Stopwatch timer(host_.waiting);
-  const Flight& oldest = flights_.front();
+  const PendingSubmit& oldest = pending_.front();
   while (!oldest.done && !lost()) {
     api_.vendor->wait(api_, device_.get(), oldest.mark);
   }
@@ -401,7 +402,7 @@ void SubmitQueue::wait_oldest() {
 }
 
 void SubmitQueue::wait_for(Ticket ticket) {
-  while (finished_ < ticket && !flights_.empty()) wait_oldest();
+  while (finished_ < ticket && !pending_.empty()) wait_oldest();
 }
 
 bool SubmitQueue::done(Ticket ticket) {
@@ -422,8 +423,8 @@ void SubmitQueue::wait(Ticket ticket) {
     throw_faults();
   } catch (...) {
     // The caller may free the destinations of its downloads.
-    for (Flight& flight : flights_) {
-      if (flight.ticket <= ticket) flight.out = {};
+    for (PendingSubmit& submit : pending_) {
+      if (submit.ticket <= ticket) submit.out = {};
     }
     throw;
   }
@@ -473,16 +474,16 @@ Ticket SubmitQueue::copy_out(WGPUBuffer source, std::int64_t offset, std::span<s
                                         staging.get(), 0, bytes);
   const Handle<WGPUCommandBuffer> commands = finish(encoder.get());
   WGPUCommandBuffer buffer = commands.get();
-  Flight& flight = take_off({&buffer, 1}, false);
-  flight.staging = std::move(staging);
-  flight.staging_bytes = capacity;
-  flight.out = out;
+  PendingSubmit& submit = take_off({&buffer, 1}, false);
+  submit.staging = std::move(staging);
+  submit.staging_bytes = capacity;
+  submit.out = out;
   WGPUBufferMapCallbackInfo info = {};
   info.mode = WGPUCallbackMode_AllowProcessEvents;
   info.callback = note_mapped;
-  info.userdata1 = &flight;
-  api_.BufferMapAsync(flight.staging.get(), WGPUMapMode_Read, 0, bytes, info);
-  return flight.ticket;
+  info.userdata1 = &submit;
+  api_.BufferMapAsync(submit.staging.get(), WGPUMapMode_Read, 0, bytes, info);
+  return submit.ticket;
 }
 
 Ticket SubmitQueue::download(const Buffer& source, std::int64_t offset, std::span<std::byte> out) {

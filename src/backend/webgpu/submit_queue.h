@@ -18,14 +18,14 @@
 
 namespace tensorgrad::webgpu {
 
-// Number of rows in the ring buffer of run-time scalars, and the maximum per submit. With kMaxRuns
+// Number of rows in the ring buffer of runtime scalars, and the maximum per submit. With kMaxRuns
 // submits in flight, no row that an unfinished step still reads is overwritten.
 inline constexpr std::int64_t kRingRows = 1024;
 inline constexpr std::int64_t kRowsPerSubmit = 256;
-inline constexpr std::size_t kMaxRuns = 3;      // run submits in flight
-inline constexpr std::size_t kMaxFlights = 64;  // submits in flight, including downloads
-inline constexpr std::int64_t kHyperRowBytes = sizeof(RuntimeScalars);
-static_assert(kHyperRowBytes == 256, "the offset alignment of uniform buffers");
+inline constexpr std::size_t kMaxRuns = 3;             // run submits in flight
+inline constexpr std::size_t kMaxPendingSubmits = 64;  // submits in flight, including downloads
+inline constexpr std::int64_t kRuntimeScalarBytes = sizeof(RuntimeScalars);
+static_assert(kRuntimeScalarBytes == 256, "the offset alignment of uniform buffers");
 static_assert(kRowsPerSubmit * (static_cast<std::int64_t>(kMaxRuns) + 1) <= kRingRows);
 inline constexpr std::int64_t kMinBinding = 16;  // bytes: vec4<f32>
 
@@ -38,7 +38,7 @@ struct Faults {
 };
 
 // A submit in flight. The driver holds a pointer to it until its callback has run.
-struct Flight {
+struct PendingSubmit {
   Ticket ticket = 0;
   std::uint64_t mark = 0;  // for Vendor::wait
   std::atomic<bool> done{false};
@@ -73,7 +73,7 @@ class Stopwatch {
 // bytes are on the host. After a loss, every function that needs the device throws DeviceLostError.
 //
 // Lock: callers hold the mutex of the WebGpuDevice. Callbacks may run in any thread; they write
-// only Faults, which has a mutex, and the atomic flags of a Flight. While the mutex is held,
+// only Faults, which has a mutex, and the atomic flags of a PendingSubmit. While the mutex is held,
 // several threads may call the const functions.
 class SubmitQueue {
  public:
@@ -105,7 +105,7 @@ class SubmitQueue {
                                    const std::string& label);
   // Returns a storage buffer of `bytes` bytes, rounded up to a multiple of 256.
   Buffer create_storage(std::int64_t bytes, const std::string& label);
-  // `modes` has 'r' or 'w' per storage binding; "h" is the layout of a row of run-time scalars.
+  // `modes` has 'r' or 'w' per storage binding; "h" is the layout of a row of runtime scalars.
   Handle<WGPUBindGroupLayout> create_layout(const std::string& modes);
   void upload(const Buffer& target, std::int64_t offset, std::span<const std::byte> data);
   Ticket download(const Buffer& source, std::int64_t offset, std::span<std::byte> out);
@@ -142,11 +142,11 @@ class SubmitQueue {
   [[nodiscard]] bool lost();
   [[noreturn]] void throw_lost();
   [[noreturn]] void drop();
-  Flight& take_off(std::span<const WGPUCommandBuffer> commands, bool is_run);
+  PendingSubmit& take_off(std::span<const WGPUCommandBuffer> commands, bool is_run);
   Handle<WGPUCommandBuffer> finish(WGPUCommandEncoder encoder);
   Ticket copy_out(WGPUBuffer source, std::int64_t offset, std::span<std::byte> out);
   Handle<WGPUBuffer> take_staging(std::int64_t bytes, std::int64_t& capacity);
-  void deliver(Flight& flight);
+  void deliver(PendingSubmit& submit);
   void settle();
   void wait_oldest();
   void wait_for(Ticket ticket);
@@ -159,8 +159,8 @@ class SubmitQueue {
   // Callbacks may run while the device is released, so what they point to is freed after it.
   Faults faults_;
   // Oldest first. They remain after a loss, since their callbacks may or may not still run.
-  std::list<Flight> flights_;
-  std::list<Flight> landed_;  // for reuse
+  std::list<PendingSubmit> pending_;
+  std::list<PendingSubmit> free_submits_;  // for reuse
   Ticket last_ticket_ = 0, finished_ = 0;
 
   // In order of creation; released in reverse.

@@ -47,7 +47,7 @@ class Vendor {
   // create pipelines in the background.
   [[nodiscard]] virtual bool concurrent() const = 0;
   // Makes the library report a lost device through the error callback. wgpu-native aborts the
-  // process in submit(), and when a mapped buffer is read, if the device is already lost.
+  // process in flight(), and when a mapped buffer is read, if the device is already lost.
   virtual void report_loss(const Api&, WGPUQueue, WGPUBuffer) const {}
   // Submits command buffers in order. Returns a mark for wait().
   virtual std::uint64_t submit(const Api& api, WGPUQueue queue,

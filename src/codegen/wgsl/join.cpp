@@ -79,13 +79,13 @@ class Joiner {
   void write_shaders() {
     shaders_.clear();
     for (const Launch& launch : launches_) {
-      options_.concurrent_work_ratio = crowd_of(launch);
+      options_.concurrent_work_ratio = concurrent_work_ratio(launch);
       shaders_.push_back(wgsl::write_shader(launch, options_));
     }
   }
 
   // Returns the number of results of all products with the same k, divided by that of `launch`.
-  [[nodiscard]] double crowd_of(const Launch& launch) const {
+  [[nodiscard]] double concurrent_work_ratio(const Launch& launch) const {
     if (launch.kind != LaunchKind::kContraction) return 1;
     std::int64_t all = 0;
     for (const Launch& each : launches_) {
@@ -166,13 +166,14 @@ class Joiner {
       }
       functions += wgsl::print_function("fn " + part + "(group_id: vec3<u32>, local: u32) {\n" +
                                         renamed(shader.main, names_[i]) + "}\n");
-      kernel.uses_hyper |= shader.uses_hyper;
+      kernel.uses_scalars |= shader.uses_scalars;
       kernel.header += wgsl::print_header(launches_[i]);
     }
     kernel.threads = shaders_.front().threads;
     for (const wgsl::Shader::Shared& array : shared_) kernel.workgroup_bytes += array.bytes;
     std::int64_t groups = 0;
-    const std::string calls = options_.blocks > 0 ? chain_calls(groups) : calls_beside(groups);
+    const std::string calls =
+        options_.blocks > 0 ? sequence_calls(groups) : concurrent_calls(groups);
     if (groups == 0 || groups > kMaxWorkgroups) return false;
     kernel.groups_x = static_cast<std::uint32_t>(groups);
     const auto any = [&](bool wgsl::Shader::* uses) {
@@ -182,7 +183,7 @@ class Joiner {
     kernel.body = wgsl::print_enables(types_, any(&wgsl::Shader::uses_subgroup_matrix),
                                       any(&wgsl::Shader::enables_subgroups));
     kernel.body += wgsl::print_bindings(result_.bindings, types_, "bound");
-    if (kernel.uses_hyper) kernel.body += wgsl::print_hyper();
+    if (kernel.uses_scalars) kernel.body += wgsl::declare_scalars();
     for (std::size_t i = 0; i < shared_.size(); ++i) {
       kernel.body += wgsl::print_shared("shared" + std::to_string(i), shared_[i]);
     }
@@ -192,7 +193,7 @@ class Joiner {
   }
 
   // Assigns workgroups to parts in order.
-  [[nodiscard]] std::string calls_beside(std::int64_t& groups) const {
+  [[nodiscard]] std::string concurrent_calls(std::int64_t& groups) const {
     std::string calls;
     for (std::size_t i = 0; i < shaders_.size(); ++i) {
       const std::string id =
@@ -210,7 +211,7 @@ class Joiner {
 
   // Each workgroup runs, in every part, the workgroups of its block and so sees what it wrote.
   // `groups` stays 0 if the workgroups of a part cannot be assigned to blocks.
-  [[nodiscard]] std::string chain_calls(std::int64_t& groups) const {
+  [[nodiscard]] std::string sequence_calls(std::int64_t& groups) const {
     std::string calls;
     for (std::size_t i = 0; i < shaders_.size(); ++i) {
       if (shaders_[i].groups % options_.blocks != 0) return {};

@@ -141,8 +141,8 @@ std::string Module::store(int binding, DType dtype, const std::string& index,
 
 std::string Module::runtime_scalars(int word) {
   CHECK(word >= 0 && word < kMaxRuntimeScalars);
-  uses_hyper_ = true;
-  return "hyper[" + std::to_string(word / 4) + "]." + "xyzw"[word % 4];
+  uses_scalars_ = true;
+  return "scalars[" + std::to_string(word / 4) + "]." + "xyzw"[word % 4];
 }
 
 std::string Module::constant(DType dtype, std::uint32_t bits) {
@@ -177,7 +177,7 @@ void Module::use_helpers(std::string_view expression) {
     functions_[name] = std::string(text);
     use_helpers(text);
   }
-  if (expression.find("hyper[") != std::string_view::npos) uses_hyper_ = true;
+  if (expression.find("scalars[") != std::string_view::npos) uses_scalars_ = true;
 }
 
 void Module::function(const std::string& name, const std::string& text) {
@@ -194,7 +194,7 @@ Shader Module::shader() const {
   for (const std::set<std::string>& types : types_) shader.types.push_back(*types.begin());
   shader.shared = shared_;
   shader.functions = functions_;
-  shader.uses_hyper = uses_hyper_;
+  shader.uses_scalars = uses_scalars_;
   shader.enables_subgroups = enables_subgroups_;
   return shader;
 }

@@ -34,7 +34,7 @@ struct Shader {
   std::string main;                              // statements of main()
   std::int64_t groups = 1;
   int threads = 1;
-  bool uses_hyper = false;
+  bool uses_scalars = false;
   bool uses_subgroup_matrix = false;
   bool enables_subgroups = false;
 
@@ -73,7 +73,7 @@ class Scope {
   std::map<std::string, std::string> named_;  // expression -> name
 };
 
-// Declarations outside of functions: bindings, run-time scalars, helpers, workgroup memory.
+// Declarations outside of functions: bindings, runtime scalars, helpers, workgroup memory.
 class Module {
  public:
   explicit Module(const Launch& launch);
@@ -92,7 +92,7 @@ class Module {
   // Returns the statement that stores a value.
   std::string store(int binding, DType dtype, const std::string& index,
                     const std::string& value) const;
-  // Returns the expression of a run-time scalar, as u32.
+  // Returns the expression of a runtime scalar, as u32.
   std::string runtime_scalars(int word);
   std::string constant(DType dtype, std::uint32_t bits);
   // Adds the library functions ("tg_...") that the expression calls.
@@ -115,7 +115,7 @@ class Module {
   std::vector<std::set<std::string>> types_;  // per binding: element types in memory
   std::map<std::string, std::string> functions_;
   std::map<std::string, Shader::Shared> shared_;
-  bool uses_hyper_ = false, enables_subgroups_ = false, turn_ = false;
+  bool uses_scalars_ = false, enables_subgroups_ = false, turn_ = false;
 };
 
 // Element types in registers ("bool") and in memory ("u32" for booleans).
@@ -256,7 +256,7 @@ std::string print_enables(const std::vector<std::string>& types, bool uses_subgr
                           bool enables_subgroups);
 std::string print_bindings(const std::vector<Binding>& bindings,
                            const std::vector<std::string>& types, const std::string& name);
-std::string print_hyper();
+std::string declare_scalars();
 std::string print_shared(const std::string& name, const Shader::Shared& array);
 std::string print_function(const std::string& text);
 std::string print_main(const std::string& body, int threads);

@@ -62,7 +62,7 @@ std::string print_enables(const std::vector<std::string>& types, bool uses_subgr
     return type.find("f16") != std::string::npos;
   });
   return std::string(f16 || uses_subgroup_matrix ? "enable f16;\n" : "") +
-         (uses_subgroup_matrix ? kUnitDirectives : "") +
+         (uses_subgroup_matrix ? kSubgroupMatrixDirectives : "") +
          (enables_subgroups ? "enable subgroups;\n" : "");
 }
 
@@ -77,8 +77,8 @@ std::string print_bindings(const std::vector<Binding>& bindings,
   return text;
 }
 
-std::string print_hyper() {
-  return "@group(1) @binding(0) var<uniform> hyper: array<vec4<u32>, " +
+std::string declare_scalars() {
+  return "@group(1) @binding(0) var<uniform> scalars: array<vec4<u32>, " +
          std::to_string(kMaxRuntimeScalars / 4) + ">;\n";
 }
 
@@ -111,7 +111,7 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
   kernel.groups_x = grid.x;
   kernel.groups_y = grid.y;
   kernel.threads = shader.threads;
-  kernel.uses_hyper = shader.uses_hyper;
+  kernel.uses_scalars = shader.uses_scalars;
   kernel.workgroup_bytes = shader.workgroup_bytes();
   CHECK(kernel.threads <= options.max_threads, launch.name);
   CHECK(kernel.workgroup_bytes <= options.max_workgroup_bytes, launch.name);
@@ -119,7 +119,7 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
   kernel.body =
       wgsl::print_enables(shader.types, shader.uses_subgroup_matrix, shader.enables_subgroups);
   kernel.body += wgsl::print_bindings(launch.bindings, shader.types, "b");
-  if (shader.uses_hyper) kernel.body += wgsl::print_hyper();
+  if (shader.uses_scalars) kernel.body += wgsl::declare_scalars();
   for (const auto& [name, array] : shader.shared) kernel.body += wgsl::print_shared(name, array);
   for (const auto& [name, text] : shader.functions) kernel.body += wgsl::print_function(text);
   kernel.body += wgsl::print_main(shader.main, shader.threads);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // WGSL code generation: prints a launch as a compute shader. Shapes and strides are constants in
-// the text. Every index is in bounds by construction or, if it depends on data or run-time scalars,
+// the text. Every index is in bounds by construction or, if it depends on data or runtime scalars,
 // guarded. The shader may therefore run without the driver's bounds checks. Needs no device.
 #pragma once
 
@@ -29,19 +29,19 @@ struct SubgroupMatrix {
 
 // Directives at the start of a kernel with subgroup matrices, besides f16. The uniformity check is
 // off because the subgroup of a thread follows from its index, which the compiler cannot see.
-inline constexpr const char* kUnitDirectives =
+inline constexpr const char* kSubgroupMatrixDirectives =
     "enable chromium_experimental_subgroup_matrix;\n"
     "diagnostic(off, chromium.subgroup_matrix_uniformity);\n";
 
-enum class UnitSide : std::uint8_t { kLeft, kRight };
+enum class MatrixSide : std::uint8_t { kLeft, kRight };
 // Return the expression that loads an f16 operand, and the statement that stores an f32 result.
 // `array` consists of vec4<u32> in workgroup memory. `at` (an expression) is the index of the first
 // element, `pitch` the distance of two lines in elements. Both are multiples of a vector's length,
 // eight or four.
-std::string load_units(const SubgroupMatrix& units, UnitSide side, const std::string& array,
-                       const std::string& at, bool column_major, std::int64_t pitch);
-std::string store_units(const std::string& array, const std::string& at, const std::string& value,
-                        std::int64_t pitch);
+std::string load_matrix(const SubgroupMatrix& units, MatrixSide side, const std::string& array,
+                        const std::string& at, bool column_major, std::int64_t pitch);
+std::string store_matrix(const std::string& array, const std::string& at, const std::string& value,
+                         std::int64_t pitch);
 std::string result_type(const SubgroupMatrix& units);
 
 // Exchange of values between threads without workgroup memory.
@@ -81,7 +81,7 @@ struct WgslOptions {
   std::int64_t blocks = 0;
   // kContraction: number of results of all concurrent products with the same k, divided by its own.
   double concurrent_work_ratio = 1;
-  SubgroupMatrix units = {};  // for contractions whose operands are f16
+  SubgroupMatrix subgroup_matrix = {};  // for contractions whose operands are f16
   // kContraction: -1: no subgroup matrices; > 0: number of a subgroup matrix tile.
   int subgroup_matrix_tile = 0;
   Subgroups subgroups = {};
@@ -96,7 +96,7 @@ struct WgslKernel {
   std::uint32_t groups_x = 1, groups_y = 1;
   int threads = 1;  // per workgroup
   std::int64_t workgroup_bytes = 0;
-  bool uses_hyper = false;  // group 1, binding 0 are the run-time scalars
+  bool uses_scalars = false;  // group 1, binding 0 are the runtime scalars
 
   [[nodiscard]] std::string text() const { return header + body; }
 };

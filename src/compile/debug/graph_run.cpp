@@ -204,7 +204,7 @@ std::string buffer_of(const Node& leaf) {
   return leaf.op == &ops::data ? data_buffer(name) : input_buffer(name);
 }
 
-// Uploads the leaves and returns the run-time scalars.
+// Uploads the leaves and returns the runtime scalars.
 ScalarValues upload_leaves(Instance& instance, const Graph& graph, const LeafWords& leaves,
                            const PlanOptions& plan) {
   ScalarValues scalars;

@@ -20,7 +20,7 @@ struct GivenLeaf {
   std::vector<std::uint32_t> words;
 };
 
-// The contents of all stored leaves and run-time scalars.
+// The contents of all stored leaves and runtime scalars.
 struct LeafWords {
   std::map<std::string, std::vector<std::uint32_t>> by_name;  // inputs, data, states, scalars
   std::vector<std::uint32_t> params;                          // the parameter arena

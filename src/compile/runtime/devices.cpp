@@ -190,7 +190,8 @@ std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string
   for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
     const AdapterInfo& adapter = adapters[static_cast<size_t>(i)];
     list.push_back(describe(adapter.device, adapter.kind));
-    if (adapter.offers_units) list.back().features = features_when_open(options, i, adapter);
+    if (adapter.offers_subgroup_matrix)
+      list.back().features = features_when_open(options, i, adapter);
     list.back().chosen_by_auto = i == best;
     list.back().reason = adapter.reason;
   }

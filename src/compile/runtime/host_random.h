@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kForwardStream = 0x40000000U;
 inline constexpr std::uint32_t kInitStream = 0x80000000U;  // plus the number of the parameter
 inline constexpr std::uint32_t kOrderStream = 0xc0000000U;
 
-// The run-time scalars that random ops read.
+// The runtime scalars that random ops read.
 inline constexpr const char* kSeedScalar = "_seed";
 inline constexpr const char* kStepScalar = "_step";
 

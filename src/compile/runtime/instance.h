@@ -23,7 +23,7 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& r
 // that is impossible, or if no equal device is found within `wait_seconds`.
 std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double wait_seconds);
 
-// The values of the run-time scalars, by name, as 32-bit patterns.
+// The values of the runtime scalars, by name, as 32-bit patterns.
 using ScalarValues = std::map<std::string, std::uint32_t>;
 // Returns the row of scalars of a program. Missing names are 0.
 RuntimeScalars row_of(const Program& program, const ScalarValues& values);

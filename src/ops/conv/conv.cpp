@@ -267,9 +267,12 @@ ValueId expand_weight(ExpandContext& ctx) {
 
 namespace ops {
 
-constinit const OpDef conv2d = make_composite_op("conv2d", 2, infer_conv, grad_conv, eval_conv, expand_conv);
-constinit const OpDef conv_transpose2d = make_composite_op("conv_transpose2d", 2, infer_transpose, grad_transpose, eval_transpose, expand_transpose);
-constinit const OpDef conv2d_weight = make_composite_op("conv2d_weight", 2, infer_weight, grad_weight, eval_weight, expand_weight);
+constinit const OpDef conv2d =
+    make_composite_op("conv2d", 2, infer_conv, grad_conv, eval_conv, expand_conv);
+constinit const OpDef conv_transpose2d = make_composite_op(
+    "conv_transpose2d", 2, infer_transpose, grad_transpose, eval_transpose, expand_transpose);
+constinit const OpDef conv2d_weight =
+    make_composite_op("conv2d_weight", 2, infer_weight, grad_weight, eval_weight, expand_weight);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -71,7 +71,8 @@ std::vector<ValueId> grad_matmul(GradContext& ctx) {
 
 namespace ops {
 
-constinit const OpDef matmul = make_op("matmul", OpKind::kContraction, 2, infer_matmul, grad_matmul, eval_matmul);
+constinit const OpDef matmul =
+    make_op("matmul", OpKind::kContraction, 2, infer_matmul, grad_matmul, eval_matmul);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

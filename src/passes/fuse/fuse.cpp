@@ -190,7 +190,7 @@ class Fuser {
     }
   }
 
-  // Inlines pointwise nodes that depend only on constants, run-time scalars and generators.
+  // Inlines pointwise nodes that depend only on constants, runtime scalars and generators.
   void mark_generated() {
     std::vector<int> cost(graph_.nodes.size(), -1);  // -1: depends on memory
     for (ValueId id = 0; id < graph_.size(); ++id) {

@@ -7,7 +7,7 @@
 #include "backend/backend.h"
 #include "compile/debug/graph_run.h"
 #include "compile/runtime/element_codec.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -25,15 +25,15 @@ AttentionOptions attend_before(const LongAttention&) { return {.causal = true, .
 
 void expect_as_reference(const LongAttention& s, const Attending& attending) {
   SCOPED_TRACE(tensorgrad::to_string(Shape{s.batch, s.rows, s.columns, s.depth, s.width}));
-  Sketch sketch;
-  const Tensor q = sketch.input({s.batch, s.rows, s.depth}),
-               k = sketch.input({s.batch, s.columns, s.depth}),
-               v = sketch.input({s.batch, s.columns, s.width});
+  GraphBuilder builder;
+  const Tensor q = builder.input({s.batch, s.rows, s.depth}),
+               k = builder.input({s.batch, s.columns, s.depth}),
+               v = builder.input({s.batch, s.columns, s.width});
   const Tensor o = scaled_dot_product_attention(q, k, v, attending(s));
   const std::vector<Tensor> d = grad(sum(square(o)), {q, k, v});
-  sketch.output("o", o);
-  for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
-  const Graph& graph = sketch.graph();
+  builder.output("o", o);
+  for (std::size_t i = 0; i < d.size(); ++i) builder.output("d" + std::to_string(i), d[i]);
+  const Graph& graph = builder.graph();
   const LeafWords leaves = fill_leaves(graph, {}, 9);
   const auto by_threads = [&](int threads) {
     return run_on_device(graph, leaves, make_cpu_device({.threads = threads}));

@@ -73,7 +73,7 @@ TEST(CpuDevice, allocation_that_is_too_large_is_rejected_by_name) {
   }
 }
 
-TEST(CpuDevice, runs_once_per_hyper_row_and_times_a_run_that_counts) {
+TEST(CpuDevice, runs_once_per_set_of_scalars_and_times_a_run_that_counts) {
   const auto device = make_cpu_device({.threads = 2});
   const LaunchBuilder b = counter(100);
   const std::vector<BufferHandle> handles = {device->alloc(512, "x")};

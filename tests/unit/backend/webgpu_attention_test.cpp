@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "codegen/wgsl/writer.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {
@@ -20,29 +20,29 @@ struct AttentionSize {
   std::int64_t batch, rows, columns, depth, width;  // depth is that of q and k
 };
 
-using AttentionForm = std::function<AttentionOptions(Sketch&, const AttentionSize&)>;
+using AttentionForm = std::function<AttentionOptions(GraphBuilder&, const AttentionSize&)>;
 
-AttentionOptions attend_all(Sketch&, const AttentionSize&) { return {}; }
-AttentionOptions attend_causally(Sketch&, const AttentionSize&) {
+AttentionOptions attend_all(GraphBuilder&, const AttentionSize&) { return {}; }
+AttentionOptions attend_causally(GraphBuilder&, const AttentionSize&) {
   return {.causal = true, .scale = 0.6};
 }
-AttentionOptions attend_dropping(Sketch&, const AttentionSize&) {
+AttentionOptions attend_dropping(GraphBuilder&, const AttentionSize&) {
   return {.causal = true, .dropout = 0.3};
 }
 // A stored mask of booleans. No row attends to the last columns, so whole tiles are skipped.
-AttentionOptions attend_masked(Sketch& sketch, const AttentionSize& s) {
+AttentionOptions attend_masked(GraphBuilder& builder, const AttentionSize& s) {
   const Tensor column = iota({s.rows, s.columns}, 1, i32);
-  return {.mask = sketch.boolean({s.rows, s.columns}) && column < s.columns / 3};
+  return {.mask = builder.boolean({s.rows, s.columns}) && column < s.columns / 3};
 }
 // A stored mask of numbers, which are added to the scores.
-AttentionOptions attend_biased(Sketch& sketch, const AttentionSize& s) {
-  return {.mask = sketch.input({s.batch, s.rows, s.columns}, -1, 1), .dropout = 0.2};
+AttentionOptions attend_biased(GraphBuilder& builder, const AttentionSize& s) {
+  return {.mask = builder.input({s.batch, s.rows, s.columns}, -1, 1), .dropout = 0.2};
 }
 
 class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
  protected:
   void SetUp() override {
-    TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
+    TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
     device_ = device;
     WgslOptions options;
     options.tile = GetParam().columns;
@@ -53,16 +53,16 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
   }
 
   void check(const AttentionSize& s, const AttentionForm& form) {
-    Sketch sketch;
-    const Tensor q = sketch.input({s.batch, s.rows, s.depth}, -1, 1);
-    const Tensor k = sketch.input({s.batch, s.columns, s.depth}, -1, 1);
-    const Tensor v = sketch.input({s.batch, s.columns, s.width}, -1, 1);
-    const Tensor o = scaled_dot_product_attention(q, k, v, form(sketch, s));
+    GraphBuilder builder;
+    const Tensor q = builder.input({s.batch, s.rows, s.depth}, -1, 1);
+    const Tensor k = builder.input({s.batch, s.columns, s.depth}, -1, 1);
+    const Tensor v = builder.input({s.batch, s.columns, s.width}, -1, 1);
+    const Tensor o = scaled_dot_product_attention(q, k, v, form(builder, s));
     const std::vector<Tensor> d = grad(sum(square(o)), {q, k, v});
-    sketch.output("o", o);
-    for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
-    expect_tile(sketch.graph());
-    sketch.check(Where::kWebGpu, 1e-4);
+    builder.output("o", o);
+    for (std::size_t i = 0; i < d.size(); ++i) builder.output("d" + std::to_string(i), d[i]);
+    expect_tile(builder.graph());
+    builder.check(Where::kWebGpu, 1e-4);
   }
 
   webgpu::WebGpuDevice* device_ = nullptr;
@@ -131,21 +131,21 @@ INSTANTIATE_TEST_SUITE_P(Tiles, WebGpuAttention, ::testing::ValuesIn(kScoreTiles
 
 // Returns how many of the three attention launches use the subgroup matrix. The heads are slices of
 // one tensor.
-int count_by_units(DType dtype, std::int64_t depth, const WgslOptions& options,
-                   bool masked = false) {
+int count_by_subgroup_matrix(DType dtype, std::int64_t depth, const WgslOptions& options,
+                             bool masked = false) {
   constexpr std::int64_t kHeads = 2, kLength = 256;
-  Sketch sketch;
-  const Tensor all = sketch.input({3, kLength, kHeads, depth}, -1, 1, dtype);
+  GraphBuilder builder;
+  const Tensor all = builder.input({3, kLength, kHeads, depth}, -1, 1, dtype);
   const auto heads = [&](int i) {
     return transpose(reshape(narrow(all, 0, i, 1), {kLength, kHeads, depth}), 0, 1);
   };
   AttentionOptions attending{.causal = true};
-  if (masked) attending.mask = sketch.boolean({kLength, kLength});
+  if (masked) attending.mask = builder.boolean({kLength, kLength});
   const Tensor o = scaled_dot_product_attention(heads(0), heads(1), heads(2), attending);
-  const Tensor dy = sketch.input(o.shape(), -1, 1, dtype);
-  sketch.output("d", grad(sum(cast(o * dy, f32)), {all})[0]);
+  const Tensor dy = builder.input(o.shape(), -1, 1, dtype);
+  builder.output("d", grad(sum(cast(o * dy, f32)), {all})[0]);
   int found = 0;
-  for (const Launch& launch : compile_for_test(sketch.graph(), 8).program.launches) {
+  for (const Launch& launch : compile_for_test(builder.graph(), 8).program.launches) {
     if (launch.kind != LaunchKind::kAttention) continue;
     const std::string text = emit_wgsl(launch, options);
     if (text.find("subgroupMatrixMultiplyAccumulate") != std::string::npos) ++found;
@@ -157,15 +157,15 @@ int count_by_units(DType dtype, std::int64_t depth, const WgslOptions& options,
 TEST(WebGpuAttentionByUnits, is_chosen_where_operands_are_f16) {
   WgslOptions options;
   options.max_workgroup_bytes = 48 << 10;
-  EXPECT_EQ(count_by_units(f16, 64, options), 0);
-  options.units = {16, 16, 16, 32};
-  EXPECT_EQ(count_by_units(f16, 64, options), 3);
-  EXPECT_EQ(count_by_units(f16, 128, options), 3);
-  EXPECT_EQ(count_by_units(f16, 64, options, true), 3);
-  EXPECT_EQ(count_by_units(f16, 24, options), 0);  // not a multiple of the matrix size
-  EXPECT_EQ(count_by_units(f32, 64, options), 0);
+  EXPECT_EQ(count_by_subgroup_matrix(f16, 64, options), 0);
+  options.subgroup_matrix = {16, 16, 16, 32};
+  EXPECT_EQ(count_by_subgroup_matrix(f16, 64, options), 3);
+  EXPECT_EQ(count_by_subgroup_matrix(f16, 128, options), 3);
+  EXPECT_EQ(count_by_subgroup_matrix(f16, 64, options, true), 3);
+  EXPECT_EQ(count_by_subgroup_matrix(f16, 24, options), 0);  // not a multiple of the matrix size
+  EXPECT_EQ(count_by_subgroup_matrix(f32, 64, options), 0);
   options.subgroup_matrix_tile = -1;
-  EXPECT_EQ(count_by_units(f16, 64, options), 0);
+  EXPECT_EQ(count_by_subgroup_matrix(f16, 64, options), 0);
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ TEST(WebGpuContraction, by_matrix_units) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   const SubgroupMatrix units = device->kernel_options().units;
   if (!units.present()) GTEST_SKIP() << "the device has no matrix units";
-  for (const int tile : wgsl::unit_tile_numbers()) {
+  for (const int tile : wgsl::subgroup_matrix_tiles()) {
     WgslOptions options;
     options.subgroup_matrix_tile = tile;
     device->force_kernels(options);

@@ -47,7 +47,7 @@ void add_sums(TestProgram& test, const std::string& name, int x, int out, std::i
   TestProgram::store(launch, 1, sum, strided({rows}, {1}, at), DType::kF32, Level::kRow);
 }
 
-// Products by tiles and by lanes, sums over both axes, a scatter and a map with a run-time scalar.
+// Products by tiles and by lanes, sums over both axes, a scatter and a map with a runtime scalar.
 // All launches are concurrent, and most of their results are in one arena.
 TestProgram many_kinds() {
   TestProgram test;
@@ -148,7 +148,7 @@ TEST(WebGpuJoin, products_by_matrix_units) {
            text.find(word, second) != std::string::npos;
   };
   WgslOptions options;
-  options.units = {16, 16, 16, 32};
+  options.subgroup_matrix = {16, 16, 16, 32};
   options.max_workgroup_bytes = 48 << 10;
   EXPECT_TRUE(by_units(options));
   options.subgroup_matrix_tile = -1;

@@ -5,7 +5,7 @@
 
 #include "codegen/wgsl/writer.h"
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {
@@ -27,17 +27,17 @@ Taken taken(const Graph& graph, int tile) {
   return vectors > 0 ? Taken::kInFours : Taken::kOneByOne;
 }
 
-void check(const std::function<void(Sketch&)>& write, Taken expected) {
-  TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
+void check(const std::function<void(GraphBuilder&)>& write, Taken expected) {
+  TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
   for (const int tile : {4, 1}) {
     SCOPED_TRACE(tile);
-    Sketch sketch;
-    write(sketch);
-    EXPECT_EQ(taken(sketch.graph(), tile), tile == 4 ? expected : Taken::kOneByOne);
+    GraphBuilder builder;
+    write(builder);
+    EXPECT_EQ(taken(builder.graph(), tile), tile == 4 ? expected : Taken::kOneByOne);
     WgslOptions options;
     options.tile = tile;
     device->force_kernels(options);
-    sketch.check(Where::kWebGpu, 1e-6);
+    builder.check(Where::kWebGpu, 1e-6);
     device->force_kernels({});
   }
 }
@@ -46,7 +46,7 @@ TEST(WebGpuMapInFours, takes_four_contiguous_elements) {
   for (const std::int64_t count : {4, 252, 1024}) {
     SCOPED_TRACE(count);
     check(
-        [&](Sketch& s) {
+        [&](GraphBuilder& s) {
           const Tensor x = s.input({count}), y = s.input({count});
           s.output("y", where(x > y, sigmoid(x) * y, square(y)));
         },
@@ -56,7 +56,7 @@ TEST(WebGpuMapInFours, takes_four_contiguous_elements) {
 
 TEST(WebGpuMapInFours, takes_four_of_rows_of_columns_and_of_one_element_for_all) {
   check(
-      [](Sketch& s) {
+      [](GraphBuilder& s) {
         const Tensor x = s.input({6, 5, 8}), row = s.input({8}), column = s.input({6, 5, 1}),
                      one = s.input({1});
         s.output("y", x * row + column - one);
@@ -66,7 +66,7 @@ TEST(WebGpuMapInFours, takes_four_of_rows_of_columns_and_of_one_element_for_all)
 
 TEST(WebGpuMapInFours, takes_four_from_any_offset) {
   check(
-      [](Sketch& s) {
+      [](GraphBuilder& s) {
         const Tensor x = s.input({12, 20}), wide = s.input({12, 43}), middle = s.input({12, 10});
         // Begins at an offset that is not a multiple of four, and is padded with zeros.
         const Tensor inner = pad(middle, {4, 6});
@@ -77,7 +77,7 @@ TEST(WebGpuMapInFours, takes_four_from_any_offset) {
 
 TEST(WebGpuMapInFours, takes_four_of_numbers_that_are_drawn_and_counted) {
   check(
-      [](Sketch& s) {
+      [](GraphBuilder& s) {
         const Tensor x = s.input({7, 16});
         const Tensor count = cast(iota({7, 16}, 1, i32), f32);
         s.output("y", dropout(x, 0.4) + count);
@@ -87,7 +87,7 @@ TEST(WebGpuMapInFours, takes_four_of_numbers_that_are_drawn_and_counted) {
 
 TEST(WebGpuMapInFours, takes_four_of_a_state_that_it_updates) {
   check(
-      [](Sketch& s) {
+      [](GraphBuilder& s) {
         const Tensor x = s.input({3, 12});
         const Tensor state =
             s.leaf(ops::state, "velocity", {3, 12}, f32, s.draw.values(f32, 36, -1, 1));
@@ -99,14 +99,15 @@ TEST(WebGpuMapInFours, takes_four_of_a_state_that_it_updates) {
 }
 
 TEST(WebGpuMapInFours, takes_single_elements_where_four_do_not_fit) {
-  check([](Sketch& s) { s.output("y", exp(s.input({7, 9}))); }, Taken::kOneByOne);
-  check([](Sketch& s) { s.output("y", s.input({8, 4}) > s.input({8, 4})); }, Taken::kOneByOne);
-  check([](Sketch& s) { s.output("y", s.input({8, 12}) + transpose(s.input({12, 8}))); },
+  check([](GraphBuilder& s) { s.output("y", exp(s.input({7, 9}))); }, Taken::kOneByOne);
+  check([](GraphBuilder& s) { s.output("y", s.input({8, 4}) > s.input({8, 4})); },
         Taken::kOneByOne);
-  check([](Sketch& s) { s.output("y", s.input({8}, -9, 9, i32) + s.input({8}, -9, 9, i32)); },
+  check([](GraphBuilder& s) { s.output("y", s.input({8, 12}) + transpose(s.input({12, 8}))); },
+        Taken::kOneByOne);
+  check([](GraphBuilder& s) { s.output("y", s.input({8}, -9, 9, i32) + s.input({8}, -9, 9, i32)); },
         Taken::kOneByOne);
   check(
-      [](Sketch& s) {
+      [](GraphBuilder& s) {
         const Tensor rows = s.input({5}, 0, 6, i32);
         s.output("y", embedding(rows, s.input({7, 8})) * s.input({5, 8}));
       },
@@ -134,11 +135,11 @@ MapParts parts_of(const Graph& graph, std::int64_t most_bytes, const WgslOptions
 // Reads rows and adjacent elements, and generates random numbers and counters for each position of
 // the whole. The parts of 36,000 elements are vectorized; those of 32,748 are not.
 TEST(WebGpuMapInFours, split_for_bindings_keeps_the_bits) {
-  TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
+  TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
   constexpr std::int64_t kMaxBytes = 48 << 10, kColumns = 12;
   for (const std::int64_t rows : {3000, 2729}) {
     SCOPED_TRACE(rows);
-    Sketch s;
+    GraphBuilder s;
     const Tensor x = s.input({rows, kColumns}), wide = s.input({rows, kColumns + 13}),
                  row = s.input({kColumns}), column = s.input({rows, 1}),
                  middle = s.input({rows, kColumns - 9});
@@ -164,16 +165,16 @@ TEST(WebGpuMapInFours, split_for_bindings_keeps_the_bits) {
 
 // Uses the default choice by size.
 TEST(WebGpuMapInFours, takes_four_of_many_elements) {
-  TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
+  TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
   const std::int64_t rows = 1 << 10, columns = (1 << 10) + 4;
-  Sketch sketch;
-  const Tensor x = sketch.input({rows, columns}), row = sketch.input({columns});
-  sketch.output("y", relu(x) * row);
-  for (const Launch& launch : compile_for_test(sketch.graph(), 8).program.launches) {
+  GraphBuilder builder;
+  const Tensor x = builder.input({rows, columns}), row = builder.input({columns});
+  builder.output("y", relu(x) * row);
+  for (const Launch& launch : compile_for_test(builder.graph(), 8).program.launches) {
     EXPECT_NE(write_wgsl(launch, device->kernel_options()).body.find("array<vec4<f32>>"),
               std::string::npos);
   }
-  sketch.check(Where::kWebGpu, 1e-6);
+  builder.check(Where::kWebGpu, 1e-6);
 }
 
 }  // namespace

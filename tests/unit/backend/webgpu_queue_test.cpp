@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The queue of a WebGPU device: steps in one submit, rows of run-time scalars, in-place updates,
+// The queue of a WebGPU device: steps in one submit, rows of runtime scalars, in-place updates,
 // order of uploads, runs and downloads, timings.
 #include <bit>
 #include <chrono>
@@ -20,7 +20,7 @@ std::vector<RuntimeScalars> counting_rows(std::size_t count) {
   return rows;
 }
 
-// x = x * keep + hyper[2] in place; then losses[hyper[3]] = sum(x).
+// x = x * keep + scalars[2] in place; then losses[scalars[3]] = sum(x).
 TestProgram two_kernels(float keep = 0.5F) {
   TestProgram test;
   const int x = test.buffer(DType::kF32, 100), losses = test.buffer(DType::kF32, 32);
@@ -53,7 +53,7 @@ TEST(WebGpuQueue, runs_many_steps_at_once_each_with_its_row) {
   test.check(*device, counting_rows(2500));  // more rows than the ring has, so several submits
 }
 
-TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
+TEST(WebGpuQueue, wraps_the_ring_of_runtime_scalars) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test = two_kernels();
   const std::vector<BufferHandle> handles = test.upload(*device);

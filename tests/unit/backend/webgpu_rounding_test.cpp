@@ -4,7 +4,7 @@
 #include "compile/debug/graph_run.h"
 #include "compile/runtime/element_codec.h"
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "webgpu_test_util.h"
 #include "wrapped_vendor.h"
 
@@ -57,7 +57,7 @@ TEST(WebGpuRounding, of_another_kind_keeps_f16_as_rounded_f32_on_webgpu) {
   EXPECT_EQ(vendor->changed, 1);
   EXPECT_FALSE(device->info().stores_f16);
 
-  Sketch s;
+  GraphBuilder s;
   const Values given = numbers();
   const Tensor x = s.input({16, static_cast<std::int64_t>(given.size()) / 16}, f32, given);
   const Tensor h = s.leaf(ops::input, "h", {16, 32}, f16, s.draw.values(f16, 512, -4, 4));

@@ -13,7 +13,7 @@
 #include "backend/backend.h"
 #include "backend/webgpu/device.h"
 #include "program_oracle.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 
@@ -34,9 +34,9 @@ std::unique_ptr<webgpu::WebGpuDevice> test_device(bool default_limits = false,
   const auto name = test_device(__VA_ARGS__);  \
   ASSERT_NE(name, nullptr)
 
-// Skips a test if GPU tests are off. Otherwise binds `name` to the device of Sketch::check(), so
-// that kernels can be forced on it.
-#define TENSORGRAD_SKETCH_DEVICE_OR_RETURN(name)                                           \
+// Skips a test if GPU tests are off. Otherwise binds `name` to the device of GraphBuilder::check(),
+// so that kernels can be forced on it.
+#define TENSORGRAD_GRAPH_DEVICE_OR_RETURN(name)                                            \
   TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();                                                     \
   auto* const name = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get()); \
   ASSERT_NE(name, nullptr)

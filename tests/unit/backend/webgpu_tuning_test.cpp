@@ -247,7 +247,7 @@ TEST(ContractionForms, of_large_products_leave_out_lanes_and_with_units_have_the
   EXPECT_TRUE(has("tile 1", {}));
   EXPECT_FALSE(has("units 1", {}));
   WgslOptions options;
-  options.units = {16, 16, 16, 32};
+  options.subgroup_matrix = {16, 16, 16, 32};
   EXPECT_TRUE(has("units 1", options));
   launch.k = 1 << 20;
   EXPECT_FALSE(has("tile 1", {}));

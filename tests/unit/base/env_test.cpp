@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad {

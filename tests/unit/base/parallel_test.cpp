@@ -43,22 +43,22 @@ TEST(InParallel, rethrows_the_first_error_and_starts_no_more_pieces) {
   }
 }
 
-TEST(Crew, does_each_piece_once_again_and_again) {
-  Crew crew;
+TEST(ThreadGroup, does_each_piece_once_again_and_again) {
+  ThreadGroup threads;
   for (int round = 0; round < 300; ++round) {
     for (const std::size_t count : {0, 1, 4, 2, 7}) {
       std::vector<std::atomic<int>> done(count);
-      crew.run(count, [&](std::size_t i) { ++done[i]; });
+      threads.run(count, [&](std::size_t i) { ++done[i]; });
       for (const std::atomic<int>& times : done) EXPECT_EQ(times, 1) << count;
     }
   }
 }
 
-TEST(Crew, works_at_the_same_time) {
-  Crew crew;
+TEST(ThreadGroup, works_at_the_same_time) {
+  ThreadGroup threads;
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> there = 0;
-    crew.run(3, [&](std::size_t) {  // no piece ends before all have started
+    threads.run(3, [&](std::size_t) {  // no piece ends before all have started
       ++there;
       while (there < 3) std::this_thread::yield();
     });
@@ -66,11 +66,11 @@ TEST(Crew, works_at_the_same_time) {
   }
 }
 
-TEST(Crew, rethrows_the_first_error_and_stays_usable) {
-  Crew crew;
+TEST(ThreadGroup, rethrows_the_first_error_and_stays_usable) {
+  ThreadGroup threads;
   for (int round = 0; round < 50; ++round) {
     try {
-      crew.run(8, [](std::size_t i) {
+      threads.run(8, [](std::size_t i) {
         if (i % 3 == 2) throw std::runtime_error(std::to_string(i));
       });
       FAIL() << "nothing was thrown";
@@ -78,7 +78,7 @@ TEST(Crew, rethrows_the_first_error_and_stays_usable) {
       EXPECT_STREQ(error.what(), "2");
     }
     std::atomic<int> done = 0;
-    crew.run(5, [&](std::size_t) { ++done; });
+    threads.run(5, [&](std::size_t) { ++done; });
     EXPECT_EQ(done, 5);
   }
 }

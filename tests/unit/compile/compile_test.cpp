@@ -4,13 +4,13 @@
 
 #include <gmock/gmock.h>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 TEST(Compile, a_broken_graph_is_reported_with_the_model_and_the_pass) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({4});
   s.output("loss", sum(square(x)));
   CompileRequest request;

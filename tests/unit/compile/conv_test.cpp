@@ -4,7 +4,7 @@
 
 #include "ops/registry.h"
 #include "passes/decompose.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -24,7 +24,7 @@ std::int64_t largest_slot(const Program& program) {
 }
 
 TEST(Conv2d, with_bias_and_relu_is_one_launch) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({8, 16, 12, 12}), w = s.input({32, 16, 3, 3}), b = s.input({32});
   s.output("y", relu(conv2d(x, w, b)));
   const Compiled compiled = compile_for_test(s.graph(), 8);
@@ -32,7 +32,7 @@ TEST(Conv2d, with_bias_and_relu_is_one_launch) {
 }
 
 TEST(Conv2d, with_padding_copies_its_input_once) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({8, 16, 12, 12}), w = s.input({32, 16, 3, 3}), b = s.input({32});
   s.output("y", relu(conv2d(x, w, b, {.padding = 1})));
   const Program program = compile_for_test(s.graph(), 8).program;
@@ -44,7 +44,7 @@ TEST(Conv2d, with_padding_copies_its_input_once) {
 
 // The windows have 9 times as many elements as x. No tensor of that size is stored.
 TEST(Conv2d, stores_no_windows_forwards_or_backwards) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({8, 16, 12, 12}), w = s.input({16, 16, 3, 3}), b = s.input({16});
   const Tensor hidden = tanh(x);
   const Tensor y = conv2d(hidden, w, b, {.padding = 1});
@@ -57,7 +57,7 @@ TEST(Conv2d, stores_no_windows_forwards_or_backwards) {
 
 // Patches of 16 pixels. If the gradient of the image were computed, it would have 2^33 elements.
 TEST(Conv2d, makes_no_gradient_that_nobody_needs) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({4, 3, 224, 224}), w = s.input({192, 3, 16, 16});
   s.output("dw", grad(sum(square(conv2d(x, w, {}, {.stride = 16}))), {w})[0]);
   EXPECT_LE(largest_slot(compile_for_test(s.graph(), 8).program), 4 * 3 * 224 * 224 * 4);
@@ -66,7 +66,7 @@ TEST(Conv2d, makes_no_gradient_that_nobody_needs) {
 // The weight gradient is a batch of products, one per image, so that threads or workgroups share
 // the work. The products are added in order.
 TEST(Conv2d, splits_the_weight_gradient_only_by_shape) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({64, 4, 8, 8}), w = s.input({8, 4, 3, 3});
   s.output("dw", grad(sum(conv2d(x, w)), {w})[0]);
   bool batched = false;
@@ -77,7 +77,7 @@ TEST(Conv2d, splits_the_weight_gradient_only_by_shape) {
 }
 
 TEST(MaxPool2d, is_one_launch_with_its_index) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({2, 3, 8, 8});
   const Tensor y = max_pool2d(x, 2);
   s.output("y", y);
@@ -86,7 +86,7 @@ TEST(MaxPool2d, is_one_launch_with_its_index) {
 }
 
 TEST(Expand, keeps_the_users_line_and_name) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1, 2, 5, 5}), w = s.input({3, 2, 3, 3});
   const unsigned line = __LINE__ + 1;
   const Tensor y = conv2d(x, w);
@@ -104,7 +104,7 @@ TEST(Expand, keeps_the_users_line_and_name) {
 }
 
 TEST(Expand, cannot_be_skipped) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({1, 1, 4, 4});
   s.output("y", max_pool2d(x, 2));
   {

@@ -12,13 +12,13 @@
 #include "compile/runtime/host_random.h"
 #include "compile/runtime/index_bounds.h"
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 TEST(IndexBounds, are_found_through_views_and_concats) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor table = s.input({7, 2}), plain = s.input({3, 2}, 0, 1, i32),
                part = s.input({2, 6}, 0, 1, i32), other = s.input({3}, 0, 1, i32);
   s.output("a", gather(table, 0, plain));
@@ -35,7 +35,7 @@ TEST(IndexBounds, are_found_through_views_and_concats) {
 }
 
 TEST(IndexBounds, are_the_tightest_of_all_uses) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor i = s.input({4}, 0, 1, i32);
   s.output("a", gather(s.input({9}), 0, i));
   s.output("b", gather(s.input({5}), 0, i));
@@ -46,7 +46,7 @@ TEST(IndexBounds, are_the_tightest_of_all_uses) {
 }
 
 TEST(IndexBounds, of_a_slice_are_of_its_elements) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor pairs = s.input({2, 3}, 0, 1, i32);
   s.output("a", gather(s.input({9}), 0, reshape(narrow(pairs, 1, 1, 2), {4})));
   const auto bounds = index_bounds(s.graph());
@@ -61,7 +61,7 @@ NonFinite first_of(const Graph& graph, const ValueMap& leaves) {
 }
 
 TEST(NonFinite, is_the_first_op_whose_inputs_were_finite) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}, f32, {1, 0, -1});
   const Tensor root = sqrt(x);
   s.output("y", exp(root + log(abs(x))));
@@ -74,7 +74,7 @@ TEST(NonFinite, is_the_first_op_whose_inputs_were_finite) {
 }
 
 TEST(NonFinite, is_none_if_all_values_are_finite) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", exp(s.input({3}, -1, 1)));
   EXPECT_EQ(first_of(s.graph(), s.leaves).op, "");
 }

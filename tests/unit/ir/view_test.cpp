@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {

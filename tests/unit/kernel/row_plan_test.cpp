@@ -5,13 +5,13 @@
 #include "kernel/row_plan.h"
 #include "passes/fuse/fuse.h"
 #include "plan/plan.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 RowPlan plan_of(const std::function<Tensor(const Tensor&)>& function) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", function(s.input({4, 16})));
   const Program program = plan(fuse(s.graph(), {}), {});
   EXPECT_EQ(program.launches.size(), 1U);

@@ -115,9 +115,7 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
   }
 }
 
-TEST(LmDecoder, steps_match_the_whole_model_on_cpu) {
-  steps_are_the_whole("cpu", hybrid());
-}
+TEST(LmDecoder, steps_match_the_whole_model_on_cpu) { steps_are_the_whole("cpu", hybrid()); }
 TEST(LmDecoder, steps_by_the_zero_order_hold_match_the_whole_model) {
   nn::LanguageModelConfig config =
       small_mamba(kSymbols, {MixerKind::kMamba1, MixerKind::kMamba1}, 40);

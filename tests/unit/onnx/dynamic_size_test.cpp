@@ -4,7 +4,7 @@
 
 #include "onnx/convert.h"
 #include "ops/registry.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -16,10 +16,10 @@ const onnx::LeafValues kNoLeaves = [](const Node&) { return std::span<const std:
 io::OnnxModel open_model(const Function& function) {
   std::vector<onnx::SizedGraph> graphs;
   for (const std::int64_t n : {3, 7, 10}) {
-    Sketch sketch;
-    const Tensor x = sketch.leaf(ops::input, "x", {n, 4}, f32, Values(4 * n));
-    sketch.output("y", function(x));
-    graphs.push_back({n, sketch.graph(), kNoLeaves});
+    GraphBuilder builder;
+    const Tensor x = builder.leaf(ops::input, "x", {n, 4}, f32, Values(4 * n));
+    builder.output("y", function(x));
+    graphs.push_back({n, builder.graph(), kNoLeaves});
   }
   return onnx::to_onnx(graphs, "n", {"model", ""});
 }

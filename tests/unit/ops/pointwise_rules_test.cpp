@@ -40,18 +40,18 @@ std::string message(const OpDef& op, std::vector<Type> inputs, const Attrs& attr
 
 const Type kReals = {DType::kF32, {4}};
 const Type kInts = {DType::kI32, {4}};
-const Type kTruths = {DType::kBool, {4}};
+const Type kBools = {DType::kBool, {4}};
 
 TEST(PointwiseTypes, result_has_type_of_operands_or_bool) {
   EXPECT_EQ(infer(ops::add, {kInts, kInts}), kInts);
-  EXPECT_EQ(infer(ops::lt, {kInts, kInts}), kTruths);
-  EXPECT_EQ(infer(ops::isnan, {kReals}), kTruths);
-  EXPECT_EQ(infer(ops::where, {kTruths, kReals, kReals}), kReals);
+  EXPECT_EQ(infer(ops::lt, {kInts, kInts}), kBools);
+  EXPECT_EQ(infer(ops::isnan, {kReals}), kBools);
+  EXPECT_EQ(infer(ops::where, {kBools, kReals, kReals}), kReals);
 }
 
 TEST(PointwiseTypes, cast_has_the_requested_type) {
   const Attrs to_bool = {{"dtype", static_cast<std::int64_t>(DType::kBool)}};
-  EXPECT_EQ(infer(ops::cast, {kReals}, to_bool), kTruths);
+  EXPECT_EQ(infer(ops::cast, {kReals}, to_bool), kBools);
   EXPECT_EQ(message<DtypeError>(ops::bitcast, {kReals}, to_bool),
             "expected f32 or i32 or u32 as the target, got bool");
 }

@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "passes/simplify.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 TEST(Autodiff, gradients_have_the_type_of_their_values) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor a = s.input({2, 3}), b = s.input({3}), unused = s.input({5});
   const Tensor inner = a * b;
   const Tensor loss = sum(exp(inner));
@@ -29,7 +29,7 @@ TEST(Autodiff, gradients_have_the_type_of_their_values) {
 }
 
 TEST(Autodiff, gradients_have_the_line_and_name_of_their_ops) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3});
   const unsigned line = __LINE__ + 1;
   const Tensor y = softsign(x);
@@ -47,7 +47,7 @@ TEST(Autodiff, gradients_have_the_line_and_name_of_their_ops) {
 
 // The derivatives of x^3 are 3 x^2 and 6 x. Gradients are ops like any other.
 TEST(Autodiff, can_be_applied_to_its_own_result) {
-  Sketch s;
+  GraphBuilder s;
   const Tensor x = s.input({3}, f32, {1, 2, -3});
   const Tensor first = grad(sum(x * x * x), {x})[0];
   s.output("second", grad(sum(first), {x})[0]);
@@ -56,7 +56,7 @@ TEST(Autodiff, can_be_applied_to_its_own_result) {
 
 TEST(Passes, are_idempotent) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    Sketch s(seed);
+    GraphBuilder s(seed);
     const Tensor x = s.input({4, 3});
     const Tensor loss = mean(cross_entropy(layer_norm(x) * 1.0 + 0.0, zeros({4}, i32)));
     s.output("dx", grad(loss, {x})[0]);

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "passes/fuse/fuse.h"
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 Program planned(std::int64_t memory_budget = 0) {
   PlanOptions options;
   options.memory_budget = memory_budget;
-  Sketch s;
+  GraphBuilder s;
   s.output("y", softmax(matmul(s.input({4, 8}), s.input({8, 16})) + s.input({16})));
   return plan(fuse(s.graph(), {}), options);
 }
@@ -39,7 +39,7 @@ TEST(Plan, of_a_layer_is_a_product_and_a_row_launch) {
 }
 
 TEST(Plan, work_per_row_counts_for_each_row) {
-  Sketch s;
+  GraphBuilder s;
   s.output("y", log(sum(exp(s.input({100, 16})), 1)));
   const Program program = plan(fuse(s.graph(), {}), {});
   ASSERT_EQ(program.launches.size(), 1U);
@@ -65,7 +65,7 @@ TEST(Plan, budget_is_kept_exactly) {
 TEST(Plan, is_the_same_for_the_same_graph) { EXPECT_EQ(print(planned()), print(planned())); }
 
 TEST(Plan, ring_has_the_requested_length) {
-  Sketch s;
+  GraphBuilder s;
   s.output("loss", mean(s.input({8, 8})));
   PlanOptions options;
   options.rings = {{"loss", 1000}};

@@ -65,6 +65,7 @@ class AttentionParts {
 
 // Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
 // device has none, if the launch does not qualify, or if no tile fits.
-bool write_attention_by_units(const Launch& launch, const WgslOptions& options, Shader& shader);
+bool write_attention_by_subgroup_matrix(const Launch& launch, const WgslOptions& options,
+                                        Shader& shader);
 
 }  // namespace tensorgrad::wgsl

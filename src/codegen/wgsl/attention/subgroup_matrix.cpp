@@ -26,7 +26,7 @@ std::string number(std::int64_t i) { return std::to_string(i); }
 std::int64_t pitch_of_halves(std::int64_t width) { return width + kPad / 2; }
 std::int64_t pitch_of_floats(std::int64_t width) { return width + kPad / 4; }
 
-class AttentionUnits : private AttentionParts {
+class SubgroupMatrixAttention : private AttentionParts {
  public:
   using AttentionParts::AttentionParts;
 
@@ -131,11 +131,11 @@ class AttentionUnits : private AttentionParts {
     });
   }
 
-  const SubgroupMatrix& unit_ = options_.units;
+  const SubgroupMatrix& unit_ = options_.subgroup_matrix;
   int subgroups_ = 0, columns_ = 0;  // per block
 };
 
-bool AttentionUnits::takes() const {
+bool SubgroupMatrixAttention::takes() const {
   if (!unit_.present() || !l_.half || options_.tile > 0 || options_.subgroup_matrix_tile < 0)
     return false;
   if (l_.k % unit_.k != 0 || l_.width % unit_.k != 0 || l_.k % unit_.n != 0 ||
@@ -151,13 +151,13 @@ bool AttentionUnits::takes() const {
 
 // Size of a work array. In turn, it holds the rows during their load into registers, the scores,
 // and the results to store.
-std::int64_t AttentionUnits::work_vectors(int columns, std::int64_t width) const {
+std::int64_t SubgroupMatrixAttention::work_vectors(int columns, std::int64_t width) const {
   const std::int64_t line = std::max(
       {pitch_of_floats(columns) / 4, pitch_of_halves(width) / 8, pitch_of_floats(width) / 4});
   return block_rows() * line;
 }
 
-std::int64_t AttentionUnits::bytes(int columns) const {
+std::int64_t SubgroupMatrixAttention::bytes(int columns) const {
   const std::int64_t lines = pitch_of_halves(l_.k) + pitch_of_halves(l_.width);
   const std::int64_t wide = std::max(l_.k, l_.width);
   std::int64_t all = 2 * columns * lines;
@@ -166,7 +166,7 @@ std::int64_t AttentionUnits::bytes(int columns) const {
   return all + 4 * (forward() ? threads() : keys() ? 2 * columns : 0);
 }
 
-bool AttentionUnits::pick() {
+bool SubgroupMatrixAttention::pick() {
   for (const int subgroups : kSubgroups) {
     subgroups_ = subgroups;
     const bool idle = subgroups > 1 && block_rows() / 2 >= rows();
@@ -184,7 +184,7 @@ bool AttentionUnits::pick() {
 }
 
 // Writes fn NAME_eight(p, i, at), which returns a vector of eight f16 of line i.
-void AttentionUnits::write_eight(const std::string& operand) {
+void SubgroupMatrixAttention::write_eight(const std::string& operand) {
   const std::string line = operand + "_line(p, i, at * 2u", name = operand + "_eight";
   module_.function(name, "fn " + name + "(p: u32, i: u32, at: u32) -> vec4<u32> {\n  let x = " +
                              line + ");\n  let y = " + line +
@@ -192,13 +192,13 @@ void AttentionUnits::write_eight(const std::string& operand) {
                              "bitcast<vec2<u32>>(vec4<f16>(y)));\n}\n");
 }
 
-int AttentionUnits::Lines::each(int threads) const {
+int SubgroupMatrixAttention::Lines::each(int threads) const {
   return static_cast<int>(ceil_div(count * (width / 8), threads));
 }
 
 // Loads a thread's vectors of the lines from `first` on into registers.
-void AttentionUnits::fetch(Scope& scope, const Lines& lines, const std::string& first,
-                           const std::string& var) const {
+void SubgroupMatrixAttention::fetch(Scope& scope, const Lines& lines, const std::string& first,
+                                    const std::string& var) const {
   const std::string n = u32_literal(lines.width / 8);
   for (int j = 0; j < lines.each(threads()); ++j) {
     const std::string e = "(local + " + u32_literal(j * threads()) + ")";
@@ -207,7 +207,7 @@ void AttentionUnits::fetch(Scope& scope, const Lines& lines, const std::string& 
   }
 }
 
-void AttentionUnits::keep(Scope& scope, const Lines& lines) const {
+void SubgroupMatrixAttention::keep(Scope& scope, const Lines& lines) const {
   const std::int64_t vectors = lines.width / 8, all = lines.count * vectors;
   const std::string n = u32_literal(vectors);
   for (int j = 0; j < lines.each(threads()); ++j) {
@@ -221,8 +221,9 @@ void AttentionUnits::keep(Scope& scope, const Lines& lines) const {
 }
 
 // Declares NAMEk: the subgroup's rows of an operand, as left matrices.
-void AttentionUnits::hold_rows(Scope& scope, const std::string& name, const std::string& operand,
-                               const std::string& array, std::int64_t width) {
+void SubgroupMatrixAttention::hold_rows(Scope& scope, const std::string& name,
+                                        const std::string& operand, const std::string& array,
+                                        std::int64_t width) {
   const Lines lines = {operand, array, width, block_rows()};
   Scope load(&scope);
   fetch(load, lines, "row_start", "let ");
@@ -232,70 +233,73 @@ void AttentionUnits::hold_rows(Scope& scope, const std::string& name, const std:
   const std::int64_t pitch = pitch_of_halves(width);
   for (std::int64_t k = 0; k < width / unit_.k; ++k) {
     scope.line("let " + name + number(k) + " = " +
-               load_units(unit_, UnitSide::kLeft, array,
-                          "sub_row * " + u32_literal(pitch) + " + " + u32_literal(k * unit_.k),
-                          false, pitch) +
+               load_matrix(unit_, MatrixSide::kLeft, array,
+                           "sub_row * " + u32_literal(pitch) + " + " + u32_literal(k * unit_.k),
+                           false, pitch) +
                ";");
   }
 }
 
 // Computes rows times columns, as f32.
-void AttentionUnits::write_scores(Scope& scope, const std::string& rows, const std::string& columns,
-                                  const std::string& into, std::int64_t width) const {
+void SubgroupMatrixAttention::write_scores(Scope& scope, const std::string& rows,
+                                           const std::string& columns, const std::string& into,
+                                           std::int64_t width) const {
   const std::int64_t pitch = pitch_of_halves(width), out = pitch_of_floats(columns_);
   for (int c = 0; c < columns_; c += unit_.n) {
     Scope part(&scope);
     part.line("var s = " + result_type(unit_) + "();");
     for (std::int64_t k = 0; k < width / unit_.k; ++k) {
       part.line("s = subgroupMatrixMultiplyAccumulate(" + rows + number(k) + ", " +
-                load_units(unit_, UnitSide::kRight, columns, u32_literal(c * pitch + k * unit_.k),
-                           true, pitch) +
+                load_matrix(unit_, MatrixSide::kRight, columns,
+                            u32_literal(c * pitch + k * unit_.k), true, pitch) +
                 ", s);");
     }
     part.line(
-        store_units(into, "sub_row * " + u32_literal(out) + " + " + u32_literal(c), "s", out));
+        store_matrix(into, "sub_row * " + u32_literal(out) + " + " + u32_literal(c), "s", out));
     scope.block("", part);
   }
 }
 
-void AttentionUnits::declare(Scope& scope, const std::string& name, std::int64_t width) const {
+void SubgroupMatrixAttention::declare(Scope& scope, const std::string& name,
+                                      std::int64_t width) const {
   for (std::int64_t j = 0; j < width / unit_.n; ++j)
     scope.line("var " + name + number(j) + " = " + result_type(unit_) + "();");
 }
 
 // NAMEj += weights times columns. The weights of a run begin where its scores began.
-void AttentionUnits::write_sums(Scope& scope, const std::string& name, const std::string& weights,
-                                const std::string& columns, std::int64_t width) const {
+void SubgroupMatrixAttention::write_sums(Scope& scope, const std::string& name,
+                                         const std::string& weights, const std::string& columns,
+                                         std::int64_t width) const {
   const std::int64_t pitch = pitch_of_halves(width), line = 2 * pitch_of_floats(columns_);
   for (int g = 0; g < columns_ / unit_.k; ++g) {
     Scope part(&scope);
     part.line("let w = " +
-              load_units(unit_, UnitSide::kLeft, weights,
-                         "sub_row * " + u32_literal(line) + " + " + u32_literal(2 * unit_.k * g),
-                         false, line) +
+              load_matrix(unit_, MatrixSide::kLeft, weights,
+                          "sub_row * " + u32_literal(line) + " + " + u32_literal(2 * unit_.k * g),
+                          false, line) +
               ";");
     for (std::int64_t j = 0; j < width / unit_.n; ++j) {
       part.line(name + number(j) + " = subgroupMatrixMultiplyAccumulate(w, " +
-                load_units(unit_, UnitSide::kRight, columns,
-                           u32_literal(g * unit_.k * pitch + j * unit_.n), false, pitch) +
+                load_matrix(unit_, MatrixSide::kRight, columns,
+                            u32_literal(g * unit_.k * pitch + j * unit_.n), false, pitch) +
                 ", " + name + number(j) + ");");
     }
     scope.block("", part);
   }
 }
 
-void AttentionUnits::stage(Scope& scope, const std::string& name, const std::string& array,
-                           std::int64_t width) const {
+void SubgroupMatrixAttention::stage(Scope& scope, const std::string& name, const std::string& array,
+                                    std::int64_t width) const {
   const std::int64_t pitch = pitch_of_floats(width);
   for (std::int64_t j = 0; j < width / unit_.n; ++j) {
-    scope.line(store_units(array,
-                           "sub_row * " + u32_literal(pitch) + " + " + u32_literal(j * unit_.n),
-                           name + number(j), pitch));
+    scope.line(store_matrix(array,
+                            "sub_row * " + u32_literal(pitch) + " + " + u32_literal(j * unit_.n),
+                            name + number(j), pitch));
   }
 }
 
-void AttentionUnits::store(Scope& scope, int which, const std::string& name, std::int64_t width,
-                           const std::string& factor) {
+void SubgroupMatrixAttention::store(Scope& scope, int which, const std::string& name,
+                                    std::int64_t width, const std::string& factor) {
   write_result_of_four(which, rows(), width);
   stage(scope, name, "work0", width);
   scope.line("workgroupBarrier();");
@@ -312,7 +316,7 @@ void AttentionUnits::store(Scope& scope, int which, const std::string& name, std
 
 // Declares jV, four columns, and returns the condition for which of their scores are in range and
 // not causally masked.
-std::string AttentionUnits::in_range(Scope& scope, int v) {
+std::string SubgroupMatrixAttention::in_range(Scope& scope, int v) {
   const std::string j = "j" + number(v);
   scope.line("let " + j + " = vec4<u32>(col) + vec4<u32>(" + u32_literal(4 * v) + ", " +
              u32_literal(4 * v + 1) + ", " + u32_literal(4 * v + 2) + ", " +
@@ -326,7 +330,7 @@ std::string AttentionUnits::in_range(Scope& scope, int v) {
 
 // Declares seenR, with a bit for each column of run R that a boolean mask includes. Afterwards,
 // `last_seen` exceeds col_start if any thread has such a bit.
-void AttentionUnits::write_seen(Scope& scope) {
+void SubgroupMatrixAttention::write_seen(Scope& scope) {
   module_.shared("tiles_seen", "atomic<u32>", 1, 4);
   module_.shared("last_seen", "u32", 1, 4);
   std::string any;
@@ -347,7 +351,8 @@ void AttentionUnits::write_seen(Scope& scope) {
 }
 
 // Returns four values of fn FUNCTION(p, query, key); indices out of range are clamped.
-std::string AttentionUnits::four_of(const std::string& function, int v, const char* type) const {
+std::string SubgroupMatrixAttention::four_of(const std::string& function, int v,
+                                             const char* type) const {
   std::string all;
   for (int c = 0; c < 4; ++c) {
     const std::string j = "j" + number(v) + "." + "xyzw"[c];
@@ -360,7 +365,7 @@ std::string AttentionUnits::four_of(const std::string& function, int v, const ch
 }
 
 // Declares liveV and sV.
-void AttentionUnits::write_score(Scope& scope, int r, int v) {
+void SubgroupMatrixAttention::write_score(Scope& scope, int r, int v) {
   const std::string n = number(v), range = in_range(scope, v);
   const std::string seen = "(vec4<u32>(seen" + number(r) + " >> " + u32_literal(4 * v) +
                            ") & vec4<u32>(1u, 2u, 4u, 8u)) != vec4<u32>()";
@@ -372,12 +377,12 @@ void AttentionUnits::write_score(Scope& scope, int r, int v) {
 }
 
 // Returns NAMEv and its successor as eight f16.
-std::string AttentionUnits::of_pairs(const std::string& name, int v) const {
+std::string SubgroupMatrixAttention::of_pairs(const std::string& name, int v) const {
   return "vec4<u32>(bitcast<vec2<u32>>(vec4<f16>(" + name + number(v) +
          ")), bitcast<vec2<u32>>(vec4<f16>(" + name + number(v + 1) + ")))";
 }
 
-void AttentionUnits::write_forward(Scope& scope) {
+void SubgroupMatrixAttention::write_forward(Scope& scope) {
   const std::int64_t parts = l_.width / 4 / row_threads();  // parts of a thread's results
   const std::string step = u32_literal(row_threads());
   module_.shared("lanes", "f32", threads(), 4);
@@ -451,7 +456,7 @@ void AttentionUnits::write_forward(Scope& scope) {
   scope.block("if (i < " + u32_literal(l_.m) + ")", there);
 }
 
-void AttentionUnits::write_backward(Scope& scope) {
+void SubgroupMatrixAttention::write_backward(Scope& scope) {
   const std::string x0 = keys() ? "k" : "q", x1 = keys() ? "v" : "dy";
   const std::string y0 = keys() ? "q" : "k", y1 = keys() ? "dy" : "v";
   hold_rows(scope, "x", x0, "work0", l_.k);
@@ -523,7 +528,7 @@ void AttentionUnits::write_backward(Scope& scope) {
   store(scope, 1, "g", l_.width, "");
 }
 
-bool AttentionUnits::write(Shader& shader) {
+bool SubgroupMatrixAttention::write(Shader& shader) {
   if (!takes() || !pick()) return false;
   write_inputs(true);
   for (const char* const operand : {"q", "k", "v"}) write_eight(operand);
@@ -557,8 +562,10 @@ bool AttentionUnits::write(Shader& shader) {
 
 }  // namespace
 
-bool write_attention_by_units(const Launch& launch, const WgslOptions& options, Shader& shader) {
-  return options.units.present() && AttentionUnits(launch, options).write(shader);
+bool write_attention_by_subgroup_matrix(const Launch& launch, const WgslOptions& options,
+                                        Shader& shader) {
+  return options.subgroup_matrix.present() &&
+         SubgroupMatrixAttention(launch, options).write(shader);
 }
 
 }  // namespace tensorgrad::wgsl

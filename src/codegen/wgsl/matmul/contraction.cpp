@@ -77,7 +77,7 @@ class Contraction : private ContractionParts {
   void write_steps(Scope& scope, const TileShape& tile);
   void write_products(Scope& scope, const TileShape& tile, const std::string& half) const;
   void write_results(Scope& scope, const TileShape& tile);
-  void write_ones_results(Scope& scope, const TileShape& tile);
+  void write_bias_grad_results(Scope& scope, const TileShape& tile);
   void write_sliced_results(Scope& scope, const TileShape& tile);
   void write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                     std::int64_t tiles_n) const;
@@ -161,7 +161,7 @@ std::int64_t Contraction::bytes_of(const TileShape& tile) const {
 }
 
 Shader Contraction::write() {
-  if (has_ones()) write_ones();
+  if (has_bias_grad()) write_bias_grad();
   if (launch_.by_rows) return write_row_block(launch_, options_);
   if (options_.blocks > 0) {
     const std::int64_t results = launch_.m / options_.blocks * launch_.n;
@@ -179,7 +179,7 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
   const std::string m = u32_literal(launch_.m);
   a_.write_function(launch_.bias_grad_row ? "m == " + m : "", "1.0f");
   b_.write_function(launch_.bias_grad_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
-  write_finish(false, has_ones());
+  write_finish(false, has_bias_grad());
   const std::int64_t results = window_.outer_count * rows() * columns();
   const Domain domain = {{"result", results}};
   Scope scope;
@@ -221,7 +221,7 @@ Shader Contraction::write_by_blocks() {
   const std::string m = u32_literal(launch_.m);
   a_.write_function(launch_.bias_grad_row ? "m == " + m : "", "1.0f");
   b_.write_function(launch_.bias_grad_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
-  write_finish(false, has_ones());
+  write_finish(false, has_bias_grad());
   const auto per_m = static_cast<int>(std::min<std::int64_t>(4, rows()));
   const auto per_n = static_cast<int>(std::min<std::int64_t>(4, columns()));
   const std::int64_t down = ceil_div(rows(), per_m), across = ceil_div(columns(), per_n);
@@ -297,7 +297,7 @@ Shader Contraction::write_by_blocks() {
 // Returns true for few rows if both operands are contiguous along k. Nothing is read twice, so
 // staging in workgroup memory has no benefit, and the reads of b determine the time.
 bool Contraction::takes_vectors() const {
-  if (options_.tile != 0 || has_ones() || launch_.parts > 1 || launch_.m > kMaxVectorRows ||
+  if (options_.tile != 0 || has_bias_grad() || launch_.parts > 1 || launch_.m > kMaxVectorRows ||
       window_.count != launch_.m || launch_.k < kMinVectorDepth || !a_.along_k() || !b_.along_k()) {
     return false;
   }
@@ -460,8 +460,8 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
 }
 
 // Stores a thread's sums for bias_grad_store.
-void Contraction::write_ones_results(Scope& scope, const TileShape& tile) {
-  if (!has_ones()) return;
+void Contraction::write_bias_grad_results(Scope& scope, const TileShape& tile) {
+  if (!has_bias_grad()) return;
   // The first row of tiles sees all of b, and its first row of threads all columns. Likewise for a.
   const bool of_b = launch_.bias_grad_row;
   const int width = of_b ? tile.width_n() : tile.width_m();
@@ -471,8 +471,8 @@ void Contraction::write_ones_results(Scope& scope, const TileShape& tile) {
     const std::string at =
         (of_b ? "n + " : "m + ") + u32_literal(place_of_result(i, width, threads));
     ones.line("if (" + at + " < " + u32_literal(of_b ? launch_.n : window_.end()) +
-              ") { finish_ones(" + at + ", ones" + std::to_string(i / width) + component(i, width) +
-              "); }");
+              ") { finish_bias_grad(" + at + ", ones" + std::to_string(i / width) +
+              component(i, width) + "); }");
   }
   scope.block(of_b ? "if (m0 == " + u32_literal(window_.first) + " && ty == 0u)"
                    : "if (n0 == 0u && tx == 0u)",
@@ -502,15 +502,15 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
     }
   }
   const bool of_b = launch_.bias_grad_row;
-  if (has_ones()) {
+  if (has_bias_grad()) {
     const int width = of_b ? tile.width_n() : tile.width_m();
     const int threads = of_b ? tile.threads_n() : tile.threads_m();
     const std::string thread = of_b ? "tx" : "ty";
-    module_.shared("slice_ones", "f32",
+    module_.shared("slice_bias_grad", "f32",
                    std::int64_t{tile.slices} * (of_b ? tile.side_n : tile.side_m), 4);
     Scope first(&scope);
     for (int i = 0; i < (of_b ? tile.per_n : tile.per_m); ++i) {
-      keep(first, "slice_ones",
+      keep(first, "slice_bias_grad",
            "slice * " + u32_literal(of_b ? tile.side_n : tile.side_m) + " + " +
                along(thread, i, width, threads),
            "ones" + std::to_string(i / width) + component(i, width));
@@ -532,11 +532,11 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
   scope.block("for (var r = local; r < " + u32_literal(results) +
                   "; r += " + u32_literal(tile.threads()) + ")",
               loop);
-  if (!has_ones()) return;
+  if (!has_bias_grad()) return;
   Scope ones(&scope);
   const int along_side = of_b ? tile.side_n : tile.side_m;
-  sum(ones, "slice_ones", "local", along_side);
-  ones.line(std::string("finish_ones(") + (of_b ? "n0" : "m0") + " + local, sum);");
+  sum(ones, "slice_bias_grad", "local", along_side);
+  ones.line(std::string("finish_bias_grad(") + (of_b ? "n0" : "m0") + " + local, sum);");
   const std::string first = of_b ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
   scope.block("if (" + first + " && local < " + u32_literal(along_side) + " && " +
                   (of_b ? "n0" : "m0") + " + local < " +
@@ -567,7 +567,7 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
       zero("acc" + std::to_string(row) + "_" + std::to_string(col), tile.width_n());
     }
   }
-  if (!has_ones()) return;
+  if (!has_bias_grad()) return;
   const int width = launch_.bias_grad_row ? tile.width_n() : tile.width_m();
   const int blocks = (launch_.bias_grad_row ? tile.per_n : tile.per_m) / width;
   for (int i = 0; i < blocks; ++i) zero("ones" + std::to_string(i), width);
@@ -637,7 +637,7 @@ Shader Contraction::write_tiled(const TileShape& tile) {
     write_sliced_results(scope, tile);
   } else {
     write_results(scope, tile);
-    write_ones_results(scope, tile);
+    write_bias_grad_results(scope, tile);
   }
   return make_shader(module_, scope, tile.threads(), groups);
 }
@@ -654,7 +654,7 @@ std::vector<int> tile_numbers() {
 Shader write_contraction(const Launch& launch, const WgslOptions& options) {
   Shader shader;
   if (options.blocks > 0) return Contraction(launch, options).write();
-  if (write_by_matrix_units(launch, options, shader)) return shader;
+  if (write_by_subgroup_matrix(launch, options, shader)) return shader;
   return Contraction(launch, options).write();
 }
 

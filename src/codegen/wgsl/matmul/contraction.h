@@ -20,8 +20,8 @@ class ContractionParts {
   // Writes finish(): the epilogue and the stores of one result, or of four. Results of
   // bias_grad_row and bias_grad_column go to bias_grad_store. `guarded`: ignores results out of
   // range.
-  void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
-  void write_ones();
+  void write_finish(bool guarded, bool with_bias_grad, const std::set<int>& vectors = {});
+  void write_bias_grad();
   // Writes the functions of a tiled form with these sides and depth, including finish() unless the
   // epilogue is by rows. If `fours` is set and the stores allow it, finish() takes four results. If
   // `eights` is set, operands are vectors of eight f16.
@@ -58,7 +58,9 @@ class ContractionParts {
   [[nodiscard]] std::string batch_of(const std::string& number) const {
     return number + (window_.outer_first > 0 ? " + " + u32_literal(window_.outer_first) : "");
   }
-  [[nodiscard]] bool has_ones() const { return launch_.bias_grad_row || launch_.bias_grad_column; }
+  [[nodiscard]] bool has_bias_grad() const {
+    return launch_.bias_grad_row || launch_.bias_grad_column;
+  }
 
   // NOLINTBEGIN(*-non-private-member-variables-in-classes)
   const Launch& launch_;
@@ -73,7 +75,7 @@ class ContractionParts {
 
 // Values of WgslOptions::tile and subgroup_matrix_tile other than the default, largest tiles first.
 std::vector<int> tile_numbers();
-std::vector<int> unit_tile_numbers();
+std::vector<int> subgroup_matrix_tiles();
 
 // Writes a form in which each workgroup has all columns of its 8 or 16 rows. Used for by_rows and
 // in fused sequences (options.blocks).
@@ -81,6 +83,6 @@ Shader write_row_block(const Launch& launch, const WgslOptions& options);
 
 // Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
 // device has none, if the operands are not f16, or if other forms are faster.
-bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader);
+bool write_by_subgroup_matrix(const Launch& launch, const WgslOptions& options, Shader& shader);
 
 }  // namespace tensorgrad::wgsl

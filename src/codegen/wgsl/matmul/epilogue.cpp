@@ -39,11 +39,12 @@ void ContractionParts::write_part(Scope& scope) const {
   scope.line("let end_k = min(first_k + " + each + ", " + u32_literal(launch_.k) + ");");
 }
 
-void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set<int>& vectors) {
+void ContractionParts::write_finish(bool guarded, bool with_bias_grad,
+                                    const std::set<int>& vectors) {
   Scope scope;
-  if (with_ones) {
+  if (with_bias_grad) {
     Scope ones(&scope);
-    ones.line(launch_.bias_grad_row ? "finish_ones(n, acc);" : "finish_ones(m, acc);");
+    ones.line(launch_.bias_grad_row ? "finish_bias_grad(n, acc);" : "finish_bias_grad(m, acc);");
     ones.line("return;");
     scope.block(launch_.bias_grad_row ? "if (m == " + u32_literal(launch_.m) + ")"
                                       : "if (n == " + u32_literal(launch_.n) + ")",
@@ -70,7 +71,7 @@ void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set
                        ") {\n" + scope.text() + "}\n");
 }
 
-void ContractionParts::write_ones() {
+void ContractionParts::write_bias_grad() {
   ScalarProgram sum;
   Instr acc;
   acc.kind = InstrKind::kAcc;
@@ -82,7 +83,8 @@ void ContractionParts::write_ones() {
   Store store = launch_.bias_grad_store;
   store.value = 0;
   writer.store(scope, store);
-  module_.function("finish_ones", "fn finish_ones(i: u32, acc: f32) {\n" + scope.text() + "}\n");
+  module_.function("finish_bias_grad",
+                   "fn finish_bias_grad(i: u32, acc: f32) {\n" + scope.text() + "}\n");
 }
 
 void ContractionParts::write_functions(int side_m, int side_n, int depth, bool fours, bool eights) {

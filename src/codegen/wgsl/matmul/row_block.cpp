@@ -58,7 +58,7 @@ class RowBlock : private ContractionParts {
 
 Shader RowBlock::write() {
   CHECK(tile_.threads() <= options_.max_threads, launch_.name);
-  CHECK(!has_ones() && launch_.batch == 1, launch_.name);
+  CHECK(!has_bias_grad() && launch_.batch == 1, launch_.name);
   CHECK(!launch_.by_rows || tiles() == 1, launch_.name);
   write_functions(tile_.side_m, tile_.side_n, tile_.depth, !launch_.by_rows);
   const std::int64_t groups = ceil_div(window_.count, tile_.side_m);

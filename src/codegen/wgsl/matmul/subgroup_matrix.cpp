@@ -13,7 +13,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-struct UnitShape {
+struct SubgroupTile {
   int across_m, across_n;  // matrices per subgroup: UM, UN
   int subgroups_m, subgroups_n;
   int deep;  // BK in matrices
@@ -23,55 +23,55 @@ struct UnitShape {
 
   [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
 };
-constexpr std::array<UnitShape, 3> kUnitShapes = {
+constexpr std::array<SubgroupTile, 3> kSubgroupTiles = {
     {{4, 2, 2, 4, 4, 396, 0.9}, {4, 2, 2, 2, 2, 528, 1.0}, {2, 2, 2, 2, 4, 1056, 0.85}}};
 constexpr const char* kTiles = "tiles";
 constexpr int kResultPad = 4;  // elements: the length of a vector
 
-class UnitContraction : private ContractionParts {
+class SubgroupMatrixContraction : private ContractionParts {
  public:
   using ContractionParts::ContractionParts;
 
   bool write(Shader& shader);
 
  private:
-  [[nodiscard]] const UnitShape* pick() const;
-  [[nodiscard]] TileShape tile_of(const UnitShape& shape) const;
-  [[nodiscard]] std::int64_t vectors_of(const UnitShape& shape) const;
-  [[nodiscard]] int operand_vectors(const UnitShape& shape) const {
+  [[nodiscard]] const SubgroupTile* pick() const;
+  [[nodiscard]] TileShape tile_of(const SubgroupTile& shape) const;
+  [[nodiscard]] std::int64_t vectors_of(const SubgroupTile& shape) const;
+  [[nodiscard]] int operand_vectors(const SubgroupTile& shape) const {
     const TileShape tile = tile_of(shape);
     return a_.half_vectors(tile) + b_.half_vectors(tile);
   }
-  [[nodiscard]] int result_pitch(const UnitShape& shape) const {
+  [[nodiscard]] int result_pitch(const SubgroupTile& shape) const {
     return shape.across_n * unit_.n + kResultPad;
   }
   // Vectors of workgroup memory for one line of matrices of each subgroup.
-  [[nodiscard]] int result_vectors(const UnitShape& shape) const {
+  [[nodiscard]] int result_vectors(const SubgroupTile& shape) const {
     return shape.subgroups() * unit_.m * result_pitch(shape) / 4;
   }
   // Lines of matrices to store at a time: as many as fit the memory of the operands.
-  [[nodiscard]] int lines_at_once(const UnitShape& shape) const {
+  [[nodiscard]] int lines_at_once(const SubgroupTile& shape) const {
     const int fit = operand_vectors(shape) / result_vectors(shape);
     return std::clamp(floor_pow2(fit), 1, shape.across_m);
   }
-  [[nodiscard]] int ones_each() const {
+  [[nodiscard]] int bias_grad_sums_per_thread() const {
     return static_cast<int>(
         ceil_div(launch_.bias_grad_row ? tile_.side_n : tile_.side_m, tile_.threads()));
   }
   void write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n);
   void write_steps(Scope& scope);
   void write_products(Scope& scope) const;
-  void write_ones_sums(Scope& scope) const;
+  void write_bias_grad_sums(Scope& scope) const;
   void write_results(Scope& scope);
-  void write_ones_results(Scope& scope) const;
+  void write_bias_grad_results(Scope& scope) const;
   [[nodiscard]] std::string first_of_side() const;
 
-  const SubgroupMatrix& unit_ = options_.units;
-  UnitShape shape_ = {};
+  const SubgroupMatrix& unit_ = options_.subgroup_matrix;
+  SubgroupTile shape_ = {};
   TileShape tile_ = {};
 };
 
-TileShape UnitContraction::tile_of(const UnitShape& shape) const {
+TileShape SubgroupMatrixContraction::tile_of(const SubgroupTile& shape) const {
   TileShape tile = {};
   tile.side_m = unit_.m * shape.across_m * shape.subgroups_m;
   tile.side_n = unit_.n * shape.across_n * shape.subgroups_n;
@@ -83,16 +83,16 @@ TileShape UnitContraction::tile_of(const UnitShape& shape) const {
   return tile;
 }
 
-std::int64_t UnitContraction::vectors_of(const UnitShape& shape) const {
+std::int64_t SubgroupMatrixContraction::vectors_of(const SubgroupTile& shape) const {
   return std::max(operand_vectors(shape), lines_at_once(shape) * result_vectors(shape));
 }
 
 // Returns null if other forms are at least as fast.
-const UnitShape* UnitContraction::pick() const {
-  const UnitShape* best = nullptr;
+const SubgroupTile* SubgroupMatrixContraction::pick() const {
+  const SubgroupTile* best = nullptr;
   double best_time = 0;
   int number = 0;
-  for (const UnitShape& shape : kUnitShapes) {
+  for (const SubgroupTile& shape : kSubgroupTiles) {
     ++number;
     const TileShape tile = tile_of(shape);
     if (tile.threads() > options_.max_threads) continue;
@@ -115,7 +115,8 @@ const UnitShape* UnitContraction::pick() const {
   return products < options_.gpu.min_subgroup_matrix_products || depth() < unit_.k ? nullptr : best;
 }
 
-void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n) {
+void SubgroupMatrixContraction::write_places(Scope& scope, std::int64_t tiles_m,
+                                             std::int64_t tiles_n) {
   write_tile_place(scope, tile_.side_m, tile_.side_n, tiles_m, tiles_n);
   scope.line("let sub_lane = local % " + u32_literal(unit_.subgroup) + ";");
   scope.line("let sub = local / " + u32_literal(unit_.subgroup) + ";");
@@ -131,12 +132,12 @@ void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int6
                  result_type(unit_) + ";");
     }
   }
-  for (int i = 0; has_ones() && i < ones_each(); ++i)
+  for (int i = 0; has_bias_grad() && i < bias_grad_sums_per_thread(); ++i)
     scope.line("var ones" + std::to_string(i) + " = 0.0f;");
 }
 
 // Multiplies one tile of each operand.
-void UnitContraction::write_products(Scope& scope) const {
+void SubgroupMatrixContraction::write_products(Scope& scope) const {
   const auto load = [&](Scope& to, const TileOperand& operand, bool is_a, int number, int k) {
     const std::string name = is_a ? "a" : "b";
     const int pitch = operand.half_pitch(tile_);
@@ -149,8 +150,8 @@ void UnitContraction::write_products(Scope& scope) const {
     // Rows of a and columns of b are lines if they are contiguous along k.
     const bool column_major = is_a != operand.along_k();
     to.line("let " + name + std::to_string(number) + " = " +
-            load_units(unit_, is_a ? UnitSide::kLeft : UnitSide::kRight, kTiles, at, column_major,
-                       pitch) +
+            load_matrix(unit_, is_a ? MatrixSide::kLeft : MatrixSide::kRight, kTiles, at,
+                        column_major, pitch) +
             ";");
   };
   for (int k = 0; k < shape_.deep; ++k) {
@@ -170,20 +171,20 @@ void UnitContraction::write_products(Scope& scope) const {
 
 // Returns the condition under which the workgroup sums the operand that is multiplied with ones:
 // its tile is the first along the other side.
-std::string UnitContraction::first_of_side() const {
+std::string SubgroupMatrixContraction::first_of_side() const {
   return launch_.bias_grad_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
 }
 
 // Each thread sums some lines.
-void UnitContraction::write_ones_sums(Scope& scope) const {
-  if (!has_ones()) return;
+void SubgroupMatrixContraction::write_bias_grad_sums(Scope& scope) const {
+  if (!has_bias_grad()) return;
   const TileOperand& operand = launch_.bias_grad_row ? b_ : a_;
   const int start = launch_.bias_grad_row ? a_.half_vectors(tile_) : 0;
   const std::string first = std::string(kTiles) + "[" + u32_literal(start) + " + ";
   const std::string pitch = u32_literal(operand.half_pitch(tile_) / 8);
   const int side = operand.side(tile_);
   Scope sums(&scope);
-  for (int i = 0; i < ones_each(); ++i) {
+  for (int i = 0; i < bias_grad_sums_per_thread(); ++i) {
     const std::string line = "(local + " + u32_literal(i * tile_.threads()) + ")";
     const std::string sum = "ones" + std::to_string(i) + " += ";
     Scope each(&sums), loop(&each);
@@ -205,7 +206,7 @@ void UnitContraction::write_ones_sums(Scope& scope) const {
 }
 
 // The next tile is prefetched while this one is multiplied.
-void UnitContraction::write_steps(Scope& scope) {
+void SubgroupMatrixContraction::write_steps(Scope& scope) {
   module_.shared(kTiles, "vec4<u32>", vectors_of(shape_), 16);
   const std::string step = u32_literal(tile_.depth), end = end_k();
   const auto fetch = [&](Scope& to, const std::string& k0) {
@@ -223,13 +224,13 @@ void UnitContraction::write_steps(Scope& scope) {
     loop.block("if (k0 + " + step + " < " + end + ")", ahead);
   }
   write_products(loop);
-  write_ones_sums(loop);
+  write_bias_grad_sums(loop);
   loop.line("workgroupBarrier();");
   scope.block("for (var k0 = " + first_k() + "; k0 < " + end + "; k0 += " + step + ")", loop);
 }
 
 // Stores some lines of a subgroup's matrices at a time.
-void UnitContraction::write_results(Scope& scope) {
+void SubgroupMatrixContraction::write_results(Scope& scope) {
   const int step = finish_.chosen ? 4 : 1;  // results per call
   const int lines = lines_at_once(shape_), pitch = result_pitch(shape_);
   const int width = shape_.across_n * unit_.n, count = lines * unit_.m * width / step;
@@ -239,9 +240,9 @@ void UnitContraction::write_results(Scope& scope) {
     if (i > 0) scope.line("workgroupBarrier();");
     for (int more = 0; more < lines; ++more) {
       for (int j = 0; j < shape_.across_n; ++j) {
-        scope.line(store_units(kTiles,
-                               "staged + " + u32_literal(more * unit_.m * pitch + j * unit_.n),
-                               "acc" + std::to_string(i + more) + "_" + std::to_string(j), pitch));
+        scope.line(store_matrix(kTiles,
+                                "staged + " + u32_literal(more * unit_.m * pitch + j * unit_.n),
+                                "acc" + std::to_string(i + more) + "_" + std::to_string(j), pitch));
       }
     }
     scope.line("workgroupBarrier();");
@@ -260,28 +261,28 @@ void UnitContraction::write_results(Scope& scope) {
   }
 }
 
-void UnitContraction::write_ones_results(Scope& scope) const {
-  if (!has_ones()) return;
+void SubgroupMatrixContraction::write_bias_grad_results(Scope& scope) const {
+  if (!has_bias_grad()) return;
   const bool of_b = launch_.bias_grad_row;
   Scope ones(&scope);
-  for (int i = 0; i < ones_each(); ++i) {
+  for (int i = 0; i < bias_grad_sums_per_thread(); ++i) {
     const std::string line = "local + " + u32_literal(i * tile_.threads());
     const std::string at = std::string(of_b ? "n0" : "m0") + " + " + line;
     ones.line("if (" + line + " < " + u32_literal(of_b ? tile_.side_n : tile_.side_m) + " && " +
-              at + " < " + u32_literal(of_b ? launch_.n : window_.end()) + ") { finish_ones(" + at +
-              ", ones" + std::to_string(i) + "); }");
+              at + " < " + u32_literal(of_b ? launch_.n : window_.end()) + ") { finish_bias_grad(" +
+              at + ", ones" + std::to_string(i) + "); }");
   }
   scope.block("if (" + first_of_side() + ")", ones);
 }
 
-bool UnitContraction::write(Shader& shader) {
+bool SubgroupMatrixContraction::write(Shader& shader) {
   if (launch_.by_rows || options_.tile != 0 || options_.lanes != 0) return false;
   if (!a_.is_half() || !b_.is_half()) return false;
-  const UnitShape* const picked = pick();
+  const SubgroupTile* const picked = pick();
   if (picked == nullptr) return false;
   shape_ = *picked;
   tile_ = tile_of(shape_);
-  if (has_ones()) write_ones();
+  if (has_bias_grad()) write_bias_grad();
   write_functions(tile_.side_m, tile_.side_n, tile_.depth, true, true);
   const std::int64_t tiles_m = ceil_div(window_.count, tile_.side_m);
   const std::int64_t tiles_n = ceil_div(launch_.n, tile_.side_n);
@@ -291,7 +292,7 @@ bool UnitContraction::write(Shader& shader) {
   write_places(scope, tiles_m, tiles_n);
   write_steps(scope);
   write_results(scope);
-  write_ones_results(scope);
+  write_bias_grad_results(scope);
   shader = make_shader(module_, scope, tile_.threads(), groups);
   shader.uses_subgroup_matrix = true;
   return true;
@@ -299,33 +300,33 @@ bool UnitContraction::write(Shader& shader) {
 
 }  // namespace
 
-std::vector<int> unit_tile_numbers() {
-  std::vector<int> numbers(kUnitShapes.size());
+std::vector<int> subgroup_matrix_tiles() {
+  std::vector<int> numbers(kSubgroupTiles.size());
   std::iota(numbers.begin(), numbers.end(), 1);
   return numbers;
 }
 
-bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader) {
-  if (!options.units.present() || options.subgroup_matrix_tile < 0) return false;
-  return UnitContraction(launch, options).write(shader);
+bool write_by_subgroup_matrix(const Launch& launch, const WgslOptions& options, Shader& shader) {
+  if (!options.subgroup_matrix.present() || options.subgroup_matrix_tile < 0) return false;
+  return SubgroupMatrixContraction(launch, options).write(shader);
 }
 
 }  // namespace tensorgrad::wgsl
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-std::string load_units(const SubgroupMatrix& units, UnitSide side, const std::string& array,
-                       const std::string& at, bool column_major, std::int64_t pitch) {
+std::string load_matrix(const SubgroupMatrix& units, MatrixSide side, const std::string& array,
+                        const std::string& at, bool column_major, std::int64_t pitch) {
   const std::string k = std::to_string(units.k);
-  const std::string type = side == UnitSide::kLeft
+  const std::string type = side == MatrixSide::kLeft
                                ? "subgroup_matrix_left<f16, " + k + ", " + std::to_string(units.m)
                                : "subgroup_matrix_right<f16, " + std::to_string(units.n) + ", " + k;
   return "subgroupMatrixLoad<" + type + ">, " + (column_major ? "col_major" : "row_major") + ">(&" +
          array + ", (" + at + ") / 8u, " + std::to_string(pitch / 8) + "u)";
 }
 
-std::string store_units(const std::string& array, const std::string& at, const std::string& value,
-                        std::int64_t pitch) {
+std::string store_matrix(const std::string& array, const std::string& at, const std::string& value,
+                         std::int64_t pitch) {
   return "subgroupMatrixStore<row_major>(&" + array + ", (" + at + ") / 4u, " + value + ", " +
          std::to_string(pitch / 4) + "u);";
 }

@@ -21,9 +21,9 @@ struct FormName {
 
 std::vector<FormName> form_names(const Launch& launch, const WgslOptions& options) {
   std::vector<FormName> names = {{"default"}};
-  if (options.units.present() && launch.k >= options.units.k) {
-    for (const int number : wgsl::unit_tile_numbers())
-      names.push_back({"units " + std::to_string(number), 0, number});
+  if (options.subgroup_matrix.present() && launch.k >= options.subgroup_matrix.k) {
+    for (const int number : wgsl::subgroup_matrix_tiles())
+      names.push_back({"subgroup_matrix " + std::to_string(number), 0, number});
   }
   const bool small = launch.batch * launch.m * launch.n * launch.k <= kMaxByLanes;
   for (const int number : wgsl::tile_numbers()) {
@@ -60,7 +60,7 @@ std::string contraction_key(const Launch& launch, const WgslOptions& options) {
   for (const std::int64_t each :
        {std::int64_t{kernel.groups_x}, std::int64_t{kernel.groups_y},
         std::int64_t{options.max_threads}, options.max_workgroup_bytes,
-        std::int64_t{options.units.m}, std::int64_t{options.units.subgroup}}) {
+        std::int64_t{options.subgroup_matrix.m}, std::int64_t{options.subgroup_matrix.subgroup}}) {
     text += " " + std::to_string(each);
   }
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a

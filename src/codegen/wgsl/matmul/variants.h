@@ -11,7 +11,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct ContractionForm {
-  std::string name;  // "default", "tile 64", "units 2"
+  std::string name;  // "default", "tile 64", "subgroup_matrix 2"
   WgslKernel kernel;
 };
 

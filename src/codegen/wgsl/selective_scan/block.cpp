@@ -41,7 +41,7 @@ Shader SelectiveBlock::write() {
   write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
   write_states();
   share();
-  open_unit(threads_, segments);
+  open_workgroup(threads_, segments);
   open_channel();
   read_quad(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for exp2

@@ -91,7 +91,7 @@ Shader SelectiveLanes::write() {
     write_sigmoid("vec2<f32>");
   }
   share();
-  open_unit(z_.threads(), s_.segments());
+  open_workgroup(z_.threads(), s_.segments());
   open_lanes();
   read_own(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for exp2

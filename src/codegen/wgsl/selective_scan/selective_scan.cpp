@@ -326,7 +326,7 @@ std::int64_t SelectiveWriter::kept_rows() const {
 }
 std::int64_t SelectiveWriter::kept_columns() const { return s_.channels * (by_pairs() ? 2 : 1); }
 
-void SelectiveWriter::open_unit(std::int64_t threads, std::int64_t segments) {
+void SelectiveWriter::open_workgroup(std::int64_t threads, std::int64_t segments) {
   const std::int64_t each = segments * s_.blocks();
   open_rows(scope_, Tile{1, static_cast<int>(threads), true}, window_.count * each, "unit");
   scope_.line("let p = unit / " + u32_literal(each) + " + " + u32_literal(window_.first) + ";");

@@ -36,7 +36,7 @@ class SelectiveWriter {
   void write_states();
   // Opens main(). A workgroup processes one segment of the steps of a block of channels of one
   // batch. Declares `p`, `block`, `segment`, its `first` chunk, and the number of its `chunks`.
-  void open_unit(std::int64_t threads, std::int64_t segments);
+  void open_workgroup(std::int64_t threads, std::int64_t segments);
   // Writes fn storeN(p, i, q, x), which stores an element of result N, [batch, rows, columns].
   void write_result(std::size_t which, std::int64_t rows, std::int64_t columns);
   // Like write_result(), but over another domain. The lines of `scope` compute its coordinates from

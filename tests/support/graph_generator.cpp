@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/grower.h"
+#include "support/generator.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace tensorgrad::testing {
 
-Shape Grower::shape() {
+Shape GraphGenerator::shape() {
   Shape shape;
   for (std::int64_t d = draw_.whole(1, 3); d > 0; --d) {
     shape.push_back(draw_.chance(0.15) ? 1 : draw_.whole(1, options_.size));
@@ -15,7 +15,7 @@ Shape Grower::shape() {
   return shape;
 }
 
-Tensor Grower::input(const Shape& shape, DType dtype) {
+Tensor GraphGenerator::input(const Shape& shape, DType dtype) {
   Trace& trace = Trace::current("input", {});
   return trace.tensor(trace.graph.add(ops::input, {},
                                       {{"name", "in" + std::to_string(inputs_++)},
@@ -23,13 +23,13 @@ Tensor Grower::input(const Shape& shape, DType dtype) {
                                        {"shape", shape}}));
 }
 
-Tensor Grower::weight(const Shape& shape) {
+Tensor GraphGenerator::weight(const Shape& shape) {
   weights.push_back(shape);
   return weight_source_(weights.size() - 1, shape);
 }
 
 // Prefers recent values, so that graphs grow deep rather than wide.
-Tensor Grower::pick() {
+Tensor GraphGenerator::pick() {
   const auto size = static_cast<std::int64_t>(pool_.size());
   return pool_[static_cast<std::size_t>(
       std::max(draw_.whole(0, size - 1), draw_.whole(0, size - 1)))];
@@ -42,20 +42,20 @@ Tensor ranked(const Tensor& x) { return x.rank() == 0 ? reshape(x, {1}) : x; }
 }  // namespace
 
 // Returns `x`, or its mean broadcast if the shapes differ, in the shape `like`.
-Tensor Grower::fitted(const Tensor& x, const Shape& like) {
+Tensor GraphGenerator::fitted(const Tensor& x, const Shape& like) {
   if (x.shape() == like) return x;
   return broadcast_to(x.rank() == 0 ? x : mean(x), like);
 }
 
 // Returns some value as a tensor of this many axes.
-Tensor Grower::grid(std::int64_t axes) {
+Tensor GraphGenerator::grid(std::int64_t axes) {
   Tensor x = ranked(pick());
   while (x.rank() > axes) x = flatten(x, 0, 1);
   while (x.rank() < axes) x = unsqueeze(x, static_cast<int>(draw_.whole(0, x.rank())));
   return x;
 }
 
-Tensor Grower::unary(const Tensor& x) {
+Tensor GraphGenerator::unary(const Tensor& x) {
   switch (draw_.whole(0, 12)) {
     case 0: return tanh(x);
     case 1: return sigmoid(x);
@@ -74,7 +74,7 @@ Tensor Grower::unary(const Tensor& x) {
 }
 
 // Applies partial functions to arguments in their domain.
-Tensor Grower::guarded(const Tensor& x) {
+Tensor GraphGenerator::guarded(const Tensor& x) {
   const Tensor positive = square(x) + 0.5, within = tanh(x) * 0.7;
   switch (draw_.whole(0, 11)) {
     case 0: return log1p(square(x));
@@ -92,7 +92,7 @@ Tensor Grower::guarded(const Tensor& x) {
   }
 }
 
-Tensor Grower::activation(const Tensor& x) {
+Tensor GraphGenerator::activation(const Tensor& x) {
   switch (draw_.whole(0, 9)) {
     case 0: return gelu(x);
     case 1: return gelu(x, GeluApproximation::kTanh);
@@ -107,7 +107,7 @@ Tensor Grower::activation(const Tensor& x) {
   }
 }
 
-Tensor Grower::binary(const Tensor& a, const Tensor& b) {
+Tensor GraphGenerator::binary(const Tensor& a, const Tensor& b) {
   switch (draw_.whole(0, 10)) {
     case 0: return (a + b) * 0.7;
     case 1: return tanh(a * b);
@@ -123,7 +123,7 @@ Tensor Grower::binary(const Tensor& a, const Tensor& b) {
   }
 }
 
-Tensor Grower::reduction(const Tensor& x) {
+Tensor GraphGenerator::reduction(const Tensor& x) {
   const Tensor in = ranked(x);
   std::vector<int> axes = {axis_of(in)};
   if (draw_.chance(0.3)) axes.push_back((axes[0] + 1) % static_cast<int>(in.rank()));
@@ -142,7 +142,7 @@ Tensor Grower::reduction(const Tensor& x) {
   }
 }
 
-Tensor Grower::composite(const Tensor& x) {
+Tensor GraphGenerator::composite(const Tensor& x) {
   const Tensor in = ranked(x);
   const Shape last = {in.size(-1)};
   switch (draw_.whole(0, 5)) {
@@ -155,7 +155,7 @@ Tensor Grower::composite(const Tensor& x) {
   }
 }
 
-Tensor Grower::view(const Tensor& x) {
+Tensor GraphGenerator::view(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
   const std::int64_t size = in.size(axis);
@@ -178,7 +178,7 @@ Tensor Grower::view(const Tensor& x) {
   }
 }
 
-Tensor Grower::arranged(const Tensor& x) {
+Tensor GraphGenerator::arranged(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
   switch (draw_.whole(0, 5)) {
@@ -192,7 +192,7 @@ Tensor Grower::arranged(const Tensor& x) {
 }
 
 // Uses indices from inputs, some of them out of range: these read 0 and write nothing.
-Tensor Grower::indexed(const Tensor& x) {
+Tensor GraphGenerator::indexed(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
   Shape shape = in.shape();
@@ -213,7 +213,7 @@ Tensor Grower::indexed(const Tensor& x) {
   }
 }
 
-Tensor Grower::along(const Tensor& x) {
+Tensor GraphGenerator::along(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
   switch (draw_.whole(0, 8)) {
@@ -234,7 +234,7 @@ Tensor Grower::along(const Tensor& x) {
 
 // Converts to integers and back. The integers come from inputs, or from values that rounding does
 // not change. A cast of a rounded value would not be comparable.
-Tensor Grower::whole(const Tensor& x) {
+Tensor GraphGenerator::whole(const Tensor& x) {
   const Tensor in = ranked(x);
   const DType dtype = draw_.chance(0.5) ? i32 : u32;
   const Tensor a = input(in.shape(), dtype), b = input(in.shape(), dtype);
@@ -253,7 +253,7 @@ Tensor Grower::whole(const Tensor& x) {
   }
 }
 
-Tensor Grower::truth(const Tensor& x) {
+Tensor GraphGenerator::truth(const Tensor& x) {
   const Tensor in = ranked(x), other = fitted(pick(), in.shape());
   const Tensor yes = in > other, no = other < 0.2;
   switch (draw_.whole(0, 8)) {
@@ -273,7 +273,7 @@ Tensor Grower::truth(const Tensor& x) {
   }
 }
 
-Tensor Grower::random(const Tensor& x) {
+Tensor GraphGenerator::random(const Tensor& x) {
   switch (draw_.whole(0, 5)) {
     case 0: return dropout(x, 0.3) * 0.7;
     case 1: return x + rand(x.shape()) * 0.3;
@@ -284,7 +284,7 @@ Tensor Grower::random(const Tensor& x) {
   }
 }
 
-Tensor Grower::product(const Tensor& x) {
+Tensor GraphGenerator::product(const Tensor& x) {
   Tensor in = ranked(x);
   if (in.rank() == 1) in = unsqueeze(in, draw_.chance(0.5) ? 0 : 1);
   const std::int64_t n = draw_.whole(1, options_.size);
@@ -299,7 +299,7 @@ Tensor Grower::product(const Tensor& x) {
   }
 }
 
-Tensor Grower::image(const Tensor& x) {
+Tensor GraphGenerator::image(const Tensor& x) {
   Tensor in = ranked(x);
   while (in.rank() < 3) in = unsqueeze(in, 0);
   const std::int64_t channels = in.size(0), h = in.size(1), w = in.size(2);
@@ -337,7 +337,7 @@ Tensor Grower::image(const Tensor& x) {
   }
 }
 
-Tensor Grower::attended(const Tensor& x) {
+Tensor GraphGenerator::attended(const Tensor& x) {
   const Tensor q = grid(3);
   const std::int64_t keys = draw_.whole(1, options_.size);
   const Shape like = {q.size(0), keys, q.size(2)};
@@ -349,7 +349,7 @@ Tensor Grower::attended(const Tensor& x) {
   return q.size(2) % 2 == 0 && draw_.chance(0.5) ? rope(y) : y;
 }
 
-Tensor Grower::selected(const Tensor& x) {
+Tensor GraphGenerator::selected(const Tensor& x) {
   const Tensor u = grid(3);
   const std::int64_t states = draw_.whole(1, 4);
   const Shape gates = {u.size(0), u.size(1), states};
@@ -365,7 +365,7 @@ Tensor Grower::selected(const Tensor& x) {
   return draw_.chance(0.7) ? scan.y : scan.state;
 }
 
-Tensor Grower::joined(const Tensor& x) {
+Tensor GraphGenerator::joined(const Tensor& x) {
   const Tensor in = ranked(x), other = fitted(pick(), in.shape());
   const Tensor both = in.rank() < 3 && draw_.chance(0.3)
                           ? stack({in, other}, axis_of(in))
@@ -374,7 +374,7 @@ Tensor Grower::joined(const Tensor& x) {
 }
 
 // Reads a state and sets it to a function of its old value.
-Tensor Grower::remembered(const Tensor& x) {
+Tensor GraphGenerator::remembered(const Tensor& x) {
   const std::string name = "kept" + std::to_string(states_++);
   const Tensor old = state(name, x.shape(), draw_.real(-0.5, 0.5));
   const Tensor fresh = old * 0.9 + x * 0.1;
@@ -382,7 +382,7 @@ Tensor Grower::remembered(const Tensor& x) {
   return draw_.chance(0.5) ? fresh : x - old;
 }
 
-Tensor Grower::marked(const Tensor& x) {
+Tensor GraphGenerator::marked(const Tensor& x) {
   if (draw_.chance(0.3)) {
     return custom_gradient(
         {x}, [](const std::vector<Tensor>& in) { return tanh(in[0]); },
@@ -396,7 +396,7 @@ Tensor Grower::marked(const Tensor& x) {
 }
 
 // Stores, moves or computes values as f16.
-Tensor Grower::halved(const Tensor& x) {
+Tensor GraphGenerator::halved(const Tensor& x) {
   const Tensor half = cast(ranked(x), f16);
   const int axis = axis_of(half);
   switch (draw_.whole(0, 8)) {
@@ -413,7 +413,7 @@ Tensor Grower::halved(const Tensor& x) {
 }
 
 // A sequence of ops of one kind, each of which reads the previous result several times.
-Tensor Grower::repeated_reads(Tensor x) {
+Tensor GraphGenerator::repeated_reads(Tensor x) {
   x = ranked(x);
   const int axis = axis_of(x), last = static_cast<int>(x.rank()) - 1;
   const std::int64_t size = x.size(axis), columns = x.size(last), kind = draw_.whole(0, 8);
@@ -448,7 +448,7 @@ Tensor Grower::repeated_reads(Tensor x) {
 }
 
 // A value with more readers than a launch has bindings.
-Tensor Grower::read_by_many(const Tensor& x) {
+Tensor GraphGenerator::read_by_many(const Tensor& x) {
   const Tensor in = ranked(x);
   Tensor y = in * 0.5;
   for (std::int64_t i = draw_.whole(3, 12); i > 0; --i) {
@@ -464,7 +464,7 @@ Tensor Grower::read_by_many(const Tensor& x) {
 }
 
 // Uneven padding on several axes of values and windows, also in f16.
-Tensor Grower::padded(const Tensor& x) {
+Tensor GraphGenerator::padded(const Tensor& x) {
   Tensor in = grid(3);
   const std::int64_t h = in.size(1), w = in.size(2);
   const bool half = draw_.chance(0.5);
@@ -501,7 +501,7 @@ Tensor Grower::padded(const Tensor& x) {
 }
 
 // Scatters to few targets, so that most indices are duplicates.
-Tensor Grower::scattered(const Tensor& x) {
+Tensor GraphGenerator::scattered(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
   Shape shape = in.shape();
@@ -521,7 +521,7 @@ Tensor Grower::scattered(const Tensor& x) {
 }
 
 // Computes with values near the limits of f32.
-Tensor Grower::scaled(const Tensor& x) {
+Tensor GraphGenerator::scaled(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
   switch (draw_.whole(0, 9)) {
@@ -538,7 +538,7 @@ Tensor Grower::scaled(const Tensor& x) {
   }
 }
 
-Tensor Grower::step() {
+Tensor GraphGenerator::step() {
   const Tensor x = pick();
   if (x.rank() > 3 || numel(x.shape()) > 8 * options_.size * options_.size) return mean(x);
   switch (draw_.whole(0, 30)) {
@@ -575,7 +575,7 @@ Tensor Grower::step() {
   }
 }
 
-Tensor Grower::loss_of(const Tensor& x) {
+Tensor GraphGenerator::loss_of(const Tensor& x) {
   const Tensor in = ranked(x);
   switch (draw_.whole(0, 4)) {
     case 0: return mse(in, detach(fitted(pick(), in.shape())) + 0.5);
@@ -590,7 +590,7 @@ Tensor Grower::loss_of(const Tensor& x) {
   }
 }
 
-Tensor Grower::run() {
+Tensor GraphGenerator::run() {
   for (int i = 0; i < 2; ++i) pool_.push_back(leaves_.emplace_back(input(shape())));
   pool_.push_back(weight(shape()));
   for (int i = 0; i < options_.ops; ++i) pool_.push_back(step());

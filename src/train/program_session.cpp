@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "train/engine.h"
+#include "train/program_session.h"
 
 #include <algorithm>
 #include <bit>
@@ -78,9 +78,10 @@ void check_captures(const std::vector<std::string>& names, const std::vector<std
   for (const std::string& name : names) check_known("unknown capture", name, known);
 }
 
-Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
-               std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
-               std::shared_ptr<Device> device, std::string reason, bool check_indices)
+ProgramSession::ProgramSession(CompileRequest request, std::map<std::string, double> scalars,
+                               std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
+                               std::shared_ptr<Device> device, std::string reason,
+                               bool check_indices)
     : scalars_(std::move(scalars)),
       inputs_(std::move(inputs)),
       dataset_(std::move(dataset)),
@@ -95,7 +96,7 @@ Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
   for (const InputSpec& spec : dataset_) data_given_[spec.name] = false;
 }
 
-void Engine::allocate(SharedMemory shared) {
+void ProgramSession::allocate(SharedMemory shared) {
   instance_ = std::make_unique<Instance>(device_, compiled_.program, std::move(shared));
   own_inputs_.clear();
   instance_->inspect(compiled_, plan_);
@@ -104,8 +105,9 @@ void Engine::allocate(SharedMemory shared) {
   }
 }
 
-std::shared_ptr<Memory> Engine::memory_for(const std::string& buffer, WGPUBufferImpl* native,
-                                           const std::string& what) const {
+std::shared_ptr<Memory> ProgramSession::memory_for(const std::string& buffer,
+                                                   WGPUBufferImpl* native,
+                                                   const std::string& what) const {
   if (native == nullptr && !bound(buffer)) return nullptr;
   const std::int64_t bytes = instance_->buffer_bytes(buffer);
   if (native == nullptr) return std::make_shared<Memory>(device_, bytes, buffer);
@@ -119,8 +121,8 @@ std::shared_ptr<Memory> Engine::memory_for(const std::string& buffer, WGPUBuffer
   return std::make_shared<Memory>(device_, native, bytes, what);
 }
 
-void Engine::bind(const std::string& buffer, std::shared_ptr<Memory> memory,
-                  const WGPUBufferImpl* native) {
+void ProgramSession::bind(const std::string& buffer, std::shared_ptr<Memory> memory,
+                          const WGPUBufferImpl* native) {
   if (memory == nullptr) return;
   instance_->bind(buffer, std::move(memory));
   own_inputs_.erase(buffer);
@@ -128,12 +130,12 @@ void Engine::bind(const std::string& buffer, std::shared_ptr<Memory> memory,
   if (native != nullptr) bound_[buffer] = native;
 }
 
-bool Engine::all_inputs_bound() const {
+bool ProgramSession::all_inputs_bound() const {
   return std::all_of(inputs_.begin(), inputs_.end(),
                      [&](const InputSpec& spec) { return bound(input_buffer(spec.name)); });
 }
 
-void Engine::check_devices(const FeedView& feed) const {
+void ProgramSession::check_devices(const FeedView& feed) const {
   for (const auto& [name, value] : feed) {
     if (!value.on_device || value.on_device->memory->device() == device_) continue;
     if (!value.on_device->memory->device()->successor.expired())
@@ -144,7 +146,7 @@ void Engine::check_devices(const FeedView& feed) const {
   }
 }
 
-void Engine::check(const FeedView& feed) const {
+void ProgramSession::check(const FeedView& feed) const {
   check_devices(feed);
   if (bound_.empty()) return check_feed(inputs_, feed, bounds_);
   std::vector<InputSpec> given;
@@ -158,7 +160,7 @@ void Engine::check(const FeedView& feed) const {
   check_feed(given, feed, bounds_);
 }
 
-void Engine::upload(const std::string& buffer, DType dtype, const HostView& value) {
+void ProgramSession::upload(const std::string& buffer, DType dtype, const HostView& value) {
   const std::size_t bytes = value.count * element_bytes(value.dtype);
   const DType stored = dtype_in_memory(dtype, plan_.stores_f16);
   if (value.dtype == dtype && dtype == stored && dtype != DType::kBool && bytes % kWordBytes == 0) {
@@ -176,15 +178,16 @@ void Engine::upload(const std::string& buffer, DType dtype, const HostView& valu
   instance_->upload(buffer, 0, to_stored(words, stored));
 }
 
-std::vector<std::byte> Engine::download_stored(const std::string& buffer, std::int64_t offset,
-                                               const Type& type) const {
+std::vector<std::byte> ProgramSession::download_stored(const std::string& buffer,
+                                                       std::int64_t offset,
+                                                       const Type& type) const {
   const auto count = static_cast<std::size_t>(numel(type.shape));
   std::vector<std::byte> bytes(stored_bytes(count, dtype_in_memory(type.dtype, plan_.stores_f16)));
   instance_->download(buffer, offset, bytes);
   return bytes;
 }
 
-void Engine::upload_inputs(const FeedView& feed) {
+void ProgramSession::upload_inputs(const FeedView& feed) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const InputSpec& spec = inputs_[i];
     const auto given = feed.find(spec.name);
@@ -200,18 +203,18 @@ void Engine::upload_inputs(const FeedView& feed) {
   }
 }
 
-void Engine::take_back_input(const std::string& buffer) {
+void ProgramSession::take_back_input(const std::string& buffer) {
   const auto own = own_inputs_.find(buffer);
   if (own == own_inputs_.end()) return;
   instance_->bind(buffer, own->second);
   own_inputs_.erase(own);
 }
 
-void Engine::take_back_inputs() {
+void ProgramSession::take_back_inputs() {
   for (const std::string& buffer : input_buffers_) take_back_input(buffer);
 }
 
-bool Engine::check_data(const std::string& name, const HostView& value) const {
+bool ProgramSession::check_data(const std::string& name, const HostView& value) const {
   const auto spec = std::find_if(dataset_.begin(), dataset_.end(),
                                  [&](const InputSpec& each) { return each.name == name; });
   if (spec == dataset_.end()) return false;
@@ -219,21 +222,22 @@ bool Engine::check_data(const std::string& name, const HostView& value) const {
   return true;
 }
 
-void Engine::upload_data(const std::string& name, const HostView& value) {
+void ProgramSession::upload_data(const std::string& name, const HostView& value) {
   for (const InputSpec& spec : dataset_) {
     if (spec.name == name) return upload(data_buffer(name), spec.dtype, value);
   }
   upload(data_buffer(name), value.dtype, value);  // internal: the order of the rows
 }
 
-std::vector<std::uint32_t> Engine::download_data(const std::string& name, const Type& type) const {
+std::vector<std::uint32_t> ProgramSession::download_data(const std::string& name,
+                                                         const Type& type) const {
   const bool input = !instance_->has_buffer(data_buffer(name));
   return from_stored(download_stored(input ? input_buffer(name) : data_buffer(name), 0, type),
                      static_cast<std::size_t>(numel(type.shape)),
                      dtype_in_memory(type.dtype, plan_.stores_f16));
 }
 
-bool Engine::all_data_given(std::string& missing) const {
+bool ProgramSession::all_data_given(std::string& missing) const {
   for (const auto& [name, given] : data_given_) {
     if (given) continue;
     missing = name;
@@ -242,55 +246,56 @@ bool Engine::all_data_given(std::string& missing) const {
   return true;
 }
 
-void Engine::upload_params(const std::vector<float>& flat) {
+void ProgramSession::upload_params(const std::vector<float>& flat) {
   if (!flat.empty() && instance_->has_buffer("params")) {
     instance_->upload("params", 0, std::as_bytes(std::span(flat)));
   }
 }
 
 template <class T>
-std::vector<T> Engine::download(const std::string& buffer) const {
+std::vector<T> ProgramSession::download(const std::string& buffer) const {
   std::vector<T> flat(static_cast<size_t>(instance_->buffer_bytes(buffer)) / sizeof(T));
   instance_->download(buffer, 0, std::as_writable_bytes(std::span(flat)));
   return flat;
 }
 
-std::vector<float> Engine::download_floats(const std::string& buffer) const {
+std::vector<float> ProgramSession::download_floats(const std::string& buffer) const {
   return download<float>(buffer);
 }
 
-std::vector<std::uint32_t> Engine::download_words(const std::string& buffer) const {
+std::vector<std::uint32_t> ProgramSession::download_words(const std::string& buffer) const {
   return download<std::uint32_t>(buffer);
 }
 
-std::vector<std::uint32_t> Engine::download_state(const StateEntry& state) const {
+std::vector<std::uint32_t> ProgramSession::download_state(const StateEntry& state) const {
   return from_stored(download_stored(state_buffer(state.name), 0, state.type),
                      static_cast<std::size_t>(numel(state.type.shape)),
                      dtype_in_memory(state.type.dtype, plan_.stores_f16));
 }
 
-const Port& Engine::output(const std::string& name) const {
+const Port& ProgramSession::output(const std::string& name) const {
   for (const Port& port : compiled_.program.outputs) {
     if (port.name == name) return port;
   }
   UNREACHABLE("no output '" + name + "'");
 }
 
-void Engine::print(const std::vector<std::string>& captures) const {
+void ProgramSession::print(const std::vector<std::string>& captures) const {
   for (const std::string& name : captures) {
     const std::string line = name + " = " + text_of(download_output(capture_output(name))) + "\n";
     std::fputs(line.c_str(), stderr);  // written immediately
   }
 }
 
-HostTensor Engine::download_output(const std::string& name) const {
+HostTensor ProgramSession::download_output(const std::string& name) const {
   const Port& port = output(name);
   const Type type{port.dtype, port.shape};
   return host_tensor(type, dtype_in_memory(port.dtype, plan_.stores_f16),
                      download_stored(output_buffer(name), port.offset, type));
 }
 
-std::shared_ptr<const detail::DeviceValue> Engine::output_value(const std::string& name) const {
+std::shared_ptr<const detail::DeviceValue> ProgramSession::output_value(
+    const std::string& name) const {
   const Port& port = output(name);
   CHECK(port.offset == 0, "output '" + name + "' is not the whole of its buffer");
   return std::make_shared<const detail::DeviceValue>(Type{port.dtype, port.shape},
@@ -298,18 +303,18 @@ std::shared_ptr<const detail::DeviceValue> Engine::output_value(const std::strin
                                                      instance_->memory(output_buffer(name)));
 }
 
-void Engine::upload_state(const std::string& name, const std::vector<float>& values) {
+void ProgramSession::upload_state(const std::string& name, const std::vector<float>& values) {
   instance_->upload(state_buffer(name), 0, std::as_bytes(std::span(values)));
 }
 
-void Engine::upload_state(const std::string& name, const HostTensor& tensor) {
+void ProgramSession::upload_state(const std::string& name, const HostTensor& tensor) {
   for (const StateEntry& state : states_) {
     if (state.name == name) upload(state_buffer(name), state.type.dtype, tensor);
   }
 }
 
-void Engine::check_states(const std::string& what,
-                          const std::map<std::string, HostTensor>& tensors) const {
+void ProgramSession::check_states(const std::string& what,
+                                  const std::map<std::string, HostTensor>& tensors) const {
   for (const StateEntry& state : states_) {
     const auto given = tensors.find(state.name);
     if (given == tensors.end()) continue;
@@ -321,7 +326,7 @@ void Engine::check_states(const std::string& what,
   }
 }
 
-void Engine::set_initial(const std::map<const Buffer*, std::string>& buffers) {
+void ProgramSession::set_initial(const std::map<const Buffer*, std::string>& buffers) {
   for (const auto& [buffer, name] : buffers) {
     if (buffer->values() == nullptr) continue;
     for (StateEntry& state : states_) {
@@ -330,7 +335,7 @@ void Engine::set_initial(const std::map<const Buffer*, std::string>& buffers) {
   }
 }
 
-void Engine::reset_state(const StateEntry& state) {
+void ProgramSession::reset_state(const StateEntry& state) {
   if (!device_->info().computes) return;
   if (state.values != nullptr)
     return upload(state_buffer(state.name), state.type.dtype, *state.values);
@@ -347,7 +352,8 @@ void Engine::reset_state(const StateEntry& state) {
   instance_->upload(state_buffer(state.name), 0, std::as_bytes(std::span(words)));
 }
 
-Profile Engine::profile(const ProfileOptions& options, const std::function<ScalarValues()>& next) {
+Profile ProgramSession::profile(const ProfileOptions& options,
+                                const std::function<ScalarValues()>& next) {
   if (options.steps < 1) {
     throw UserError("profile: expected at least 1 step, got " + std::to_string(options.steps));
   }
@@ -360,11 +366,11 @@ Profile Engine::profile(const ProfileOptions& options, const std::function<Scala
   return profile;
 }
 
-void Engine::set_scalars(ScalarValues& values) const {
+void ProgramSession::set_scalars(ScalarValues& values) const {
   for (const auto& [name, value] : scalars_) values[name] = float_bits(value);
 }
 
-CompileReport Engine::report() const {
+CompileReport ProgramSession::report() const {
   CompileReport report;
   report.milliseconds = compiled_.milliseconds;
   report.launches = static_cast<int>(count_dispatches(compiled_.program));
@@ -374,12 +380,12 @@ CompileReport Engine::report() const {
   return report;
 }
 
-std::string Engine::device_text() const {
+std::string ProgramSession::device_text() const {
   const DeviceInfo& info = device_->info();
   return info.backend + " (" + info.name + "); " + why_;
 }
 
-DeviceOptions Engine::same_device() const {
+DeviceOptions ProgramSession::same_device() const {
   DeviceOptions options;
   options.kind = device_->info().backend;
   options.opened = device_;
@@ -409,7 +415,7 @@ void explain_passes(const Compiled& compiled, TextBuilder& out) {
 
 }  // namespace
 
-std::string Engine::explain() const {
+std::string ProgramSession::explain() const {
   const Program& program = compiled_.program;
   TextBuilder out;
   out << "device    " << device_text() << "\nlaunches  " << count_dispatches(program)

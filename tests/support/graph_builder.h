@@ -77,9 +77,9 @@ void expect_close(const Graph& graph, const ValueMap& got, const ValueMap& want,
 Type type_of(const Graph& graph, const std::string& name);
 
 // An open trace, with leaves whose values are drawn when they are created.
-class Sketch {
+class GraphBuilder {
  public:
-  explicit Sketch(std::uint64_t seed = 1) : draw(seed), scope_(trace_) {}
+  explicit GraphBuilder(std::uint64_t seed = 1) : draw(seed), scope_(trace_) {}
 
   Tensor input(const Shape& shape, double lo = -2, double hi = 2, DType dtype = f32);
   Tensor input(const Shape& shape, DType dtype, const Values& values);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A compiled program on a device with its run-time scalars, states and inputs. Used by Trainer and
+// A compiled program on a device with its runtime scalars, states and inputs. Used by Trainer and
 // CompiledFunction.
 #pragma once
 
@@ -53,12 +53,12 @@ void check_known(const std::string& unknown, const std::string& name,
                  const std::vector<std::string>& known);
 void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known);
 
-class Engine {
+class ProgramSession {
  public:
   // Compiles. Call allocate() before any other member.
-  Engine(CompileRequest request, std::map<std::string, double> scalars,
-         std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
-         std::shared_ptr<Device> device, std::string reason, bool check_indices);
+  ProgramSession(CompileRequest request, std::map<std::string, double> scalars,
+                 std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
+                 std::shared_ptr<Device> device, std::string reason, bool check_indices);
   // Allocates the buffers and sets the states that are not shared to their initial values.
   void allocate(SharedMemory shared = {});
   // Replaces a lost device by one of the same kind. Call allocate() next.
@@ -126,7 +126,7 @@ class Engine {
   // Sets the initial values of states that are buffers of a model. `buffers` has their names.
   void set_initial(const std::map<const Buffer*, std::string>& buffers);
 
-  // Sets the run-time scalars of one run.
+  // Sets the runtime scalars of one run.
   void set_scalars(ScalarValues& values) const;
 
   [[nodiscard]] CompileReport report() const;

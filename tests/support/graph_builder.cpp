@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/sketch.h"
+#include "support/graph_builder.h"
 
 #include <algorithm>
 #include <bit>
@@ -44,7 +44,7 @@ Values read_back(Instance& instance, const std::string& buffer, std::int64_t off
   return values;
 }
 
-// Writes the leaves and returns the run-time scalars.
+// Writes the leaves and returns the runtime scalars.
 ScalarValues give_leaves(Instance& instance, const Graph& graph, const ValueMap& leaves) {
   ScalarValues scalars;
   for (const Node& node : graph.nodes) {
@@ -154,7 +154,7 @@ Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max
   request.plan.max_binding_bytes = max_binding_bytes;
   request.plan.stores_f16 = stores_f16;
   request.plan.join_bindings = join_bindings;
-  request.plan.chains = join_bindings > 0 && row_columns > 0;
+  request.plan.fused_sequences = join_bindings > 0 && row_columns > 0;
   request.fusing.row_epilogue_columns = row_columns;
   request.plan.params_elements = arena_elements(graph);
   return compile_graph(std::move(request));
@@ -220,8 +220,8 @@ void expect_close(const Graph& graph, const ValueMap& got, const ValueMap& want,
   }
 }
 
-Tensor Sketch::leaf(const OpDef& op, const std::string& name, const Shape& shape, DType dtype,
-                    const Values& values, std::int64_t offset) {
+Tensor GraphBuilder::leaf(const OpDef& op, const std::string& name, const Shape& shape, DType dtype,
+                          const Values& values, std::int64_t offset) {
   Attrs attrs = {{"name", name}, {"dtype", static_cast<std::int64_t>(dtype)}};
   if (&op != &ops::scalar) attrs.set("shape", shape);
   if (&op == &ops::parameter || &op == &ops::arena) attrs.set("offset", offset);
@@ -230,21 +230,21 @@ Tensor Sketch::leaf(const OpDef& op, const std::string& name, const Shape& shape
   return trace_.tensor(trace_.graph.add(op, {}, attrs));
 }
 
-Tensor Sketch::input(const Shape& shape, DType dtype, const Values& values) {
+Tensor GraphBuilder::input(const Shape& shape, DType dtype, const Values& values) {
   return leaf(ops::input, "in" + std::to_string(count_++), shape, dtype, values);
 }
 
-Tensor Sketch::input(const Shape& shape, double lo, double hi, DType dtype) {
+Tensor GraphBuilder::input(const Shape& shape, double lo, double hi, DType dtype) {
   return input(shape, dtype, draw.values(dtype, numel(shape), lo, hi));
 }
 
-Tensor Sketch::boolean(const Shape& shape) { return ne(input(shape, 0, 1, i32), 0); }
+Tensor GraphBuilder::boolean(const Shape& shape) { return ne(input(shape, 0, 1, i32), 0); }
 
-void Sketch::output(const std::string& name, const Tensor& value) {
+void GraphBuilder::output(const std::string& name, const Tensor& value) {
   trace_.graph.outputs.push_back({name, trace_.value(value, "output", {})});
 }
 
-void Sketch::check(Where where, double tolerance, bool round_to_float) {
+void GraphBuilder::check(Where where, double tolerance, bool round_to_float) {
   expect_close(graph(), run_graph(graph(), leaves, where),
                interpret_graph(graph(), leaves, round_to_float), tolerance,
                "at " + to_string(where));

@@ -13,9 +13,9 @@ namespace tensorgrad::testing {
 using WeightSource = std::function<Tensor(std::size_t number, const Shape& shape)>;
 
 // Keeps a pool of f32 values with at most 3 axes. Every step keeps its result near [-3, 3].
-class Grower {
+class GraphGenerator {
  public:
-  Grower(std::uint64_t seed, const RandomGraphOptions& options, WeightSource source)
+  GraphGenerator(std::uint64_t seed, const RandomGraphOptions& options, WeightSource source)
       : draw_(seed), options_(options), weight_source_(std::move(source)) {}
 
   // Returns the loss.

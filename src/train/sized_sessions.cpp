@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "train/sized_engines.h"
+#include "train/sized_sessions.h"
 
 #include <algorithm>
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
-SizedEngines::SizedEngines(const std::vector<InputSpec>& inputs, std::int64_t dynamic_size,
-                           int max_cached_sizes, const std::string& options,
-                           const SourceLocation& location)
+SizedSessions::SizedSessions(const std::vector<InputSpec>& inputs, std::int64_t dynamic_size,
+                             int max_cached_sizes, const std::string& options,
+                             const SourceLocation& location)
     : inputs_(inputs),
       location_(location),
       dynamic_(check_open(inputs, location)),
@@ -20,8 +20,9 @@ SizedEngines::SizedEngines(const std::vector<InputSpec>& inputs, std::int64_t dy
   first_.size = dynamic_size;
 }
 
-void SizedEngines::check_state(const std::string& name, const Type& type, std::int64_t size) const {
-  const std::vector<StateEntry>& states = first_.engine->states();
+void SizedSessions::check_state(const std::string& name, const Type& type,
+                                std::int64_t size) const {
+  const std::vector<StateEntry>& states = first_.session->states();
   const auto same = [&](const StateEntry& other) {
     return other.name == name && other.type == type;
   };
@@ -32,40 +33,40 @@ void SizedEngines::check_state(const std::string& name, const Type& type, std::i
                   location_);
 }
 
-SizedEngine& SizedEngines::of_size(std::int64_t size, const Build& build) {
+SizedSession& SizedSessions::of_size(std::int64_t size, const Build& build) {
   if (size == first_.size) return first_;
   const auto found = std::find_if(others_.begin(), others_.end(),
-                                  [&](const SizedEngine& each) { return each.size == size; });
+                                  [&](const SizedSession& each) { return each.size == size; });
   if (found != others_.end()) {
     others_.splice(others_.begin(), others_, found);
     return others_.front();
   }
-  auto engine = build(size);
-  for (const StateEntry& state : engine->states()) check_state(state.name, state.type, size);
+  auto session = build(size);
+  for (const StateEntry& state : session->states()) check_state(state.name, state.type, size);
   if (others_.size() == max_cached_) others_.pop_back();
-  others_.push_front({size, std::move(engine), nullptr, {}});
+  others_.push_front({size, std::move(session), nullptr, {}});
   return others_.front();
 }
 
-void SizedEngines::check(const FeedView& inputs) const {
-  if (!dynamic_) return first_.engine->check(inputs);
+void SizedSessions::check(const FeedView& inputs) const {
+  if (!dynamic_) return first_.session->check(inputs);
   const std::int64_t size = dynamic_size(inputs_, inputs, first_.size);
-  if (size == first_.size) return first_.engine->check(inputs);
-  first_.engine->check_devices(inputs);
+  if (size == first_.size) return first_.session->check(inputs);
+  first_.session->check_devices(inputs);
   check_feed(closed(inputs_, size), inputs, {});
 }
 
-SizedEngine& SizedEngines::of_checked(const FeedView& inputs, const Build& build) {
+SizedSession& SizedSessions::of_checked(const FeedView& inputs, const Build& build) {
   if (!dynamic_) return first_;
-  SizedEngine& sized = of_size(dynamic_size(inputs_, inputs, first_.size), build);
-  sized.engine->check(inputs);  // also checks the index bounds
+  SizedSession& sized = of_size(dynamic_size(inputs_, inputs, first_.size), build);
+  sized.session->check(inputs);  // also checks the index bounds
   return sized;
 }
 
-std::vector<std::int64_t> SizedEngines::sizes() const {
+std::vector<std::int64_t> SizedSessions::sizes() const {
   std::vector<std::int64_t> sizes;
   if (dynamic_) sizes.push_back(first_.size);
-  for (const SizedEngine& each : others_) sizes.push_back(each.size);
+  for (const SizedSession& each : others_) sizes.push_back(each.size);
   return sizes;
 }
 
