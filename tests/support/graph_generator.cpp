@@ -199,7 +199,7 @@ Tensor GraphGenerator::indexed(const Tensor& x) {
   shape[static_cast<std::size_t>(axis)] = draw_.whole(1, 4);
   Tensor index = input(shape, i32);
   if (draw_.chance(0.3)) index = index + draw_.whole(-1, 1);
-  switch (draw_.whole(0, 4)) {
+  switch (draw_.whole(0, 5)) {
     case 0: return scatter_add(in * 0.5, axis, index, gather(in, axis, index) * 0.3);
     case 1: return index_select(in, axis, input({draw_.whole(1, 4)}, i32));
     case 2: return embedding(input({2, 3}, i32), weight({draw_.whole(1, 6), draw_.whole(1, 4)}));
@@ -209,6 +209,7 @@ Tensor GraphGenerator::indexed(const Tensor& x) {
       source[static_cast<std::size_t>(axis)] = rows.size(0);
       return index_add(in, axis, rows, fitted(pick(), source) * 0.3);
     }
+    case 4: return index_update(in, axis, narrow(index, axis, 0, 1), fitted(pick(), shape) * 0.7);
     default: return gather(in, axis, index);
   }
 }
@@ -377,6 +378,13 @@ Tensor GraphGenerator::joined(const Tensor& x) {
 Tensor GraphGenerator::remembered(const Tensor& x) {
   const std::string name = "kept" + std::to_string(states_++);
   const Tensor old = state(name, x.shape(), draw_.real(-0.5, 0.5));
+  if (x.rank() > 0 && draw_.chance(0.4)) {
+    const int axis = axis_of(x);
+    const Tensor lines = narrow(x, axis, 0, draw_.whole(1, x.size(axis)));
+    const Tensor filled = index_update(old, axis, input({}, i32), detach(lines) * 0.6);
+    set_state(name, filled);
+    return draw_.chance(0.7) ? filled + x : x - old;
+  }
   const Tensor fresh = old * 0.9 + x * 0.1;
   set_state(name, detach(fresh));
   return draw_.chance(0.5) ? fresh : x - old;
