@@ -14,6 +14,7 @@
 #include "compile/debug/dump.h"
 #include "compile/gradients.h"
 #include "ir/max_elements.h"
+#include "ops/attention.h"
 #include "passes/autodiff.h"
 #include "passes/decompose.h"
 #include "passes/fuse/fuse.h"
@@ -274,13 +275,13 @@ namespace {
 constexpr std::int64_t kMaxAttentionWeights = 1 << 24;
 
 Graph store_attention(const Graph& graph) {
-  const auto is_attention = [](const Node& node) { return node.op->kind == OpKind::kAttention; };
+  const auto attends = [](const Node& node) { return is_attention(*node.op); };
   for (const Node& node : graph.nodes) {
-    if (!is_attention(node)) continue;
+    if (!attends(node)) continue;
     const Shape &q = graph[node.inputs[0]].type.shape, &k = graph[node.inputs[1]].type.shape;
     if (numel(q) / q.back() * k[k.size() - 2] > kMaxAttentionWeights) return graph;
   }
-  return decompose_where(graph, is_attention);
+  return decompose_where(graph, attends);
 }
 
 void differentiate(Graph& graph, const CompileRequest& request) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+struct OpaqueKernel;   // kernel/opaque_kernel.h
 struct PointwiseCode;  // kernel/pointwise.h
 class GradContext;     // ops/expr.h
 class ExpandContext;   // ops/expr.h
@@ -33,9 +35,7 @@ enum class OpKind {
   kComposite,    // replaced by other ops in the pass `expand`; has its own gradient and evaluation
   kScan,    // each element from those before it along attr "axis" (with attr "reverse": after it)
   kSort,    // the order of the elements along attr "axis"
-  kCustom,  // a user's kernel
-  kAttention,      // softmax(q k^T) v, or a gradient of it; the weights are not stored
-  kSelectiveScan,  // a recurrence per channel and state, or a gradient of it
+  kOpaque,  // a kernel written by hand: attention, selective scans, kernels of users
 };
 
 // A tensor of the reference interpreter. Elements of every type are stored as double, which
@@ -61,6 +61,8 @@ using GradFn = std::vector<ValueId> (*)(GradContext& ctx);
 using EvalFn = void (*)(const EvalContext& ctx, RefTensor& out);
 using ViewFn = View (*)(const Type& input, const Attrs& attrs);
 using ExpandFn = ValueId (*)(ExpandContext& ctx);
+using OpaqueFn = std::shared_ptr<const OpaqueKernel> (*)(std::span<const Type> inputs,
+                                                         const Attrs& attrs);
 using ShortenFn = std::optional<Attrs> (*)(std::span<const Type> inputs, const Attrs& attrs,
                                            std::int64_t needed);
 
@@ -78,13 +80,16 @@ struct OpDef {
   const PointwiseCode* code = nullptr;  // kPointwise only
   SampleRange samples[kMaxSamples];     // kPointwise only
   bool barrier = false;                 // kView: readers are not fused with what computes its input
-  // kComposite, kAttention, kSelectiveScan, kIndexUpdate: builds the decomposition and returns its
-  // value.
+  // kComposite, kOpaque, kIndexUpdate: builds the decomposition and returns its value.
   ExpandFn expand = nullptr;
   // For a flat result of several parts: returns the attrs with which the last parts are omitted, if
   // the first `needed` elements do not include them, else nullopt. Null: all parts are always
   // computed.
   ShortenFn shorten = nullptr;
+  OpaqueFn opaque = nullptr;  // kOpaque: returns the kernel
+  // kOpaque: number of the kernel's result that the op returns; -1: all of them, in one flat value.
+  // Ops of one kernel with equal operands and attributes share a launch.
+  int only_result = -1;
 };
 
 constexpr OpDef make_op(const char* name, OpKind kind, int arity, InferFn infer, GradFn grad,
@@ -112,11 +117,13 @@ constexpr OpDef make_composite_op(const char* name, int arity, InferFn infer, Gr
   return make_op(name, OpKind::kComposite, arity, infer, grad, eval, expand);
 }
 
-// Returns the OpDef of an op with any number of operands that has kernels of its own and a
+// Returns the OpDef of an op with any number of operands that has a kernel written by hand, and a
 // decomposition to use instead.
-constexpr OpDef with_decomposition(const char* name, OpKind kind, InferFn infer, GradFn grad,
+constexpr OpDef with_decomposition(const char* name, OpaqueFn opaque, InferFn infer, GradFn grad,
                                    EvalFn eval, ExpandFn expand) {
-  return make_op(name, kind, -1, infer, grad, eval, expand);
+  OpDef op = make_op(name, OpKind::kOpaque, -1, infer, grad, eval, expand);
+  op.opaque = opaque;
+  return op;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

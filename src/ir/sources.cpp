@@ -20,9 +20,7 @@ bool is_computed(const Node& node) {
     case OpKind::kComposite:
     case OpKind::kScan:
     case OpKind::kSort:
-    case OpKind::kCustom:
-    case OpKind::kAttention:
-    case OpKind::kSelectiveScan: return true;
+    case OpKind::kOpaque: return true;
     default: return false;
   }
 }

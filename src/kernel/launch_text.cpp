@@ -75,7 +75,7 @@ void print_store(TextBuilder& out, const Store& store, const std::string& value)
 
 std::string print(const Program& program, const Launch& launch) {
   TextBuilder out;
-  out << kind_name(launch.kind) << ' ' << launch.name << ' ' << domain_text(launch) << '\n';
+  out << kind_name(launch) << ' ' << launch.name << ' ' << domain_text(launch) << '\n';
   for (std::size_t i = 0; i < launch.bindings.size(); ++i)
     out << "  b" << i << ": " << bound_text(program, launch.bindings[i]) << '\n';
   print_program(out, launch.kind == LaunchKind::kContraction ? "operand a" : "elements a",

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "ir/custom.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -86,8 +85,7 @@ Window window_of(const Launch& launch) {
   Window all;
   switch (launch.kind) {
     case LaunchKind::kMap:
-    case LaunchKind::kRow:
-    case LaunchKind::kCustom: all.pitch = launch.rows; break;
+    case LaunchKind::kRow: all.pitch = launch.rows; break;
     case LaunchKind::kContraction:
       all.outer_count = launch.batch * launch.parts;
       all.pitch = launch.m;
@@ -98,8 +96,7 @@ Window window_of(const Launch& launch) {
       break;
     case LaunchKind::kScan:
     case LaunchKind::kSort: all.pitch = launch.pre; break;
-    case LaunchKind::kAttention:
-    case LaunchKind::kSelectiveScan: all.pitch = launch.batch; break;
+    case LaunchKind::kOpaque: all.pitch = launch.opaque->rows; break;
   }
   all.count = all.pitch;
   if (launch.row_count == 0) return all;
@@ -109,39 +106,6 @@ Window window_of(const Launch& launch) {
   all.outer_count = whole ? launch.row_count / all.pitch : 1;
   if (!whole) all.count = launch.row_count;
   return all;
-}
-
-std::int64_t input_size(const Launch& launch, AttentionInput which) {
-  switch (which) {
-    case AttentionInput::kQ: return launch.batch * launch.m * launch.k;
-    case AttentionInput::kK: return launch.batch * launch.n * launch.k;
-    case AttentionInput::kV: return launch.batch * launch.n * launch.width;
-    case AttentionInput::kDy: return launch.batch * launch.m * launch.width;
-    case AttentionInput::kLse:
-    case AttentionInput::kDelta: return launch.batch * launch.m;
-    case AttentionInput::kMask:
-    case AttentionInput::kKeep: return launch.batch * launch.m * launch.n;
-  }
-  UNREACHABLE();
-}
-
-std::vector<std::int64_t> attention_results(const Launch& launch) {
-  const std::int64_t rows = launch.batch * launch.m, columns = launch.batch * launch.n;
-  switch (launch.part) {
-    case AttentionPart::kForward: return {rows * launch.width, rows};
-    case AttentionPart::kQueries: return {rows * launch.k};
-    case AttentionPart::kKeys: return {columns * launch.k, columns * launch.width};
-  }
-  UNREACHABLE();
-}
-
-SelectiveSizes selective_sizes(const Launch& launch) {
-  const bool gate = !launch.input(SelectiveInput::kZ).instrs.empty();
-  return {launch.batch, launch.m, launch.n, launch.k, launch.skip, gate};
-}
-
-bool keeps_states(const Launch& launch) {
-  return launch.selective == SelectivePart::kForward && launch.stores.size() > 2;
 }
 
 namespace {
@@ -249,62 +213,26 @@ void verify_store(const Launch& launch, const Store& store, std::int64_t rows,
         launch.name);
 }
 
-void verify_attention(const Launch& launch) {
-  const bool backward = launch.part != AttentionPart::kForward;
-  CHECK(launch.inputs.size() == kAttentionInputs, launch.name);
-  for (std::size_t i = 0; i < kAttentionInputs; ++i) {
-    const auto which = static_cast<AttentionInput>(i);
-    const ScalarProgram& input = launch.input(which);
-    const bool first = i <= static_cast<std::size_t>(AttentionInput::kV);
-    const bool optional = i >= static_cast<std::size_t>(AttentionInput::kMask);
-    if (!optional) CHECK(input.instrs.empty() == !(first || backward), launch.name);
-    if (!input.instrs.empty()) verify_program(launch, input, 1, input_size(launch, which));
+void verify_opaque(const Launch& launch) {
+  CHECK(launch.opaque != nullptr && launch.body.instrs.empty(), launch.name);
+  const OpaqueKernel& kernel = *launch.opaque;
+  CHECK(launch.inputs.size() == kernel.inputs.size(), launch.name);
+  for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
+    const OpaqueInput& input = kernel.inputs[i];
+    CHECK(launch.inputs[i].instrs.empty() == input.absent(), launch.name);
+    CHECK(!input.by_row || input.size % kernel.rows == 0, launch.name);
+    if (!input.absent()) verify_program(launch, launch.inputs[i], 1, input.size);
   }
-  const std::vector<std::int64_t> results = attention_results(launch);
-  CHECK(launch.stores.size() == results.size() || !backward, launch.name);
-  CHECK(launch.body.instrs.empty(), launch.name);
+  std::vector<int> stored(kernel.results.size(), 0);
   for (const Store& store : launch.stores) {
-    verify_store(launch, store, 1, results.at(static_cast<std::size_t>(store.value)));
+    ++stored.at(static_cast<std::size_t>(store.value));
+    verify_store(launch, store, 1, kernel.results[static_cast<std::size_t>(store.value)].size);
   }
-}
-
-void verify_selective(const Launch& launch) {
-  using enum SelectiveInput;
-  const bool forward = launch.selective == SelectivePart::kForward;
-  const bool backward = launch.selective == SelectivePart::kBackward;
-  CHECK(launch.inputs.size() == kSelectiveInputs, launch.name);
-  const SelectiveSizes sizes = selective_sizes(launch);
-  CHECK(sizes.states <= SelectiveSizes::kMaxStates, launch.name);
-  for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
-    const auto which = static_cast<SelectiveInput>(i);
-    const bool absent = launch.inputs[i].instrs.empty();
-    const bool always = which == kDelta || which == kA || which == kBC;
-    if (always) CHECK(!absent, launch.name);
-    if (which == kU) CHECK(absent == (!forward && !backward), launch.name);
-    if (which == kStates) CHECK(absent != backward, launch.name);
-    if (which == kDy) CHECK(absent == forward, launch.name);
-    if (which == kInitial && backward) CHECK(absent, launch.name);
-    if (which == kEnds && !backward) CHECK(absent, launch.name);
-    if (which == kZ && !forward && !backward) CHECK(absent, launch.name);
-    if (which == kUngated) CHECK(absent == !(backward && sizes.gate), launch.name);
-    if (!absent) verify_program(launch, launch.inputs[i], 1, sizes.input(which));
+  for (std::size_t i = 0; i < kernel.results.size(); ++i) {
+    const OpaqueResult& result = kernel.results[i];
+    CHECK(stored[i] == 1 || (stored[i] == 0 && result.optional), launch.name);
+    CHECK(result.size % kernel.rows == 0, launch.name);
   }
-  const std::vector<std::int64_t> results = sizes.results(launch.selective, keeps_states(launch));
-  CHECK(launch.stores.size() == results.size() && launch.body.instrs.empty(), launch.name);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    verify_store(launch, launch.stores[i], 1, results[i]);
-  }
-}
-
-void verify_custom(const Launch& launch) {
-  CHECK(launch.custom != nullptr && launch.inputs.size() == launch.custom->inputs.size(),
-        launch.name);
-  for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
-    verify_program(launch, launch.inputs[i], 1, numel(launch.custom->inputs[i].shape));
-  }
-  CHECK(launch.stores.size() == 1 && launch.rows == numel(launch.custom->result.shape),
-        launch.name);
-  verify_store(launch, launch.stores[0], 1, launch.rows);
 }
 
 void verify_launch(const Program& program, const Launch& launch) {
@@ -356,35 +284,29 @@ void verify_launch(const Program& program, const Launch& launch) {
     verify_program(launch, launch.a, 1, elements);
     verify_program(launch, launch.b, 1, elements);
   }
-  const bool own = launch.kind == LaunchKind::kAttention ||
-                   launch.kind == LaunchKind::kSelectiveScan || launch.kind == LaunchKind::kCustom;
-  if (launch.kind == LaunchKind::kAttention) verify_attention(launch);
-  if (launch.kind == LaunchKind::kSelectiveScan) verify_selective(launch);
-  if (launch.kind == LaunchKind::kCustom) verify_custom(launch);
+  if (launch.kind == LaunchKind::kOpaque) verify_opaque(launch);
   const Window window = window_of(launch);
   const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch * launch.parts
                                : launch.kind == LaunchKind::kScatter   ? launch.pre
                                                                        : 1;
   CHECK(window.first >= 0 && window.count >= 1 && window.end() <= window.pitch, launch.name);
   CHECK(window.outer_first >= 0 && window.outer_first + window.outer_count <= batches, launch.name);
-  if (own) return;
+  if (launch.kind == LaunchKind::kOpaque) return;
   verify_program(launch, launch.body, rows, elements);
   for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
 }
 
 }  // namespace
 
-const char* kind_name(LaunchKind kind) {
-  switch (kind) {
+std::string kind_name(const Launch& launch) {
+  switch (launch.kind) {
     case LaunchKind::kMap: return "map";
     case LaunchKind::kRow: return "row";
     case LaunchKind::kContraction: return "contraction";
     case LaunchKind::kScatter: return "scatter";
     case LaunchKind::kScan: return "scan";
     case LaunchKind::kSort: return "sort";
-    case LaunchKind::kAttention: return "attention";
-    case LaunchKind::kSelectiveScan: return "selective_scan";
-    case LaunchKind::kCustom: return "custom";
+    case LaunchKind::kOpaque: return launch.opaque->name;
   }
   return "?";
 }
@@ -398,8 +320,7 @@ std::string whole_domain(const Launch& launch) {
     return text;
   };
   switch (launch.kind) {
-    case LaunchKind::kMap:
-    case LaunchKind::kCustom: return join({launch.rows});
+    case LaunchKind::kMap: return join({launch.rows});
     case LaunchKind::kRow: return join({launch.rows, launch.cols});
     case LaunchKind::kContraction: {
       const std::string mnk = join({launch.m, launch.n, launch.k});
@@ -410,9 +331,7 @@ std::string whole_domain(const Launch& launch) {
       return join({launch.pre, launch.count, launch.post}) + "->" + std::to_string(launch.size);
     case LaunchKind::kScan:
     case LaunchKind::kSort: return join({launch.pre, launch.count, launch.post});
-    case LaunchKind::kAttention:
-    case LaunchKind::kSelectiveScan:
-      return std::to_string(launch.batch) + "*" + join({launch.m, launch.n, launch.k});
+    case LaunchKind::kOpaque: return launch.opaque->domain;
   }
   return "?";
 }
@@ -496,7 +415,7 @@ std::string print(const Program& program) {
   for (const Launch& launch : program.launches) {
     out << (number < 10 ? "  " : number < 100 ? " " : "") << number << "  ";
     ++number;
-    out << kind_name(launch.kind) << ' ' << launch.name << ' ' << domain_text(launch) << ' '
+    out << kind_name(launch) << ' ' << launch.name << ' ' << domain_text(launch) << ' '
         << launch.bytes_moved << " B";
     if (launch.flops > 0) out << ' ' << launch.flops << " flop";
     if (launch.concurrent) out << "  concurrent";

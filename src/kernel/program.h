@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "ir/view.h"
-#include "kernel/attention_part.h"
+#include "kernel/opaque_kernel.h"
 #include "kernel/pointwise.h"
-#include "kernel/selective.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
@@ -45,8 +44,6 @@ enum class ScanOp : std::uint8_t {
   kArgMax,   // i32: the last t so far at which b[t] is the maximum; NaN counts as the maximum
   kArgMin,   // likewise for the minimum
 };
-
-struct CustomKernel;  // ir/custom.h
 
 // The level of a value in a row launch: one per row or one per element.
 enum class Level : std::uint8_t { kRow, kElement };
@@ -103,15 +100,13 @@ struct ScalarProgram {
 // ---- launches --------------------------------------------------------------------------------
 
 enum class LaunchKind : std::uint8_t {
-  kMap,            // body over `rows` independent elements; cols == 1
-  kRow,            // body over rows x cols, with reductions over cols
-  kContraction,    // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n]); see Launch::parts
-  kScatter,        // out[p,v,q] = epilogue(sum of src[p,i,q] over i with index[p,i,q] == v)
-  kScan,           // out[p,t,q] = epilogue(h of line (p, q) after elements 0 to t)
-  kSort,           // out[p,i,q] = epilogue(t of the i-th b[p,t,q] of line (p, q) in sort order)
-  kAttention,      // see AttentionPart
-  kSelectiveScan,  // see SelectivePart
-  kCustom,         // out[i] = element i of the user's kernel, over `rows` elements
+  kMap,          // body over `rows` independent elements; cols == 1
+  kRow,          // body over rows x cols, with reductions over cols
+  kContraction,  // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n]); see Launch::parts
+  kScatter,      // out[p,v,q] = epilogue(sum of src[p,i,q] over i with index[p,i,q] == v)
+  kScan,         // out[p,t,q] = epilogue(h of line (p, q) after elements 0 to t)
+  kSort,         // out[p,i,q] = epilogue(t of the i-th b[p,t,q] of line (p, q) in sort order)
+  kOpaque,       // a kernel written by hand; see OpaqueKernel
 };
 
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
@@ -186,38 +181,15 @@ struct Launch {
   bool reverse = false;     // kScan: runs from the last element of a line to the first
   bool descending = false;  // kSort: stable; NaN counts as the largest
 
-  // kAttention: `batch` attentions of m rows (T) by n columns (S). k is the width of q and k,
-  // `width` that of v. There is no body. Inputs are programs; an absent input has no instructions:
-  // - q, k, v, dy: [batch, T or S, their width]
-  // - lse, delta: [batch, T]
-  // - mask (bool, or f32 to be added), keep: [batch, T, S]
-  //
-  // Store::value is the index of the result:
-  // - kForward: o [batch, T, width] and lse [batch, T], one of which may be missing
-  // - kQueries: dq
-  // - kKeys: dk, dv
-  AttentionPart part = AttentionPart::kForward;
-  bool causal = false;  // p[i, j] = 0 for j > i, as if a mask were false there
-  bool half = false;    // p and ds may be rounded to f16; results are f16, except lse
-  float scale = 1;
-  std::int64_t width = 1;
+  // kOpaque: the kernel, and the programs of its inputs, over their elements. An absent input has
+  // no instructions. There is no body; Store::value is the number of the result.
+  std::shared_ptr<const OpaqueKernel> opaque;
   std::vector<ScalarProgram> inputs;
 
   template <class Which>
   [[nodiscard]] const ScalarProgram& input(Which which) const {
     return inputs[static_cast<std::size_t>(which)];
   }
-
-  // kSelectiveScan: m steps, n channels, k states. Inputs as for kAttention. Store i writes result
-  // i.
-  SelectivePart selective = SelectivePart::kForward;
-  // zero_order_hold: w = (e^(delta A) - 1) / A instead of delta. skip: there is an input D. resets:
-  // |delta| is the step, and states before a negative one count as zero.
-  bool zero_order_hold = false, skip = false, resets = false;
-
-  // kCustom: `inputs` are programs over the inputs' elements. There is no body; Store::value is
-  // unused.
-  std::shared_ptr<const CustomKernel> custom;
 
   // The range of rows that this launch computes; row_count == 0: all rows. Set if several launches
   // split the work because a buffer exceeds the binding limit. Maps, indices and coordinates still
@@ -227,8 +199,7 @@ struct Launch {
   // - kContraction: batch * m, or parts * m; bias_grad_row is not counted
   // - kScatter: pre * size
   // - kScan, kSort: pre
-  // - kAttention, kSelectiveScan: batch
-  // - kCustom: number of elements
+  // - kOpaque: OpaqueKernel::rows
   std::int64_t first_row = 0, row_count = 0;
   // Estimates for reports, made at planning: bytes the launch must move, and 2 * multiply-adds.
   std::int64_t bytes_moved = 0, flops = 0;
@@ -301,12 +272,15 @@ struct Program {
 // kScatter: returns true if the index of (p, i) is known to be the same for all q.
 bool index_repeats(const Launch& launch);
 
-// Number of elements of an attention input, and of each result.
-std::int64_t input_size(const Launch& launch, AttentionInput which);
-std::vector<std::int64_t> attention_results(const Launch& launch);
-SelectiveSizes selective_sizes(const Launch& launch);
-// Returns true if the launch is a forward pass that stores states for the backward pass.
-bool keeps_states(const Launch& launch);
+// Returns the kernel of a launch if it has the given type, otherwise null.
+template <class Kernel>
+const Kernel* find_kernel(const Launch& launch) {
+  return dynamic_cast<const Kernel*>(launch.opaque.get());
+}
+template <class Kernel>
+const Kernel& kernel_of(const Launch& launch) {
+  return dynamic_cast<const Kernel&>(*launch.opaque);
+}
 
 // Returns all scalar programs of a launch, including empty ones.
 std::vector<ScalarProgram*> programs_of(Launch& launch);
@@ -320,8 +294,8 @@ const ScalarProgram& line_program(const Launch& launch);
 
 // Throws InternalError if a launch violates a rule stated above.
 void verify(const Program& program);
-// Returns the name of a launch kind, such as "map", "row" or "selective_scan".
-const char* kind_name(LaunchKind kind);
+// Returns the kind of a launch, such as "map" or "row"; for kOpaque the name of the kernel.
+std::string kind_name(const Launch& launch);
 // Maximum number of columns of a contraction with by_rows, and the workgroup memory it needs on a
 // GPU.
 inline constexpr int kMaxRowColumns = 64;

@@ -10,10 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "kernel/gpu_model.h"
-#include "tensorgrad/version.h"
+#include "kernel/opaque_kernel.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -128,6 +129,27 @@ struct SelectiveSizes {
     while (n < least) n *= 2;
     return n;
   }
+};
+
+// A selective scan, or a part of its gradient.
+struct SelectiveForm {
+  SelectivePart part = SelectivePart::kForward;
+  SelectiveSizes sizes;
+  // zero_order_hold: w = (e^(delta A) - 1) / A instead of delta. resets: |delta| is the step, and
+  // states before a negative one count as zero.
+  bool zero_order_hold = false, resets = false;
+  bool keeps_states = false;  // a forward pass that stores states for the backward pass
+
+  [[nodiscard]] std::vector<std::int64_t> results() const {
+    return sizes.results(part, keeps_states);
+  }
+};
+
+struct SelectiveKernel final : OpaqueKernel {
+  // `operands`: numbers of the op's operands by SelectiveInput; -1: absent.
+  SelectiveKernel(const SelectiveForm& of, std::span<const int> operands);
+
+  SelectiveForm scan;
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kStateBytes = 4;
 
 bool keeps(const Launch& launch) {
-  return launch.kind == LaunchKind::kSelectiveScan && launch.selective == SelectivePart::kForward &&
-         keeps_states(launch);
+  const SelectiveKernel* kernel = find_kernel<SelectiveKernel>(launch);
+  return kernel != nullptr && kernel->scan.keeps_states;
 }
 
 // Returns the last element of a binding that the map may reach.
@@ -28,7 +28,8 @@ std::int64_t last_reached(const IndexMap& map) {
 
 // Returns true if the program of a backward pass loads exactly the saved states, contiguously.
 bool is_kept(const Launch& launch, const ScalarProgram& program) {
-  if (launch.kind != LaunchKind::kSelectiveScan || launch.selective != SelectivePart::kBackward ||
+  const SelectiveKernel* kernel = find_kernel<SelectiveKernel>(launch);
+  if (kernel == nullptr || kernel->scan.part != SelectivePart::kBackward ||
       &program != &launch.input(SelectiveInput::kStates) || program.instrs.size() != 1 ||
       program.accesses.size() != 1)
     return false;
@@ -96,7 +97,7 @@ std::set<int> paired_states(const Program& program) {
       if (found != held.end() && uses.writes) held.erase(found);
     }
     if (!keeps(launch)) continue;
-    const SelectiveSizes sizes = selective_sizes(launch);
+    const SelectiveSizes sizes = kernel_of<SelectiveKernel>(launch).scan.sizes;
     const Store& store = launch.stores.at(sizes.states_result());
     const Binding& binding = launch.bindings.at(static_cast<std::size_t>(store.binding));
     const std::int64_t begin = binding.offset / kStateBytes + store.map.views.back().offset;

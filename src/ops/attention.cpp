@@ -12,6 +12,7 @@
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -23,10 +24,10 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // attrs: scale; causal, mask, keep (0 or 1); half (0 or 1, optional)
-AttentionShape::AttentionShape(const Shape& q, const Shape& v, const Attrs& attrs, bool backward)
-    : causal(attrs.integer("causal") != 0),
-      half(attrs.has("half") && attrs.integer("half") != 0),
-      scale(attrs.number("scale")) {
+AttentionShape::AttentionShape(const Shape& q, const Shape& v, const Attrs& attrs, bool backward) {
+  causal = attrs.integer("causal") != 0;
+  half = attrs.has("half") && attrs.integer("half") != 0;
+  scale = attrs.number("scale");
   const std::size_t rank = q.size();
   rows = q[rank - 2];
   depth = q[rank - 1];
@@ -462,9 +463,19 @@ std::vector<ValueId> grad_dkv(GradContext& ctx) {
                        op::matmul(f.kept(f.p()), ddv));
 }
 
-constexpr OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval,
-                          ExpandFn expand) {
-  return with_decomposition(name, OpKind::kAttention, infer, grad, eval, expand);
+template <AttentionPart part>
+std::shared_ptr<const OpaqueKernel> attention_kernel(std::span<const Type> in, const Attrs& attrs) {
+  const AttentionShape s(in[0].shape, in[2].shape, attrs, part != AttentionPart::kForward);
+  return std::make_shared<AttentionKernel>(
+      part, s, std::array{0, 1, 2, s.dy, s.lse, s.delta, s.mask, s.keep});
+}
+
+constexpr OpDef of_forward(const char* name, int result, InferFn infer, GradFn grad, EvalFn eval,
+                           ExpandFn expand) {
+  OpDef op = with_decomposition(name, attention_kernel<AttentionPart::kForward>, infer, grad, eval,
+                                expand);
+  op.only_result = result;
+  return op;
 }
 
 }  // namespace
@@ -472,13 +483,21 @@ constexpr OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn e
 namespace ops {
 
 constinit const OpDef attention =
-    attending("attention", infer_attention, grad_attention, eval_attention, expand_attention);
+    of_forward("attention", 0, infer_attention, grad_attention, eval_attention, expand_attention);
 constinit const OpDef attention_lse =
-    attending("attention_lse", infer_lse, grad_lse, eval_lse, expand_lse);
+    of_forward("attention_lse", 1, infer_lse, grad_lse, eval_lse, expand_lse);
 constinit const OpDef attention_dq =
-    attending("attention_dq", infer_dq, grad_dq, eval_dq, expand_dq);
+    with_decomposition("attention_dq", attention_kernel<AttentionPart::kQueries>, infer_dq, grad_dq,
+                       eval_dq, expand_dq);
 constinit const OpDef attention_dkv =
-    attending("attention_dkv", infer_dkv, grad_dkv, eval_dkv, expand_dkv);
+    with_decomposition("attention_dkv", attention_kernel<AttentionPart::kKeys>, infer_dkv, grad_dkv,
+                       eval_dkv, expand_dkv);
 
 }  // namespace ops
+
+bool is_attention(const OpDef& op) {
+  return &op == &ops::attention || &op == &ops::attention_lse || &op == &ops::attention_dq ||
+         &op == &ops::attention_dkv;
+}
+
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

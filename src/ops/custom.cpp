@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ir/custom.h"
+#include "kernel/user_kernel.h"
 #include "ops/structured.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -24,6 +25,10 @@ Type infer_custom(std::span<const Type> in, const Attrs& attrs) {
     shape_error("the kernel was created for other inputs");
   }
   return kernel->result;
+}
+
+std::shared_ptr<const OpaqueKernel> user_kernel(std::span<const Type>, const Attrs& attrs) {
+  return std::make_shared<UserKernel>(kernel_of(attrs));
 }
 
 std::vector<ValueId> grad_custom(GradContext& ctx) {
@@ -66,14 +71,15 @@ void eval_custom(const EvalContext& ctx, RefTensor& out) {
 namespace ops {
 
 constinit const OpDef custom = {.name = "custom",
-                                .kind = OpKind::kCustom,
+                                .kind = OpKind::kOpaque,
                                 .arity = -1,
                                 .infer = infer_custom,
                                 .grad = grad_custom,
                                 .eval = eval_custom,
                                 .view = nullptr,
                                 .code = nullptr,
-                                .samples = {}};
+                                .samples = {},
+                                .opaque = user_kernel};
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -32,16 +32,20 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // attrs: zoh, and initial or ends: 0 or 1 each. states: 0 or absent. skip, gate, resets: 1 or
 // absent.
 SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
-                               const Attrs& attrs)
-    : part(&op == &ops::selective_scan           ? SelectivePart::kForward
-           : &op == &ops::selective_scan_adjoint ? SelectivePart::kAdjoint
-                                                 : SelectivePart::kBackward),
-      sizes{delta[0],          delta[1],
-            delta[2],          a[0] - (attrs.has("skip") ? 1 : 0),
-            attrs.has("skip"), attrs.has("gate") && part != SelectivePart::kAdjoint},
-      zero_order_hold(attrs.integer("zoh") != 0),
-      resets(attrs.has("resets")),
-      keeps_states(part == SelectivePart::kForward && !attrs.has("states")) {
+                               const Attrs& attrs) {
+  part = &op == &ops::selective_scan           ? SelectivePart::kForward
+         : &op == &ops::selective_scan_adjoint ? SelectivePart::kAdjoint
+                                               : SelectivePart::kBackward;
+  const bool with_skip = attrs.has("skip");
+  sizes = {.batch = delta[0],
+           .length = delta[1],
+           .channels = delta[2],
+           .states = a[0] - (with_skip ? 1 : 0),
+           .skip = with_skip,
+           .gate = attrs.has("gate") && part != SelectivePart::kAdjoint};
+  zero_order_hold = attrs.integer("zoh") != 0;
+  resets = attrs.has("resets");
+  keeps_states = part == SelectivePart::kForward && !attrs.has("states");
   using enum SelectiveInput;
   for (int& number : numbers) number = -1;
   int next = 0;
@@ -525,9 +529,14 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   return gradients;
 }
 
-constexpr OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval,
-                          ExpandFn expand, ShortenFn shorten = nullptr) {
-  OpDef op = with_decomposition(name, OpKind::kSelectiveScan, infer, grad, eval, expand);
+template <const OpDef& op>
+std::shared_ptr<const OpaqueKernel> selective_kernel(std::span<const Type> in, const Attrs& attrs) {
+  const std::size_t first = &op == &ops::selective_scan_adjoint ? 0 : 1;
+  const SelectiveShape s(op, in[first].shape, in[first + 1].shape, attrs);
+  return std::make_shared<SelectiveKernel>(s, s.numbers);
+}
+
+constexpr OpDef selective(OpDef op, ShortenFn shorten) {
   op.shorten = shorten;
   return op;
 }
@@ -537,14 +546,17 @@ constexpr OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn e
 namespace ops {
 
 constinit const OpDef selective_scan =
-    selective("selective_scan", infer_flat<selective_scan>, grad_selective, eval_selective,
-              expand_selective, without_states);
+    selective(with_decomposition("selective_scan", selective_kernel<selective_scan>,
+                                 infer_flat<selective_scan>, grad_selective, eval_selective,
+                                 expand_selective),
+              without_states);
 // Their gradients are those of their decompositions.
 constinit const OpDef selective_scan_adjoint =
-    selective("selective_scan_adjoint", infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
-constinit const OpDef selective_scan_grad =
-    selective("selective_scan_grad", infer_flat<selective_scan_grad>, nullptr, eval_selective_grad,
-              expand_selective_grad);
+    with_decomposition("selective_scan_adjoint", selective_kernel<selective_scan_adjoint>,
+                       infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
+constinit const OpDef selective_scan_grad = with_decomposition(
+    "selective_scan_grad", selective_kernel<selective_scan_grad>, infer_flat<selective_scan_grad>,
+    nullptr, eval_selective_grad, expand_selective_grad);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

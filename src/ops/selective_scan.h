@@ -16,13 +16,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 // With `skip`, the last row of A is D. With `resets`, the step size is |delta|, and the state
 // before a step with negative delta is treated as 0.
-struct SelectiveShape {
+struct SelectiveShape : SelectiveForm {
   SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a, const Attrs& attrs);
 
-  SelectivePart part;
-  SelectiveSizes sizes;
-  bool zero_order_hold, resets;
-  bool keeps_states;              // forward pass
   int numbers[kSelectiveInputs];  // operand numbers; -1 if absent
 
   [[nodiscard]] int number(SelectiveInput which) const {
@@ -32,9 +28,6 @@ struct SelectiveShape {
     int count = 0;
     for (const int each : numbers) count += each >= 0 ? 1 : 0;
     return count;
-  }
-  [[nodiscard]] std::vector<std::int64_t> results() const {
-    return sizes.results(part, keeps_states);
   }
 };
 

@@ -59,48 +59,8 @@ class Touched {
         body(rows, each);
         break;
       }
-      case LaunchKind::kAttention: attention(rows); break;
-      case LaunchKind::kSelectiveScan: selective(rows); break;
-      case LaunchKind::kCustom:
-        for (const ScalarProgram& input : launch.inputs) {
-          program(input, {0, domain_of(input)}, {});
-        }
-        store(launch.stores[0], rows);
-        break;
+      case LaunchKind::kOpaque: opaque(*launch.opaque, rows); break;
     }
-  }
-
-  void attention(Span batches) {
-    const auto of_batches = [&](std::int64_t size) { return times(batches, size / launch_.batch); };
-    for (std::size_t i = 0; i < kAttentionInputs; ++i) {
-      const auto which = static_cast<AttentionInput>(i);
-      program(launch_.input(which), of_batches(input_size(launch_, which)), {});
-    }
-    const std::vector<std::int64_t> results = attention_results(launch_);
-    for (const Store& each : launch_.stores) {
-      store(each, of_batches(results[static_cast<std::size_t>(each.value)]));
-    }
-  }
-
-  void selective(Span batches) {
-    const auto of_batches = [&](std::int64_t size) { return times(batches, size / launch_.batch); };
-    const SelectiveSizes sizes = selective_sizes(launch_);
-    for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
-      const auto which = static_cast<SelectiveInput>(i);
-      const std::int64_t size = sizes.input(which);
-      const bool of_all = which == SelectiveInput::kA;
-      program(launch_.inputs[i], of_all ? Span{0, size} : of_batches(size), {});
-    }
-    const std::vector<std::int64_t> results =
-        sizes.results(launch_.selective, keeps_states(launch_));
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      store(launch_.stores[i], of_batches(results[i]));
-    }
-  }
-
-  // Returns the number of elements of a program, or 1 if it loads nothing.
-  static std::int64_t domain_of(const ScalarProgram& program) {
-    return program.accesses.empty() ? 1 : program.accesses[0].map.domain_size();
   }
 
   // Returns the offsets accessed through a binding; low > high if there are none.
@@ -113,6 +73,19 @@ class Touched {
  private:
   static Span times(Span span, std::int64_t factor) {
     return {span.first * factor, span.count * factor};
+  }
+
+  void opaque(const OpaqueKernel& kernel, Span rows) {
+    for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
+      const OpaqueInput& input = kernel.inputs[i];
+      const Span elements =
+          input.by_row ? times(rows, input.size / kernel.rows) : Span{0, input.size};
+      program(launch_.inputs[i], elements, {});
+    }
+    for (const Store& each : launch_.stores) {
+      const OpaqueResult& result = kernel.results[static_cast<std::size_t>(each.value)];
+      store(each, times(rows, result.size / kernel.rows));
+    }
   }
 
   void body(Span rows, std::int64_t cols) {

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/visits.h"
 #include "ir/sources.h"
+#include "ops/opaque.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
 #include "plan/fused_sequences.h"
@@ -474,14 +475,14 @@ class Placer {
           flops += 2 * k * static_cast<double>(numel(node.type.shape));
           break;
         }
-        case OpKind::kAttention:
-          time = gpu.attention_microseconds;
-          work.concurrent = kSmallAttention;
+        case OpKind::kOpaque: {
+          const auto kernel = opaque_kernel(graph_, node);
+          time = kernel->microseconds;
+          work.concurrent = kernel->concurrent ? kSmallOpaque : 0;
           break;
+        }
         case OpKind::kScan:
-        case OpKind::kSelectiveScan:
-        case OpKind::kSort:
-        case OpKind::kCustom: work.concurrent = 0; break;
+        case OpKind::kSort: work.concurrent = 0; break;
         default: break;
       }
       work.microseconds = std::max(work.microseconds, time);

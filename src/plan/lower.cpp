@@ -8,11 +8,9 @@
 
 #include "base/check.h"
 #include "base/visits.h"
-#include "ir/custom.h"
 #include "ir/sources.h"
-#include "ops/attention.h"
+#include "ops/opaque.h"
 #include "ops/pointwise.h"
-#include "ops/selective_scan.h"
 #include "ops/structured.h"
 #include "plan/program_builder.h"
 
@@ -84,33 +82,11 @@ void count_work(Launch& launch) {
     domain = launch.pre * launch.size * launch.post;
     ops += sources;
   }
-  if (launch.kind == LaunchKind::kCustom) {
+  if (launch.kind == LaunchKind::kOpaque) {
     for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
-      program(launch.inputs[i], numel(launch.custom->inputs[i].shape));
+      program(launch.inputs[i], launch.opaque->inputs[i].size);
     }
-  }
-  if (launch.kind == LaunchKind::kAttention) {
-    domain = launch.batch * launch.m * launch.n;
-    for (std::size_t i = 0; i < kAttentionInputs; ++i) {
-      const auto which = static_cast<AttentionInput>(i);
-      program(launch.input(which), input_size(launch, which));
-    }
-    const std::int64_t k = launch.k, e = launch.width;
-    const std::int64_t products = launch.part == AttentionPart::kForward   ? k + e
-                                  : launch.part == AttentionPart::kQueries ? 2 * k + e
-                                                                           : 2 * k + 2 * e;
-    ops += 2 * domain * products / (launch.causal && launch.m == launch.n ? 2 : 1);
-  }
-  if (launch.kind == LaunchKind::kSelectiveScan) {
-    const SelectiveSizes sizes = selective_sizes(launch);
-    for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
-      program(launch.inputs[i], sizes.input(static_cast<SelectiveInput>(i)));
-    }
-    // Operations per state and step; an exponential counts as one.
-    const std::int64_t each = launch.selective == SelectivePart::kForward   ? 7
-                              : launch.selective == SelectivePart::kAdjoint ? 5
-                                                                            : 22;
-    ops += each * sizes.steps() * sizes.states;
+    ops += launch.opaque->flops;
   }
   if (launch.kind == LaunchKind::kScan || launch.kind == LaunchKind::kSort) {
     domain = launch.pre * launch.count * launch.post;
@@ -141,9 +117,7 @@ class GroupLowering {
     for (const ValueId id : members_) {
       const OpKind kind = graph_[id].op->kind;
       const bool root = kind == OpKind::kContraction || kind == OpKind::kScatter ||
-                        kind == OpKind::kScan || kind == OpKind::kSort ||
-                        kind == OpKind::kAttention || kind == OpKind::kSelectiveScan ||
-                        kind == OpKind::kCustom;
+                        kind == OpKind::kScan || kind == OpKind::kSort || kind == OpKind::kOpaque;
       if (root) root_ = id;
       if (kind == OpKind::kReduce && reduce_ == kNoValue) reduce_ = id;
     }
@@ -152,12 +126,8 @@ class GroupLowering {
       lower_contraction();
     } else if (root == OpKind::kScatter) {
       lower_scatter();
-    } else if (root == OpKind::kAttention) {
-      lower_attention();
-    } else if (root == OpKind::kSelectiveScan) {
-      lower_selective();
-    } else if (root == OpKind::kCustom) {
-      lower_custom();
+    } else if (root == OpKind::kOpaque) {
+      lower_opaque();
     } else if (root != OpKind::kLeaf) {
       lower_lines(root);
     } else if (graph_[members_.back()].op->kind == OpKind::kIndexUpdate) {
@@ -343,77 +313,30 @@ class GroupLowering {
     for (const ValueId id : members_) store_element(body, id);
   }
 
-  void lower_custom() {
-    launch_.kind = LaunchKind::kCustom;
+  void lower_opaque() {
+    launch_.kind = LaunchKind::kOpaque;
     const Node& node = graph_[root_];
-    launch_.name = node.attrs.text("name");
-    launch_.custom = find_custom(node.attrs.integer("kernel"));
-    launch_.rows = numel(node.type.shape);
-    launch_.inputs.resize(node.inputs.size());
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) operand(node.inputs[i], launch_.inputs[i]);
-    launch_.stores.push_back(make_store(placement_.places.at(root_), node.type.dtype,
-                                        Level::kElement, launch_.rows, 0, -1));
+    launch_.opaque = opaque_kernel(graph_, node);
+    const OpaqueKernel& kernel = *launch_.opaque;
+    if (!kernel.label.empty()) launch_.name = kernel.label;
+    for (const OpaqueInput& input : kernel.inputs) {
+      launch_.inputs.emplace_back();
+      if (input.absent()) continue;
+      operand(node.inputs[static_cast<std::size_t>(input.operand)], launch_.inputs.back());
+    }
+    for (const ValueId id : members_) store_results(id);
   }
 
-  void lower_attention() {
-    launch_.kind = LaunchKind::kAttention;
-    const Node& node = graph_[root_];
-    launch_.part = node.op == &ops::attention_dq    ? AttentionPart::kQueries
-                   : node.op == &ops::attention_dkv ? AttentionPart::kKeys
-                                                    : AttentionPart::kForward;
-    const auto shape = [&](std::size_t i) { return graph_[node.inputs[i]].type.shape; };
-    const AttentionShape s(shape(0), shape(2), node.attrs, launch_.part != AttentionPart::kForward);
-    launch_.batch = s.batch;
-    launch_.m = s.rows;
-    launch_.n = s.columns;
-    launch_.k = s.depth;
-    launch_.width = s.width;
-    launch_.causal = s.causal;
-    launch_.half = s.half;
-    launch_.scale = static_cast<float>(s.scale);
-    launch_.inputs.resize(kAttentionInputs);
-    const int numbers[kAttentionInputs] = {0, 1, 2, s.dy, s.lse, s.delta, s.mask, s.keep};
-    for (std::size_t i = 0; i < kAttentionInputs; ++i) {
-      if (numbers[i] < 0) continue;
-      operand(node.inputs[static_cast<std::size_t>(numbers[i])], launch_.inputs[i]);
-    }
-    const std::vector<std::int64_t> sizes = attention_results(launch_);
-    if (launch_.part != AttentionPart::kForward) return store_results(root_, 0, sizes);
-    for (const ValueId id : members_) {
-      const int which = graph_[id].op == &ops::attention_lse ? 1 : 0;
-      if (placement_.places.contains(id))
-        store_results(id, which, {sizes[static_cast<std::size_t>(which)]});
-    }
-  }
-
-  void lower_selective() {
-    launch_.kind = LaunchKind::kSelectiveScan;
-    const Node& node = graph_[root_];
-    const std::size_t first = node.op == &ops::selective_scan_adjoint ? 0 : 1;
-    const auto shape = [&](std::size_t i) { return graph_[node.inputs[i]].type.shape; };
-    const SelectiveShape s(*node.op, shape(first), shape(first + 1), node.attrs);
-    launch_.selective = s.part;
-    launch_.zero_order_hold = s.zero_order_hold;
-    launch_.resets = s.resets;
-    launch_.skip = s.sizes.skip;
-    launch_.batch = s.sizes.batch;
-    launch_.m = s.sizes.length;
-    launch_.n = s.sizes.channels;
-    launch_.k = s.sizes.states;
-    launch_.inputs.resize(kSelectiveInputs);
-    for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
-      if (s.numbers[i] < 0) continue;
-      operand(node.inputs[static_cast<std::size_t>(s.numbers[i])], launch_.inputs[i]);
-    }
-    store_results(root_, 0, s.results());
-  }
-
-  // Stores the launch's results, from number `first` on, consecutively in one flat value.
-  void store_results(ValueId id, int first, const std::vector<std::int64_t>& sizes) {
+  // Stores the results of the kernel that an op returns, consecutively in one flat value.
+  void store_results(ValueId id) {
+    if (!placement_.places.contains(id)) return;
     BufferRange place = placement_.places.at(id);
-    for (const std::int64_t size : sizes) {
+    const int only = graph_[id].op->only_result;
+    for (int i = 0; i < static_cast<int>(launch_.opaque->results.size()); ++i) {
+      if (only >= 0 && i != only) continue;
+      const std::int64_t size = launch_.opaque->results[static_cast<std::size_t>(i)].size;
       launch_.stores.push_back(
-          make_store(place, graph_[id].type.dtype, Level::kElement, size, first++, -1));
+          make_store(place, graph_[id].type.dtype, Level::kElement, size, i, -1));
       place.offset += size;
     }
   }

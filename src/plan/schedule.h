@@ -12,7 +12,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Classes of small work. Their workgroups differ in size.
-inline constexpr int kSmallByRows = 1, kSmallAttention = 2;
+inline constexpr int kSmallByRows = 1, kSmallOpaque = 2;
 
 // Dependencies and cost of a group.
 struct GroupWork {

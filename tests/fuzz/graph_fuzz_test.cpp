@@ -166,7 +166,7 @@ TEST(FuzzedGraph, has_ops_of_all_families) {
     for (const Node& node : fuzzed_graph(seed).nodes) seen.insert(node.op->name);
   }
   for (const OpDef* op : all_ops()) {
-    const bool apart = op->kind == OpKind::kCustom || op == &ops::data || op == &ops::literal ||
+    const bool apart = op == &ops::custom || op == &ops::data || op == &ops::literal ||
                        op == &ops::barrier ||
                        op == &ops::selective_scan_adjoint;  // needs more than 256 steps
     if (!apart) {

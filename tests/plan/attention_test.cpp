@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "kernel/attention.h"
 #include "ops/registry.h"
 #include "support/graph_builder.h"
 
@@ -70,9 +71,9 @@ TEST(Attention, uses_products_if_barriers_are_slow) {
     request.graph = t.builder.graph();
     compile_for(info, request);
     const Compiled compiled = compile_graph(std::move(request));
-    const bool attends =
-        std::any_of(compiled.program.launches.begin(), compiled.program.launches.end(),
-                    [](const Launch& launch) { return launch.kind == LaunchKind::kAttention; });
+    const bool attends = std::any_of(
+        compiled.program.launches.begin(), compiled.program.launches.end(),
+        [](const Launch& launch) { return find_kernel<AttentionKernel>(launch) != nullptr; });
     EXPECT_EQ(attends, !slow);
     expect_close(t.builder.graph(), interpret_graph(compiled.graph, t.builder.leaves),
                  interpret_graph(t.builder.graph(), t.builder.leaves), 1e-6, "as compiled");
@@ -150,8 +151,9 @@ TEST(Attention, skips_masked_blocks_of_f16_on_webgpu) {
 
 std::vector<Launch> attention_launches(const Program& program) {
   std::vector<Launch> found;
-  std::copy_if(program.launches.begin(), program.launches.end(), std::back_inserter(found),
-               [](const Launch& launch) { return launch.kind == LaunchKind::kAttention; });
+  std::copy_if(
+      program.launches.begin(), program.launches.end(), std::back_inserter(found),
+      [](const Launch& launch) { return find_kernel<AttentionKernel>(launch) != nullptr; });
   return found;
 }
 
@@ -211,7 +213,8 @@ TEST(Attention, of_f16_returns_f16_on_webgpu) {
   ASSERT_EQ(attention_launches(program).size(), 3U);
   for (const Launch& launch : attention_launches(program)) {
     for (const Store& store : launch.stores) {
-      const bool lse = launch.part == AttentionPart::kForward && store.value == 1;
+      const bool lse =
+          kernel_of<AttentionKernel>(launch).part == AttentionPart::kForward && store.value == 1;
       EXPECT_EQ(store.dtype, lse ? DType::kF32 : DType::kF16);
     }
   }
@@ -229,9 +232,10 @@ TEST(Attention, is_split_by_batch_on_webgpu) {
   // q takes 7,680 bytes in all. The buffer of dk and dv takes twice that.
   const std::int64_t most = 11 * 1024;
   const Compiled cut = compile_for_test(s.graph(), 8, most);
-  EXPECT_GT(std::count_if(cut.program.launches.begin(), cut.program.launches.end(),
-                          [](const Launch& l) { return l.kind == LaunchKind::kAttention; }),
-            3);
+  EXPECT_GT(
+      std::count_if(cut.program.launches.begin(), cut.program.launches.end(),
+                    [](const Launch& l) { return find_kernel<AttentionKernel>(l) != nullptr; }),
+      3);
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kWebGpu, 0, most),
                interpret_graph(s.graph(), s.leaves), 1e-4, "on webgpu");
 }

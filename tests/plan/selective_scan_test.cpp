@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/wgsl/writer.h"
+#include "kernel/selective.h"
 #include "kernel/selective_kept.h"
 #include "plan/scan_training.h"
 
@@ -59,7 +60,7 @@ TEST(SelectiveScan, fuses_the_gate) {
     const Store& store = launch.stores.at(0);
     const int buffer = launch.bindings.at(static_cast<std::size_t>(store.binding)).buffer;
     const BufferKind kind = compiled.program.buffers.at(static_cast<std::size_t>(buffer)).kind;
-    if (launch.kind == LaunchKind::kSelectiveScan) {
+    if (find_kernel<SelectiveKernel>(launch) != nullptr) {
       ++scans;
     } else if (kind == BufferKind::kSlot && store.map.domain_size() == 2 * 64 * 12) {
       ++others;
@@ -87,7 +88,7 @@ TEST(SelectiveScan, forward_keeps_only_the_last_state) {
     const Program program = compile_for_test(s.graph(), 8).program;
     constexpr std::int64_t kResults = kSteps * kLines + kLines * kStates;
     for (const Launch& launch : program.launches) {
-      if (launch.kind != LaunchKind::kSelectiveScan) continue;
+      if (find_kernel<SelectiveKernel>(launch) == nullptr) continue;
       std::int64_t written = 0;
       for (const Store& store : launch.stores) written += store.map.domain_size();
       EXPECT_EQ(written, kResults);
@@ -117,7 +118,7 @@ TEST(SelectiveScan, is_split_by_batch_on_webgpu) {
   const auto scans = [&](bool gated) {
     return std::count_if(cut.program.launches.begin(), cut.program.launches.end(),
                          [&](const Launch& l) {
-                           return l.kind == LaunchKind::kSelectiveScan &&
+                           return find_kernel<SelectiveKernel>(l) != nullptr &&
                                   l.input(SelectiveInput::kZ).instrs.empty() != gated;
                          });
   };
@@ -158,9 +159,10 @@ TEST(SelectiveScan, of_many_channels_has_an_unsplit_backward_pass) {
   for (const std::int64_t channels : {520, 30}) {
     ScanTraining t(2, 270, channels, 61);
     const Compiled compiled = compile_for_test(t.builder.graph(), 8);
-    EXPECT_EQ(std::count_if(compiled.program.launches.begin(), compiled.program.launches.end(),
-                            [](const Launch& l) { return l.kind == LaunchKind::kSelectiveScan; }),
-              channels == 520 ? 2 : 3);
+    EXPECT_EQ(
+        std::count_if(compiled.program.launches.begin(), compiled.program.launches.end(),
+                      [](const Launch& l) { return find_kernel<SelectiveKernel>(l) != nullptr; }),
+        channels == 520 ? 2 : 3);
   }
   ScanTraining(2, 70, 520, 61).check(Where::kCpu);
 }
@@ -174,7 +176,7 @@ TEST(SelectiveScan, needs_the_workgroup_memory_that_every_device_has) {
       for (const bool gated : {false, true}) {
         ScanTraining t(1, 40, channels, states, gated);
         for (const Launch& launch : compile_for_test(t.builder.graph(), 8).program.launches) {
-          if (launch.kind != LaunchKind::kSelectiveScan) continue;
+          if (find_kernel<SelectiveKernel>(launch) == nullptr) continue;
           EXPECT_LE(write_wgsl(launch).workgroup_bytes, 16 << 10) << states << " x " << channels;
         }
       }

@@ -12,8 +12,10 @@
 
 #include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/block_size.h"
+#include "backend/cpu/opaque.h"
 #include "backend/cpu/operand.h"
 #include "base/check.h"
+#include "kernel/attention.h"
 
 namespace tensorgrad::cpu {
 namespace {
@@ -32,14 +34,19 @@ struct Tile {
 class AttentionStep final : public Step {
  public:
   explicit AttentionStep(const Prepare& prepare)
-      : l_(prepare.launch), kernels_(gemm_kernels()), rows_(attention_kernels()) {
+      : l_(prepare.launch),
+        s_(kernel_of<AttentionKernel>(l_).sizes),
+        part_(kernel_of<AttentionKernel>(l_).part),
+        scale_(static_cast<float>(s_.scale)),
+        kernels_(gemm_kernels()),
+        rows_(attention_kernels()) {
     const std::int64_t sizes[kAttentionInputs][2] = {
-        {l_.m, l_.k}, {l_.n, l_.k}, {l_.n, l_.width}, {l_.m, l_.width},
-        {l_.m, 1},    {l_.m, 1},    {l_.m, l_.n},     {l_.m, l_.n}};
+        {s_.rows, s_.depth}, {s_.columns, s_.depth}, {s_.columns, s_.width}, {s_.rows, s_.width},
+        {s_.rows, 1},        {s_.rows, 1},           {s_.rows, s_.columns},  {s_.rows, s_.columns}};
     for (std::size_t i = 0; i < kAttentionInputs; ++i) {
       const ScalarProgram& program = l_.inputs[i];
       if (program.instrs.empty()) continue;
-      inputs_[i].emplace(prepare, program, l_.batch, sizes[i][0], sizes[i][1], false);
+      inputs_[i].emplace(prepare, program, s_.batch, sizes[i][0], sizes[i][1], false);
     }
     for (const Store& store : l_.stores) {
       CHECK(store.map.is_identity() || store.map.views[0].simplified().shape.size() <= 1, l_.name);
@@ -58,8 +65,8 @@ class AttentionStep final : public Step {
     for (std::optional<Operand>& input : inputs_) {
       if (input) input->start(context.runtime_scalars);
     }
-    const std::int64_t blocks = ceil_div(over_rows() ? l_.m : l_.n, block_);
-    const std::int64_t units = l_.batch * blocks;
+    const std::int64_t blocks = ceil_div(over_rows() ? s_.rows : s_.columns, block_);
+    const std::int64_t units = s_.batch * blocks;
     const std::int64_t tasks = task_count(ns_of_unit_ * static_cast<double>(units), units);
     const std::int64_t each = ceil_div(units, tasks);
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
@@ -89,20 +96,20 @@ class AttentionStep final : public Step {
   [[nodiscard]] bool has(AttentionInput which) const {
     return inputs_[static_cast<std::size_t>(which)].has_value();
   }
-  [[nodiscard]] bool over_rows() const { return l_.part != AttentionPart::kKeys; }
+  [[nodiscard]] bool over_rows() const { return part_ != AttentionPart::kKeys; }
 
   void lay_out() {
-    const std::int64_t most = over_rows() ? l_.m : l_.n;
+    const std::int64_t most = over_rows() ? s_.rows : s_.columns;
     const std::int64_t step = kernels_.mr;
     block_ = over_rows() ? std::min(most, kRowsAtOnce / step * step)
                          : std::min(most, round_up(kRowsAtOnce, kernels_.nr));
-    const bool forward = l_.part == AttentionPart::kForward;
-    tile_rows_ = over_rows() ? block_ : std::min(l_.m, kRowsAtOnce / step * step);
+    const bool forward = part_ == AttentionPart::kForward;
+    tile_rows_ = over_rows() ? block_ : std::min(s_.rows, kRowsAtOnce / step * step);
     tile_columns_ =
-        over_rows() ? std::min(l_.n, forward ? kColumnsForward : kColumnsBackward) : block_;
+        over_rows() ? std::min(s_.columns, forward ? kColumnsForward : kColumnsBackward) : block_;
     pitch_ = round_up(tile_columns_, std::max<std::int64_t>(kernels_.nr, kVector));
-    depth_pitch_ = round_up(l_.k, std::max<std::int64_t>(kernels_.nr, kVector));
-    width_pitch_ = round_up(l_.width, std::max<std::int64_t>(kernels_.nr, kVector));
+    depth_pitch_ = round_up(s_.depth, std::max<std::int64_t>(kernels_.nr, kVector));
+    width_pitch_ = round_up(s_.width, std::max<std::int64_t>(kernels_.nr, kVector));
     const std::int64_t pairs = tile_rows_ * tile_columns_;
     std::size_t end = 0;
     const auto take = [&](int place, std::int64_t floats) {
@@ -127,19 +134,20 @@ class AttentionStep final : public Step {
             round_up(static_cast<std::int64_t>(inputs_[i]->scratch_bytes(r, c)), 64));
       }
     };
-    operand(AttentionInput::kQ, tile_rows_, l_.k);
-    operand(AttentionInput::kK, tile_columns_, l_.k);
-    operand(AttentionInput::kV, tile_columns_, l_.width);
-    operand(AttentionInput::kDy, tile_rows_, l_.width);
+    operand(AttentionInput::kQ, tile_rows_, s_.depth);
+    operand(AttentionInput::kK, tile_columns_, s_.depth);
+    operand(AttentionInput::kV, tile_columns_, s_.width);
+    operand(AttentionInput::kDy, tile_rows_, s_.width);
     operand(AttentionInput::kLse, tile_rows_, 1);
     operand(AttentionInput::kDelta, tile_rows_, 1);
     operand(AttentionInput::kMask, tile_rows_, tile_columns_);
     operand(AttentionInput::kKeep, tile_rows_, tile_columns_);
     worker_bytes = end;
-    const double products = static_cast<double>(pairs) *
-                            static_cast<double>(forward ? l_.k + l_.width : 2 * (l_.k + l_.width));
-    const double tiles = static_cast<double>(over_rows() ? ceil_div(l_.n, tile_columns_)
-                                                         : ceil_div(l_.m, tile_rows_));
+    const double products =
+        static_cast<double>(pairs) *
+        static_cast<double>(forward ? s_.depth + s_.width : 2 * (s_.depth + s_.width));
+    const double tiles = static_cast<double>(over_rows() ? ceil_div(s_.columns, tile_columns_)
+                                                         : ceil_div(s_.rows, tile_rows_));
     ns_of_unit_ = tiles * (products / kProductsPerNs + static_cast<double>(pairs) * kWeightNs);
   }
 
@@ -154,7 +162,7 @@ class AttentionStep final : public Step {
                std::int64_t rows) const {
     const bool deep = which == AttentionInput::kQ || which == AttentionInput::kK;
     const bool flat = which == AttentionInput::kLse || which == AttentionInput::kDelta;
-    return block(which, scratch, batch, row, rows, 0, flat ? 1 : deep ? l_.k : l_.width);
+    return block(which, scratch, batch, row, rows, 0, flat ? 1 : deep ? s_.depth : s_.width);
   }
 
   // c (+)= a b. Packs b; the rows of c must have room for whole panels.
@@ -187,7 +195,7 @@ class AttentionStep final : public Step {
 
   // Returns how many columns of the tile its row r can attend to.
   [[nodiscard]] std::int64_t seen(const Tile& t, std::int64_t r) const {
-    if (!l_.causal) return t.columns;
+    if (!s_.causal) return t.columns;
     return std::clamp<std::int64_t>(t.row + r + 1 - t.column, 0, t.columns);
   }
 
@@ -240,7 +248,7 @@ class AttentionStep final : public Step {
   }
 
   void run_block(const Scratch& scratch, std::int64_t batch, std::int64_t start) const {
-    switch (l_.part) {
+    switch (part_) {
       case AttentionPart::kForward: forward(scratch, batch, start); break;
       case AttentionPart::kQueries: queries(scratch, batch, start); break;
       case AttentionPart::kKeys: keys(scratch, batch, start); break;
@@ -249,13 +257,13 @@ class AttentionStep final : public Step {
 
   // Returns how many columns are visible to any row before `end`.
   [[nodiscard]] std::int64_t columns_seen(std::int64_t end) const {
-    return l_.causal ? std::min(l_.n, end) : l_.n;
+    return s_.causal ? std::min(s_.columns, end) : s_.columns;
   }
 
   void forward(const Scratch& scratch, std::int64_t batch, std::int64_t row) const {
     float tops[kRowsAtOnce];
     double sums[kRowsAtOnce];
-    Tile t{batch, row, std::min(block_, l_.m - row), 0, 0};
+    Tile t{batch, row, std::min(block_, s_.rows - row), 0, 0};
     std::fill_n(tops, t.rows, std::numeric_limits<float>::lowest());
     std::fill_n(sums, t.rows, 0.0);
     const Matrix q = lines(AttentionInput::kQ, scratch, batch, row, t.rows);
@@ -268,14 +276,14 @@ class AttentionStep final : public Step {
       const Masks masks = masks_of(t, scratch);
       if (masks.closed) continue;
       const Matrix k = lines(AttentionInput::kK, scratch, batch, t.column, t.columns);
-      multiply(q, t.rows, l_.k, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
+      multiply(q, t.rows, s_.depth, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
                false);
       each_row(t, scratch, masks,
                [&](std::int64_t r, std::int64_t n, const float* added, const Word* allowed,
                    const float* keep) {
                  float* line = s + r * pitch_;
                  if (n > 0) {
-                   const float top = rows_.scores(line, n, l_.scale, added, allowed, tops[r]);
+                   const float top = rows_.scores(line, n, scale_, added, allowed, tops[r]);
                    const double sum = static_cast<double>(rows_.weights(line, n, top));
                    if (first) {
                      sums[r] = sum;
@@ -284,7 +292,7 @@ class AttentionStep final : public Step {
                          std::exp(static_cast<double>(tops[r]) - static_cast<double>(top));
                      sums[r] = sums[r] * shrink + sum;
                      if (top != tops[r]) {
-                       rows_.scale(out + r * width_pitch_, static_cast<float>(shrink), l_.width);
+                       rows_.scale(out + r * width_pitch_, static_cast<float>(shrink), s_.width);
                      }
                    }
                    tops[r] = top;
@@ -293,7 +301,7 @@ class AttentionStep final : public Step {
                  clear(line, n, t.columns);
                });
       const Matrix v = lines(AttentionInput::kV, scratch, batch, t.column, t.columns);
-      multiply({s, pitch_, 1}, t.rows, t.columns, v, l_.width, scratch.floats(kRight), out,
+      multiply({s, pitch_, 1}, t.rows, t.columns, v, s_.width, scratch.floats(kRight), out,
                width_pitch_, !first);
       first = false;
     }
@@ -301,9 +309,9 @@ class AttentionStep final : public Step {
     for (std::int64_t r = 0; r < t.rows; ++r) {
       const bool nothing = sums[r] == 0;
       float* line = out + r * width_pitch_;
-      rows_.scale(line, nothing ? 0.0F : static_cast<float>(1 / sums[r]), l_.width);
-      const std::int64_t at = batch * l_.m + row + r;
-      results_[0].put(at * l_.width, line, l_.width);
+      rows_.scale(line, nothing ? 0.0F : static_cast<float>(1 / sums[r]), s_.width);
+      const std::int64_t at = batch * s_.rows + row + r;
+      results_[0].put(at * s_.width, line, s_.width);
       const float lse =
           nothing ? 0.0F : static_cast<float>(static_cast<double>(tops[r]) + std::log(sums[r]));
       results_[1].put(at, &lse, 1);
@@ -327,9 +335,9 @@ class AttentionStep final : public Step {
                      const BackwardRows& left, const Matrix& k, const Matrix& v) const {
     float* s = scratch.floats(kScores);
     float* dp = scratch.floats(kDp);
-    multiply(left.q, t.rows, l_.k, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
+    multiply(left.q, t.rows, s_.depth, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
              false);
-    multiply(left.dy, t.rows, l_.width, v.transposed(), t.columns, scratch.floats(kRight), dp,
+    multiply(left.dy, t.rows, s_.width, v.transposed(), t.columns, scratch.floats(kRight), dp,
              pitch_, false);
     each_row(t, scratch, masks,
              [&](std::int64_t r, std::int64_t n, const float* added, const Word* allowed,
@@ -337,7 +345,7 @@ class AttentionStep final : public Step {
                float* line = s + r * pitch_;
                float* dline = dp + r * pitch_;
                if (n > 0) {
-                 rows_.scores(line, n, l_.scale, added, allowed, 0);
+                 rows_.scores(line, n, scale_, added, allowed, 0);
                  rows_.weights(line, n, left.lse.data[r * left.lse.rs]);
                  rows_.gradient(line, dline, keep, n, left.delta.data[r * left.delta.rs]);
                  if (keep != nullptr) rows_.multiply(line, keep, n);
@@ -371,7 +379,7 @@ class AttentionStep final : public Step {
   }
 
   void queries(const Scratch& scratch, std::int64_t batch, std::int64_t row) const {
-    Tile t{batch, row, std::min(block_, l_.m - row), 0, 0};
+    Tile t{batch, row, std::min(block_, s_.rows - row), 0, 0};
     const BackwardRows left = rows_of(scratch, batch, row, t.rows);
     float* dq = scratch.floats(kOut);
     const std::int64_t end = columns_seen(row + t.rows);
@@ -383,32 +391,33 @@ class AttentionStep final : public Step {
       const Matrix k = lines(AttentionInput::kK, scratch, batch, t.column, t.columns);
       const Matrix v = lines(AttentionInput::kV, scratch, batch, t.column, t.columns);
       backward_tile(t, scratch, masks, left, k, v);
-      multiply({scratch.floats(kDp), pitch_, 1}, t.rows, t.columns, k, l_.k, scratch.floats(kRight),
-               dq, depth_pitch_, !first);
+      multiply({scratch.floats(kDp), pitch_, 1}, t.rows, t.columns, k, s_.depth,
+               scratch.floats(kRight), dq, depth_pitch_, !first);
       first = false;
     }
     if (first) clear(dq, 0, t.rows * depth_pitch_);
-    finish(dq, depth_pitch_, t.rows, l_.k, l_.scale, results_[0], (batch * l_.m + row) * l_.k);
+    finish(dq, depth_pitch_, t.rows, s_.depth, scale_, results_[0],
+           (batch * s_.rows + row) * s_.depth);
   }
 
   void keys(const Scratch& scratch, std::int64_t batch, std::int64_t column) const {
-    Tile t{batch, 0, 0, column, std::min(block_, l_.n - column)};
+    Tile t{batch, 0, 0, column, std::min(block_, s_.columns - column)};
     const Matrix k = lines(AttentionInput::kK, scratch, batch, column, t.columns);
     const Matrix v = lines(AttentionInput::kV, scratch, batch, column, t.columns);
     float* dk = scratch.floats(kOut);
     float* dv = scratch.floats(kOut2);
     bool first = true;
     // With a causal mask, rows before the first column see none of these columns.
-    for (t.row = l_.causal ? column / tile_rows_ * tile_rows_ : 0; t.row < l_.m;
+    for (t.row = s_.causal ? column / tile_rows_ * tile_rows_ : 0; t.row < s_.rows;
          t.row += tile_rows_) {
-      t.rows = std::min(tile_rows_, l_.m - t.row);
+      t.rows = std::min(tile_rows_, s_.rows - t.row);
       const Masks masks = masks_of(t, scratch);
       if (masks.closed) continue;
       const BackwardRows left = rows_of(scratch, batch, t.row, t.rows);
       backward_tile(t, scratch, masks, left, k, v);
-      multiply({scratch.floats(kScores), 1, pitch_}, t.columns, t.rows, left.dy, l_.width,
+      multiply({scratch.floats(kScores), 1, pitch_}, t.columns, t.rows, left.dy, s_.width,
                scratch.floats(kRight), dv, width_pitch_, !first);
-      multiply({scratch.floats(kDp), 1, pitch_}, t.columns, t.rows, left.q, l_.k,
+      multiply({scratch.floats(kDp), 1, pitch_}, t.columns, t.rows, left.q, s_.depth,
                scratch.floats(kRight), dk, depth_pitch_, !first);
       first = false;
     }
@@ -416,12 +425,15 @@ class AttentionStep final : public Step {
       clear(dk, 0, t.columns * depth_pitch_);
       clear(dv, 0, t.columns * width_pitch_);
     }
-    const std::int64_t at = batch * l_.n + column;
-    finish(dk, depth_pitch_, t.columns, l_.k, l_.scale, results_[0], at * l_.k);
-    finish(dv, width_pitch_, t.columns, l_.width, 1, results_[1], at * l_.width);
+    const std::int64_t at = batch * s_.columns + column;
+    finish(dk, depth_pitch_, t.columns, s_.depth, scale_, results_[0], at * s_.depth);
+    finish(dv, width_pitch_, t.columns, s_.width, 1, results_[1], at * s_.width);
   }
 
   const Launch& l_;
+  const AttentionSizes& s_;
+  AttentionPart part_;
+  float scale_;
   const GemmKernels& kernels_;
   const AttentionKernels& rows_;
   std::optional<Operand> inputs_[kAttentionInputs];

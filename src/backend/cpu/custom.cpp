@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Custom launches. Computes the inputs that are not contiguous in memory, then calls the user's
 // function for parts of the result.
-#include "ir/custom.h"
+#include "kernel/user_kernel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "backend/cpu/block_size.h"
+#include "backend/cpu/opaque.h"
 #include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
@@ -33,13 +34,14 @@ const Word* in_memory(const Prepare& prepare, const ScalarProgram& program) {
 
 class CustomStep final : public Step {
  public:
-  explicit CustomStep(const Prepare& prepare) : l_(prepare.launch) {
-    if (!l_.custom->cpu) {
-      throw UserError("custom op '" + l_.custom->name + "' has no CPU body",
+  explicit CustomStep(const Prepare& prepare)
+      : l_(prepare.launch), op_(*kernel_of<UserKernel>(l_).op), rows_(l_.opaque->rows) {
+    if (!op_.cpu) {
+      throw UserError("custom op '" + op_.name + "' has no CPU body",
                       l_.locations.empty() ? SourceLocation() : l_.locations.front());
     }
     for (std::size_t k = 0; k < l_.inputs.size(); ++k) {
-      const std::int64_t count = numel(l_.custom->inputs[k].shape);
+      const std::int64_t count = numel(op_.inputs[k].shape);
       data_.push_back(in_memory(prepare, l_.inputs[k]));
       if (data_.back() != nullptr) continue;
       computed_.push_back(
@@ -61,15 +63,15 @@ class CustomStep final : public Step {
       inputs[each.input] = to;
     }
     const std::int64_t tasks =
-        task_count(static_cast<double>(l_.rows) * kElementNs, std::min(l_.rows, kTasks));
-    const std::int64_t each = ceil_div(l_.rows, tasks);
+        task_count(static_cast<double>(rows_) * kElementNs, std::min(rows_, kTasks));
+    const std::int64_t each = ceil_div(rows_, tasks);
     std::exception_ptr thrown;
     std::mutex mutex;
     context.pool.parallel_for(tasks, [&](std::int64_t task, int) {
-      const std::int64_t first = task * each, last = std::min(l_.rows, first + each);
+      const std::int64_t first = task * each, last = std::min(rows_, first + each);
       if (first >= last) return;
       try {
-        l_.custom->cpu(inputs, result_, first, last);
+        op_.cpu(inputs, result_, first, last);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!thrown) thrown = std::current_exception();
@@ -101,6 +103,8 @@ class CustomStep final : public Step {
   }
 
   const Launch& l_;
+  const CustomKernel& op_;
+  std::int64_t rows_;
   std::vector<const Word*> data_;  // inputs that are read in place; null: computed
   std::deque<Computed> computed_;
   Word* result_ = nullptr;

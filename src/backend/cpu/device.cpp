@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/denormals.h"
+#include "backend/cpu/opaque.h"
 #include "backend/cpu/parallel_tuner.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/step.h"
@@ -18,6 +19,13 @@
 
 namespace tensorgrad::cpu {
 namespace {
+
+std::unique_ptr<Step> make_opaque(const Prepare& prepare) {
+  for (const OpaqueStep& each : kOpaqueSteps) {
+    if (each.name == prepare.launch.opaque->name) return each.make(prepare);
+  }
+  UNREACHABLE();
+}
 
 // Steps contain resolved pointers, so a launch needs another step if a buffer is replaced. The most
 // recent steps are kept, because results that circulate among functions use few buffers.
@@ -141,9 +149,7 @@ class CpuExecutable final : public Executable {
       case LaunchKind::kScatter: return make_scatter(prepare);
       case LaunchKind::kScan: return make_scan(prepare);
       case LaunchKind::kSort: return make_sort(prepare);
-      case LaunchKind::kCustom: return make_custom(prepare);
-      case LaunchKind::kAttention: return make_attention(prepare);
-      case LaunchKind::kSelectiveScan: return make_selective_scan(prepare);
+      case LaunchKind::kOpaque: return make_opaque(prepare);
     }
     UNREACHABLE();
   }

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <optional>
 
+#include "backend/cpu/opaque.h"
 #include "backend/cpu/operand.h"
 #include "backend/cpu/selective_kernels.h"
 #include "base/check.h"
+#include "kernel/selective.h"
 
 namespace tensorgrad::cpu {
 namespace {
@@ -28,7 +30,10 @@ struct SelectivePiece {
 class SelectiveScanStep final : public Step {
  public:
   explicit SelectiveScanStep(const Prepare& prepare)
-      : l_(prepare.launch), sizes_(selective_sizes(l_)), kernels_(selective_kernels()) {
+      : l_(prepare.launch),
+        scan_(kernel_of<SelectiveKernel>(l_).scan),
+        sizes_(scan_.sizes),
+        kernels_(selective_kernels()) {
     const SelectiveSizes& s = sizes_;
     const std::int64_t shapes[kSelectiveInputs][3] = {
         {s.batch, s.length, s.channels}, {s.batch, s.length, s.channels},
@@ -99,7 +104,7 @@ class SelectiveScanStep final : public Step {
   };
   static constexpr int kEnd = kOperands + static_cast<int>(kSelectiveInputs);
 
-  [[nodiscard]] bool backward() const { return l_.selective == SelectivePart::kBackward; }
+  [[nodiscard]] bool backward() const { return scan_.part == SelectivePart::kBackward; }
   [[nodiscard]] const std::optional<Operand>& input(SelectiveInput which) const {
     return inputs_[static_cast<std::size_t>(which)];
   }
@@ -113,7 +118,7 @@ class SelectiveScanStep final : public Step {
     const std::int64_t rates = sizes_.rates() * pitch_, of_steps = kChunk * pitch_;
     for (const Place place : {kRates, kCarry, kBefore, kDRates}) take(place, rates);
     for (const Place place : {kU, kDelta, kDy, kOut, kOut2}) take(place, of_steps);
-    take(kSigns, l_.resets ? of_steps : 0);
+    take(kSigns, scan_.resets ? of_steps : 0);
     for (const Place place : {kZ, kUngated, kOut3, kOut4}) take(place, sizes_.gate ? of_steps : 0);
     take(kBC, kChunk * 2 * sizes_.states);
     take(kSums, selective_scratch());
@@ -187,7 +192,7 @@ class SelectiveScanStep final : public Step {
     tile.steps = steps;
     tile.states = sizes_.states;
     tile.pitch = pitch_;
-    tile.zero_order_hold = l_.zero_order_hold;
+    tile.zero_order_hold = scan_.zero_order_hold;
     const auto of_steps = [&](SelectiveInput which, int place) -> const float* {
       if (!input(which)) return nullptr;
       float* to = floats(scratch, place);
@@ -196,7 +201,7 @@ class SelectiveScanStep final : public Step {
     };
     tile.u = of_steps(SelectiveInput::kU, kU);
     tile.delta = of_steps(SelectiveInput::kDelta, kDelta);
-    if (l_.resets) {
+    if (scan_.resets) {
       float *delta = floats(scratch, kDelta), *signs = floats(scratch, kSigns);
       bool any = false;
       for (std::int64_t i = 0; i < steps * pitch_; ++i) {
@@ -231,7 +236,7 @@ class SelectiveScanStep final : public Step {
 
   void run_piece(const SelectivePiece& p, std::byte* scratch) const {
     copy_states(SelectiveInput::kA, p, scratch, 0, floats(scratch, kRates));
-    switch (l_.selective) {
+    switch (scan_.part) {
       case SelectivePart::kForward: forward(p, scratch); break;
       case SelectivePart::kAdjoint: adjoint(p, scratch); break;
       case SelectivePart::kBackward: backward(p, scratch); break;
@@ -243,14 +248,14 @@ class SelectiveScanStep final : public Step {
     copy_states(SelectiveInput::kInitial, p, scratch, p.batch, carry);
     for (std::int64_t t = 0; t < p.steps; t += kChunk) {
       const std::int64_t steps = std::min(kChunk, p.steps - t);
-      if (keeps_states(l_)) {
+      if (scan_.keeps_states) {
         copy_out(carry, sizes_.states, p,
                  state(sizes_.states_result(), p, sizes_.chunks(), t / kChunk));
       }
       const SelectiveTile tile = tile_at(p, scratch, t, steps);
       kernels_.forward(tile);
       copy_out(tile.y, steps, p, step(0, p, t));
-      if (sizes_.gate && keeps_states(l_))
+      if (sizes_.gate && scan_.keeps_states)
         copy_out(tile.ungated_out, steps, p, step(SelectiveSizes::kUngatedResult, p, t));
     }
     copy_out(carry, sizes_.states, p, state(1, p, 1, 0));
@@ -294,7 +299,8 @@ class SelectiveScanStep final : public Step {
   }
 
   const Launch& l_;
-  SelectiveSizes sizes_;
+  const SelectiveForm& scan_;
+  const SelectiveSizes& sizes_;
   const SelectiveKernels& kernels_;
   std::optional<Operand> inputs_[kSelectiveInputs];
   std::vector<float*> results_;

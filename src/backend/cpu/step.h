@@ -89,8 +89,5 @@ std::unique_ptr<Step> make_contraction(const Prepare& prepare);
 std::unique_ptr<Step> make_scatter(const Prepare& prepare);
 std::unique_ptr<Step> make_scan(const Prepare& prepare);
 std::unique_ptr<Step> make_sort(const Prepare& prepare);
-std::unique_ptr<Step> make_custom(const Prepare& prepare);
-std::unique_ptr<Step> make_attention(const Prepare& prepare);
-std::unique_ptr<Step> make_selective_scan(const Prepare& prepare);
 
 }  // namespace tensorgrad::cpu

@@ -28,8 +28,7 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   const auto could_use_subgroups = [](const Launch& launch) {
     return launch.kind == LaunchKind::kRow || launch.kind == LaunchKind::kContraction ||
            launch.kind == LaunchKind::kScatter ||
-           (launch.kind == LaunchKind::kSelectiveScan &&
-            launch.selective == SelectivePart::kBackward);
+           (launch.kind == LaunchKind::kOpaque && launch.opaque->uses_subgroups);
   };
   if (std::any_of(program.launches.begin(), program.launches.end(), could_use_subgroups)) {
     probe_.try_subgroups();

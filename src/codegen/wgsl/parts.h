@@ -285,9 +285,6 @@ Shader write_contraction(const Launch& launch, const WgslOptions& options);
 Shader write_scatter(const Launch& launch, const WgslOptions& options);
 Shader write_scan(const Launch& launch, const WgslOptions& options);
 Shader write_sort(const Launch& launch, const WgslOptions& options);
-Shader write_custom(const Launch& launch, const WgslOptions& options);
-Shader write_attention(const Launch& launch, const WgslOptions& options);
-Shader write_selective_scan(const Launch& launch, const WgslOptions& options);
 
 // Write functions over a domain of axes p, i, q. `fn NAME(p, i, q) -> TYPE` returns the value of
 // the program's last instruction. `fn finish(p, i, q, acc)` runs the launch's body and stores for

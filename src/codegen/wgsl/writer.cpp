@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "codegen/wgsl/parts.h"
+#include "codegen/wgsl/opaque.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -35,13 +35,24 @@ std::string header_of(const Launch& launch) {
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
 
 namespace tensorgrad::wgsl {
+namespace {
+
+const OpaqueWriter& opaque_writer(const Launch& launch) {
+  for (const OpaqueWriter& each : kOpaqueWriters) {
+    if (each.name == launch.opaque->name) return each;
+  }
+  UNREACHABLE();
+}
+
+}  // namespace
 
 Shader write_shader(const Launch& launch, const WgslOptions& asked) {
   WgslOptions options = asked;
-  if (asked.barrier_free && launch.kind != LaunchKind::kSort &&
-      launch.kind != LaunchKind::kAttention) {
-    options.tile = options.lanes = 1;
-  }
+  const OpaqueWriter* opaque =
+      launch.kind == LaunchKind::kOpaque ? &opaque_writer(launch) : nullptr;
+  const bool needs_barriers =
+      launch.kind == LaunchKind::kSort || (opaque != nullptr && opaque->needs_barriers);
+  if (asked.barrier_free && !needs_barriers) options.tile = options.lanes = 1;
   switch (launch.kind) {
     case LaunchKind::kMap: return write_map(launch, options);
     case LaunchKind::kRow: return write_row(launch, options);
@@ -49,9 +60,7 @@ Shader write_shader(const Launch& launch, const WgslOptions& asked) {
     case LaunchKind::kScatter: return write_scatter(launch, options);
     case LaunchKind::kScan: return write_scan(launch, options);
     case LaunchKind::kSort: return write_sort(launch, options);
-    case LaunchKind::kCustom: return write_custom(launch, options);
-    case LaunchKind::kAttention: return write_attention(launch, options);
-    case LaunchKind::kSelectiveScan: return write_selective_scan(launch, options);
+    case LaunchKind::kOpaque: return opaque->write(launch, options);
   }
   UNREACHABLE();
 }

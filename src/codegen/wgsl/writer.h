@@ -66,13 +66,13 @@ struct WgslOptions {
   // - kScatter: 2 for blocks of results
   // - kContraction, kScatter: 1 for separate lanes per result
   // - kSort: elements sorted at a time, at least 2
-  // - kAttention: columns of the score tile: 4 (of 8 rows), or 8, 16 or 32 (of as many rows). Uses
+  // - attention: columns of the score tile: 4 (of 8 rows), or 8, 16 or 32 (of as many rows). Uses
   //   the largest of these up to `tile` that fits workgroup memory.
   // - kMap: elements per thread, 4 or 1
   int tile = 0;
   // One thread per result, line of a scan or 4 x 4 results of a product, and no tiles. For adapters
   // on which a barrier costs more than the arithmetic it saves. Overrides `tile` and `lanes`,
-  // except for kSort and kAttention, whose kernels need barriers.
+  // except for sorts and for OpaqueWriter::needs_barriers.
   bool barrier_free = false;
   bool separate = false;  // do not merge launches into one kernel, for comparison
   // Use a common number of threads, so that launches can be merged into one kernel.

@@ -63,8 +63,8 @@ std::string launch_box(const Program& program, std::size_t i, const std::string&
   }
   const std::int64_t bar = most_bytes > 0 ? launch.bytes_moved * 80 / most_bytes : 0;
   std::string text =
-      "<details class=\"" + std::string(kind_name(launch.kind)) + "\" data-reads=\"" + reads +
-      "\" data-writes=\"" + writes + "\"><summary>" + "<span>" + std::to_string(i) + "</span><b>" +
+      "<details class=\"" + kind_name(launch) + "\" data-reads=\"" + reads + "\" data-writes=\"" +
+      writes + "\"><summary>" + "<span>" + std::to_string(i) + "</span><b>" +
       xml_text(launch.name) + "</b>" + "<span>" + domain_text(launch) + "</span><span>" +
       bytes_text(launch.bytes_moved) + " <i class=\"bar\" style=\"width:" + std::to_string(bar) +
       "px\"></i></span><span>" +

@@ -338,7 +338,7 @@ WithErrorBound evaluate_with_error_bound(const Node& node,
   }
   const bool rounds = real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
                                kind == OpKind::kContraction || kind == OpKind::kScatter ||
-                               kind == OpKind::kScan || kind == OpKind::kCustom);
+                               kind == OpKind::kScan || kind == OpKind::kOpaque);
   if (!rounds && exact(inputs)) return out;
   out.error.assign(out.value.data.size(), 0);
   switch (kind) {
@@ -351,7 +351,7 @@ WithErrorBound evaluate_with_error_bound(const Node& node,
     case OpKind::kScan: scan_error(node, inputs, tolerance, out); break;
     case OpKind::kSort: order_error(node, *inputs[0], out); break;
     // It is unknown how a user's function propagates errors.
-    case OpKind::kCustom:
+    case OpKind::kOpaque:
       if (!exact(inputs)) out.error.assign(out.error.size(), kInfinity);
       break;
     default: moving_error(node, inputs, tolerance, out);

@@ -112,7 +112,7 @@ Profile profile_of(const DeviceInfo& device, const Program& program,
       times.push_back(run[i].microseconds);
       by_device = by_device && run[i].by_device;
     }
-    LaunchProfile one{launch.name,  kind_name(launch.kind),     domain_text(launch),
+    LaunchProfile one{launch.name,  kind_name(launch),          domain_text(launch),
                       launch.ops,   launch.locations,           launch.bytes_moved,
                       launch.flops, median_of(std::move(times))};
     if (runs.front()[i].concurrent) {

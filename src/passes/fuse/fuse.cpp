@@ -11,7 +11,7 @@
 
 #include "base/visits.h"
 #include "ir/sources.h"
-#include "ops/attention.h"
+#include "ops/opaque.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "passes/fuse/fuse_bias_gradient.h"
@@ -93,16 +93,14 @@ class Fuser {
           kind == OpKind::kPointwise || kind == OpKind::kView || kind == OpKind::kGenerator;
       attended_[index(id)] = passes && used[index(id)] && !elsewhere[index(id)] && !is_copy(node) &&
                              !parts_.placed(id) && !node.op->barrier;
-      int mask = -1, keep = -1;
-      if (kind == OpKind::kAttention) {
-        const AttentionShape shape(graph_[node.inputs[0]].type.shape,
-                                   graph_[node.inputs[2]].type.shape, node.attrs,
-                                   backward(*node.op));
-        mask = shape.mask;
-        keep = shape.keep;
+      std::set<int> inside;
+      if (kind == OpKind::kOpaque) {
+        for (const OpaqueInput& input : opaque_kernel(graph_, node)->inputs) {
+          if (input.computed_inside) inside.insert(input.operand);
+        }
       }
       for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
-        const bool here = attended_[index(id)] || i == mask || i == keep;
+        const bool here = attended_[index(id)] || inside.contains(i);
         (here ? used : elsewhere)[index(node.inputs[static_cast<std::size_t>(i)])] = true;
       }
     }
@@ -120,32 +118,26 @@ class Fuser {
     }
   }
 
-  static bool backward(const OpDef& op) {
-    return op.kind == OpKind::kAttention && &op != &ops::attention && &op != &ops::attention_lse;
-  }
-
   // Opens a group for an op with a kernel of its own, whose results are stored as they are.
   void open_own(ValueId id) {
-    const OpKind kind = graph_[id].op->kind;
-    const GroupKind own = kind == OpKind::kCustom      ? GroupKind::kCustom
-                          : kind == OpKind::kAttention ? GroupKind::kAttention
-                                                       : GroupKind::kSelectiveScan;
-    const int g = parts_.open(id, own, numel(graph_[id].type.shape));
+    const int g = parts_.open(id, GroupKind::kOpaque, numel(graph_[id].type.shape));
     parts_.group(g).alone = true;
-    if (own == GroupKind::kAttention) attentions_[graph_[id].inputs[0]].push_back(g);
+    if (graph_[id].op->only_result >= 0) joinable_[graph_[id].inputs[0]].push_back(g);
   }
 
-  // Fuses attention with the logsumexp of its rows if both have the same operands.
-  bool join_attention(ValueId id) {
+  // Fuses ops that return different results of the same kernel: attention and the logsumexp of its
+  // rows.
+  bool join_own(ValueId id) {
     const Node& node = graph_[id];
-    if (node.op->kind != OpKind::kAttention || backward(*node.op)) return false;
-    const auto found = attentions_.find(node.inputs[0]);
-    if (found == attentions_.end()) return false;
+    if (node.op->only_result < 0) return false;
+    const auto found = joinable_.find(node.inputs[0]);
+    if (found == joinable_.end()) return false;
     for (const int g : found->second) {
       if (parts_.group(g).members.size() != 1) continue;
       const Node& other = graph_[parts_.group(g).members.front()];
-      if (backward(*other.op) || other.op == node.op || other.inputs != node.inputs ||
-          other.attrs != node.attrs || parts_.bindings_with(g, id) > options_.max_bindings)
+      if (other.op->opaque != node.op->opaque || other.op == node.op ||
+          other.inputs != node.inputs || other.attrs != node.attrs ||
+          parts_.bindings_with(g, id) > options_.max_bindings)
         continue;
       parts_.join(id, g, false);
       return true;
@@ -292,10 +284,8 @@ class Fuser {
         parts_.group(g).alone = node.type.shape[axis] > kMaxSortedInside;
         return;
       }
-      case OpKind::kCustom:
-      case OpKind::kAttention:
-      case OpKind::kSelectiveScan:
-        if (!join_attention(id)) open_own(id);
+      case OpKind::kOpaque:
+        if (!join_own(id)) open_own(id);
         return;
       case OpKind::kReduce: assign_reduce(id); return;
       case OpKind::kIndexUpdate: assign_index_update(id); return;
@@ -639,7 +629,7 @@ class Fuser {
              parts_.bindings_with(g, kNoValue) > options_.max_bindings) {
         const ValueId last = parts_.group(g).members.back();
         parts_.group(g).members.pop_back();
-        if (graph_[last].op->kind == OpKind::kAttention) {
+        if (graph_[last].op->kind == OpKind::kOpaque) {
           open_own(last);
         } else if (graph_[last].op->kind == OpKind::kIndexUpdate) {
           parts_.group(g).kind = GroupKind::kMap;
@@ -659,9 +649,9 @@ class Fuser {
   const FuseOptions& options_;
   std::vector<FuseNote>* notes_;
   Partition parts_;
-  std::map<ValueId, std::vector<int>> attentions_;  // attention groups by their first operand
-  std::vector<int> work_;                           // per inlined value, see work_of()
-  std::vector<bool> attended_;                      // used only for the T x S operands of attention
+  std::map<ValueId, std::vector<int>> joinable_;  // of ops with one result, by first operand
+  std::vector<int> work_;                         // per inlined value, see work_of()
+  std::vector<bool> attended_;                    // used only for the T x S operands of attention
   std::vector<bool> updating_;
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> note_numbers_;
   ValueId last_large_ = kNoValue;  // the last node that may be a large reader

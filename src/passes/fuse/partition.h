@@ -27,9 +27,7 @@ enum class GroupKind {
   kIndexUpdate,  // over the elements of the update
   kScan,
   kSort,
-  kAttention,
-  kSelectiveScan,
-  kCustom
+  kOpaque
 };
 
 struct Group {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "codegen/wgsl/writer.h"
+#include "kernel/attention.h"
 #include "support/graph_builder.h"
 #include "webgpu_test_util.h"
 
@@ -73,16 +74,17 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
     const ScoreTile& tile = GetParam();
     int found = 0;
     for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
-      if (launch.kind != LaunchKind::kAttention) continue;
+      const AttentionKernel* attention = find_kernel<AttentionKernel>(launch);
+      if (attention == nullptr) continue;
       ++found;
-      const std::int64_t rows = launch.part == AttentionPart::kKeys ? launch.n : launch.m;
+      const bool of_keys = attention->part == AttentionPart::kKeys;
+      const std::int64_t rows = of_keys ? attention->sizes.columns : attention->sizes.rows;
       const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
       EXPECT_EQ(kernel.threads, tile.threads) << launch.name;
-      const bool of_keys = launch.part == AttentionPart::kKeys;
       const int columns = of_keys ? std::min(tile.columns, 16) : tile.columns;
       EXPECT_NE(kernel.body.find("col_start += " + std::to_string(columns) + "u"),
                 std::string::npos);
-      EXPECT_EQ(kernel.groups_x, launch.batch * ((rows + tile.rows - 1) / tile.rows));
+      EXPECT_EQ(kernel.groups_x, attention->sizes.batch * ((rows + tile.rows - 1) / tile.rows));
     }
     EXPECT_EQ(found, 3);
   }
@@ -146,7 +148,7 @@ int count_by_subgroup_matrix(DType dtype, std::int64_t depth, const WgslOptions&
   builder.output("d", grad(sum(cast(o * dy, f32)), {all})[0]);
   int found = 0;
   for (const Launch& launch : compile_for_test(builder.graph(), 8).program.launches) {
-    if (launch.kind != LaunchKind::kAttention) continue;
+    if (find_kernel<AttentionKernel>(launch) == nullptr) continue;
     const std::string text = emit_wgsl(launch, options);
     if (text.find("subgroupMatrixMultiplyAccumulate") != std::string::npos) ++found;
   }

@@ -6,8 +6,8 @@
 // Selective scans are for Mamba and other language models. If a function calls one of them,
 // JavaScript records it again in the full module. It also dumps programs there. ../left_out.cpp has
 // the stubs of both modules.
-#include "backend/cpu/step.h"
-#include "codegen/wgsl/parts.h"
+#include "backend/cpu/opaque.h"
+#include "codegen/wgsl/opaque.h"
 #include "compile/debug/dump.h"
 #include "full_module.h"
 #include "ops/registry.h"
@@ -32,7 +32,7 @@ namespace {
 
 Type infer(std::span<const Type>, const Attrs&) { web::needs_full_module("selective_scan", {}); }
 constexpr OpDef missing(const char* name) {
-  return with_decomposition(name, OpKind::kSelectiveScan, infer, nullptr, nullptr, nullptr);
+  return with_decomposition(name, nullptr, infer, nullptr, nullptr, nullptr);
 }
 
 }  // namespace

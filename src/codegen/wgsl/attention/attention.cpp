@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "codegen/wgsl/attention/attention.h"
 #include "codegen/wgsl/line_tile.h"
+#include "codegen/wgsl/opaque.h"
 
 namespace tensorgrad::wgsl {
 namespace {
@@ -60,7 +61,7 @@ class AttentionWriter : private AttentionParts {
   static std::int64_t vectors(std::int64_t width) { return ceil_div(width, 4); }
   static std::int64_t pitch(std::int64_t width) { return vectors(width) | 1; }
   [[nodiscard]] std::int64_t column_pitch() const {
-    return forward() ? std::max(pitch(l_.k), pitch(l_.width)) : pitch(l_.k);
+    return forward() ? std::max(pitch(s_.depth), pitch(s_.width)) : pitch(s_.depth);
   }
   [[nodiscard]] std::int64_t bytes(const TileBlock& b) const;
   [[nodiscard]] TileBlock pick(const WgslOptions& options) const;
@@ -101,8 +102,8 @@ class AttentionWriter : private AttentionParts {
 std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
   const std::int64_t weights = b.rows * (ceil_div(b.columns, 4) | 1);
   const std::int64_t lines =
-      forward() ? b.rows * pitch(l_.k) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4)
-                : (b.rows + b.columns) * (pitch(l_.k) + pitch(l_.width));
+      forward() ? b.rows * pitch(s_.depth) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4)
+                : (b.rows + b.columns) * (pitch(s_.depth) + pitch(s_.width));
   return 16 * (weights + lines) + (truth_mask() ? 8 : 0);
 }
 
@@ -263,7 +264,7 @@ void AttentionWriter::write_live(Scope& scope) {
     const std::string i = query(r, c), j = key(r, c);
     std::string live = "at_row" + number(r) + " < " + u32_literal(rows()) + " && at_col" +
                        number(c) + " < " + u32_literal(columns());
-    if (l_.causal) live += " && " + j + " <= " + i;
+    if (s_.causal) live += " && " + j + " <= " + i;
     scope.line("var live" + at + " = " + live + ";");
     if (truth_mask()) {
       scope.line("if (live" + at + ") { live" + at + " = mask_at(p, " + i + ", " + j + "); }");
@@ -273,7 +274,8 @@ void AttentionWriter::write_live(Scope& scope) {
 
 // Scales the scores and adds the mask.
 void AttentionWriter::write_scores(Scope& scope) {
-  const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
+  const std::string scale =
+      module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(static_cast<float>(s_.scale)));
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
     scope.line("s" + at + " *= " + scale + ";");
@@ -287,7 +289,7 @@ void AttentionWriter::write_scores(Scope& scope) {
 // as the unused part of a KV cache.
 void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const Scope& tile) {
   std::string end = u32_literal(columns());
-  if (l_.causal && !keys()) end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
+  if (s_.causal && !keys()) end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
   scope.line("let end = " + end + ";");
   Scope loop(&scope);
   loop.line("workgroupBarrier();");
@@ -348,10 +350,10 @@ void AttentionWriter::write_maximum(Scope& scope) const {
 void AttentionWriter::write_forward(Scope& scope) {
   module_.shared("lanes", "vec4<f32>", ceil_div(block_.rows * block_.nx, 4), 16);
   const std::int64_t cp = column_pitch();
-  const LineTile columns_k = lines("k", "columns_kv", block_.columns, l_.k, cp);
-  const LineTile columns_v = lines("v", "columns_kv", block_.columns, l_.width, cp);
-  lines("q", "rows_q", block_.rows, l_.k, pitch(l_.k)).load(scope, "row_start");
-  declare_results(scope, "o", l_.width);
+  const LineTile columns_k = lines("k", "columns_kv", block_.columns, s_.depth, cp);
+  const LineTile columns_v = lines("v", "columns_kv", block_.columns, s_.width, cp);
+  lines("q", "rows_q", block_.rows, s_.depth, pitch(s_.depth)).load(scope, "row_start");
+  declare_results(scope, "o", s_.width);
   for (int r = 0; r < block_.per_y(); ++r) {
     scope.line("var top" + number(r) + " = -3.4028234e38f;");
     scope.line("var sum" + number(r) + " = 0.0f;");
@@ -359,7 +361,7 @@ void AttentionWriter::write_forward(Scope& scope) {
   Scope loop(&scope);
   bring_columns(scope, loop, "0u", {columns_k});
   columns_v.begin(loop, "col_start");
-  write_products(loop, "s", "rows_q", "columns_kv", l_.k, cp);
+  write_products(loop, "s", "rows_q", "columns_kv", s_.depth, cp);
   write_scores(loop);
   write_maximum(loop);  // contains a barrier after the reads of k
   columns_v.end(loop, "col_start");
@@ -367,7 +369,7 @@ void AttentionWriter::write_forward(Scope& scope) {
     const std::string n = number(r);
     loop.line("let shrink" + n + " = exp(top" + n + " - most" + n + ");");
     loop.line("sum" + n + " *= shrink" + n + ";");
-    for (int v = 0; v < vectors_each(l_.width); ++v) {
+    for (int v = 0; v < vectors_each(s_.width); ++v) {
       loop.line("o" + n + "_" + number(v) + " *= shrink" + n + ";");
     }
     loop.line("top" + n + " = most" + n + ";");
@@ -385,7 +387,7 @@ void AttentionWriter::write_forward(Scope& scope) {
     put_weight(loop, r, c, "p" + at);
   });
   loop.line("workgroupBarrier();");
-  write_accumulate(loop, "o", "columns_kv", l_.width, cp);
+  write_accumulate(loop, "o", "columns_kv", s_.width, cp);
   write_tiles(scope, "0u", loop);
   scope.line("workgroupBarrier();");
   for (int r = 0; r < block_.per_y(); ++r) {
@@ -393,7 +395,7 @@ void AttentionWriter::write_forward(Scope& scope) {
                " + tx) / 4u][tx % 4u] = sum" + number(r) + ";");
   }
   scope.line("workgroupBarrier();");
-  write_result(1, l_.m, 1);
+  write_result(1, s_.rows, 1);
   for (int r = 0; r < block_.per_y(); ++r) {
     const std::string n = number(r);
     std::string total;
@@ -406,36 +408,37 @@ void AttentionWriter::write_forward(Scope& scope) {
     scope.line("let nothing" + n + " = total" + n + " == 0.0f;");
     scope.line("let factor" + n + " = select(1.0f / total" + n + ", 0.0f, nothing" + n + ");");
     scope.line("let i" + n + " = " + row_of(r) + ";");
-    scope.line("if (tx == 0u && i" + n + " < " + u32_literal(l_.m) + ") { store1(p, i" + n +
+    scope.line("if (tx == 0u && i" + n + " < " + u32_literal(s_.rows) + ") { store1(p, i" + n +
                ", 0u, select(top" + n + " + log(total" + n + "), 0.0f, nothing" + n + ")); }");
   }
-  store_results(scope, "o", 0, l_.width, "factor");
+  store_results(scope, "o", 0, s_.width, "factor");
 }
 
 void AttentionWriter::write_backward(Scope& scope) {
   const std::string x0 = keys() ? "k" : "q", x1 = keys() ? "v" : "dy";
   const std::string y0 = keys() ? "q" : "k", y1 = keys() ? "dy" : "v";
-  lines(x0, "rows_0", block_.rows, l_.k, pitch(l_.k)).load(scope, "row_start");
-  lines(x1, "rows_1", block_.rows, l_.width, pitch(l_.width)).load(scope, "row_start");
-  declare_results(scope, "d0_", l_.k);
-  if (keys()) declare_results(scope, "d1_", l_.width);
+  lines(x0, "rows_0", block_.rows, s_.depth, pitch(s_.depth)).load(scope, "row_start");
+  lines(x1, "rows_1", block_.rows, s_.width, pitch(s_.width)).load(scope, "row_start");
+  declare_results(scope, "d0_", s_.depth);
+  if (keys()) declare_results(scope, "d1_", s_.width);
   std::string first = "0u";
-  if (l_.causal && keys())
+  if (s_.causal && keys())
     first = "row_start / " + u32_literal(block_.columns) + " * " + u32_literal(block_.columns);
   Scope loop(&scope);
   // Results of the forward pass for each query.
   Scope& of_queries = keys() ? loop : scope;
   for (int n = 0; n < (keys() ? block_.per_x() : block_.per_y()); ++n) {
     const std::string at = keys() ? column_of(n) : row_of(n);
-    of_queries.line("let query" + number(n) + " = min(" + at + ", " + u32_literal(l_.m - 1) + ");");
+    of_queries.line("let query" + number(n) + " = min(" + at + ", " + u32_literal(s_.rows - 1) +
+                    ");");
     of_queries.line("let lse" + number(n) + " = lse_at(p, query" + number(n) + ", 0u);");
     of_queries.line("let delta" + number(n) + " = delta_at(p, query" + number(n) + ", 0u);");
   }
   bring_columns(scope, loop, first,
-                {lines(y0, "columns_0", block_.columns, l_.k, pitch(l_.k)),
-                 lines(y1, "columns_1", block_.columns, l_.width, pitch(l_.width))});
-  write_products(loop, "s", "rows_0", "columns_0", l_.k, pitch(l_.k));
-  write_products(loop, "dp", "rows_1", "columns_1", l_.width, pitch(l_.width));
+                {lines(y0, "columns_0", block_.columns, s_.depth, pitch(s_.depth)),
+                 lines(y1, "columns_1", block_.columns, s_.width, pitch(s_.width))});
+  write_products(loop, "s", "rows_0", "columns_0", s_.depth, pitch(s_.depth));
+  write_products(loop, "dp", "rows_1", "columns_1", s_.width, pitch(s_.width));
   write_scores(loop);
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
@@ -456,16 +459,17 @@ void AttentionWriter::write_backward(Scope& scope) {
   });
   loop.line("workgroupBarrier();");
   if (keys()) {
-    write_accumulate(loop, "d1_", "columns_1", l_.width, pitch(l_.width));
+    write_accumulate(loop, "d1_", "columns_1", s_.width, pitch(s_.width));
     loop.line("workgroupBarrier();");
     each([&](int r, int c) { put_weight(loop, r, c, "ds" + number(r) + "_" + number(c)); });
     loop.line("workgroupBarrier();");
   }
-  write_accumulate(loop, "d0_", "columns_0", l_.k, pitch(l_.k));
+  write_accumulate(loop, "d0_", "columns_0", s_.depth, pitch(s_.depth));
   write_tiles(scope, first, loop);
-  const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
-  store_results(scope, "d0_", 0, l_.k, scale);
-  if (keys()) store_results(scope, "d1_", 1, l_.width, "");
+  const std::string scale =
+      module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(static_cast<float>(s_.scale)));
+  store_results(scope, "d0_", 0, s_.depth, scale);
+  if (keys()) store_results(scope, "d1_", 1, s_.width, "");
 }
 
 Shader AttentionWriter::write() {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codegen/wgsl/vectorize.h"
+#include "kernel/attention.h"
 
 namespace tensorgrad::wgsl {
 
@@ -15,14 +16,19 @@ namespace tensorgrad::wgsl {
 class AttentionParts {
  public:
   AttentionParts(const Launch& launch, const WgslOptions& options)
-      : l_(launch), options_(options), window_(window_of(launch)), module_(launch) {}
+      : l_(launch),
+        s_(kernel_of<AttentionKernel>(launch).sizes),
+        part_(kernel_of<AttentionKernel>(launch).part),
+        options_(options),
+        window_(window_of(launch)),
+        module_(launch) {}
 
  protected:
-  [[nodiscard]] bool forward() const { return l_.part == AttentionPart::kForward; }
-  [[nodiscard]] bool keys() const { return l_.part == AttentionPart::kKeys; }
+  [[nodiscard]] bool forward() const { return part_ == AttentionPart::kForward; }
+  [[nodiscard]] bool keys() const { return part_ == AttentionPart::kKeys; }
   [[nodiscard]] bool has(AttentionInput which) const { return !l_.input(which).instrs.empty(); }
-  [[nodiscard]] std::int64_t rows() const { return keys() ? l_.n : l_.m; }
-  [[nodiscard]] std::int64_t columns() const { return keys() ? l_.m : l_.n; }
+  [[nodiscard]] std::int64_t rows() const { return keys() ? s_.columns : s_.rows; }
+  [[nodiscard]] std::int64_t columns() const { return keys() ? s_.rows : s_.columns; }
 
   // True if the mask is boolean rather than added to the scores.
   [[nodiscard]] bool truth_mask() const {
@@ -39,6 +45,8 @@ class AttentionParts {
 
   // NOLINTBEGIN(*-non-private-member-variables-in-classes)
   const Launch& l_;
+  const AttentionSizes& s_;
+  AttentionPart part_;
   const WgslOptions& options_;
   Window window_;
   Module module_;

@@ -12,7 +12,7 @@ namespace tensorgrad::wgsl {
 void AttentionParts::write_input(AttentionInput which, const std::string& name, std::int64_t count,
                                  std::int64_t width) {
   if (!has(which)) return;
-  write_source(module_, name, l_.input(which), {{"p", l_.batch}, {"i", count}, {"q", width}});
+  write_source(module_, name, l_.input(which), {{"p", s_.batch}, {"i", count}, {"q", width}});
 }
 
 // Writes fn NAME_line(p, i, at), which returns a vector of line i, or zeros out of range.
@@ -46,10 +46,10 @@ void AttentionParts::write_line(const Lines& lines, const std::set<int>& binding
 }
 
 void AttentionParts::write_inputs(bool fours) {
-  std::array<Lines, 4> lines = {{{AttentionInput::kQ, "q", l_.m, l_.k},
-                                 {AttentionInput::kK, "k", l_.n, l_.k},
-                                 {AttentionInput::kV, "v", l_.n, l_.width},
-                                 {AttentionInput::kDy, "dy", l_.m, l_.width}}};
+  std::array<Lines, 4> lines = {{{AttentionInput::kQ, "q", s_.rows, s_.depth},
+                                 {AttentionInput::kK, "k", s_.columns, s_.depth},
+                                 {AttentionInput::kV, "v", s_.columns, s_.width},
+                                 {AttentionInput::kDy, "dy", s_.rows, s_.width}}};
   // Programs that are read element by element, and the stores.
   std::vector<Vectorized> rest;
   for (const ScalarProgram* program : programs_of(l_))
@@ -65,7 +65,7 @@ void AttentionParts::write_inputs(bool fours) {
     const ScalarProgram& program = l_.input(each.which);
     std::erase_if(rest, [&](const Vectorized& other) { return other.program == &program; });
     each.fours = {&program,
-                  {{"p", l_.batch}, {"i", each.count}, {"q", each.width}},
+                  {{"p", s_.batch}, {"i", each.count}, {"q", each.width}},
                   2,
                   true,
                   each.width % 4 == 0};
@@ -74,16 +74,16 @@ void AttentionParts::write_inputs(bool fours) {
   for (Vectorized& each : rest) all.push_back(&each);
   vectors_ = choose_vectorized(l_, all, options_);
   for (const Lines& each : lines) write_line(each, vectors_);
-  write_input(AttentionInput::kLse, "lse_at", l_.m, 1);
-  write_input(AttentionInput::kDelta, "delta_at", l_.m, 1);
-  write_input(AttentionInput::kMask, "mask_at", l_.m, l_.n);
-  write_input(AttentionInput::kKeep, "keep_at", l_.m, l_.n);
+  write_input(AttentionInput::kLse, "lse_at", s_.rows, 1);
+  write_input(AttentionInput::kDelta, "delta_at", s_.rows, 1);
+  write_input(AttentionInput::kMask, "mask_at", s_.rows, s_.columns);
+  write_input(AttentionInput::kKeep, "keep_at", s_.rows, s_.columns);
 }
 
 Domain AttentionParts::result_domain(int which) const {
   const bool first = which == 0;
-  if (forward()) return {{"p", l_.batch}, {"i", l_.m}, {"w", first ? l_.width : 1}};
-  return {{"p", l_.batch}, {"i", rows()}, {"w", first ? l_.k : l_.width}};
+  if (forward()) return {{"p", s_.batch}, {"i", s_.rows}, {"w", first ? s_.width : 1}};
+  return {{"p", s_.batch}, {"i", rows()}, {"w", first ? s_.depth : s_.width}};
 }
 
 const Store* AttentionParts::store_of(int which) const {
@@ -99,7 +99,7 @@ void AttentionParts::write_store(int which, const Domain& domain, const std::str
     const ElementRef place = place_of(scope, domain, store->map);
     const bool lse = forward() && which == 1;
     std::string value = "x";
-    if (l_.half && !lse && store->dtype == DType::kF32) {  // f16 on a device that cannot store it
+    if (s_.half && !lse && store->dtype == DType::kF32) {  // f16 on a device that cannot store it
       module_.use_helpers("tg_round_to_f16(");
       value = "tg_round_to_f16(x)";
     }
@@ -116,12 +116,12 @@ void AttentionParts::write_store(int which, const Domain& domain, const std::str
 }
 
 void AttentionParts::write_result(int which, std::int64_t count, std::int64_t width) {
-  const Domain domain = {{"p", l_.batch}, {"i", count}, {"w", width}};
+  const Domain domain = {{"p", s_.batch}, {"i", count}, {"w", width}};
   write_store(which, domain, "store" + std::to_string(which), "f32", false);
 }
 
 void AttentionParts::write_result_of_four(int which, std::int64_t count, std::int64_t width) {
-  const Domain domain = {{"p", l_.batch}, {"i", count}, {"w", width}};
+  const Domain domain = {{"p", s_.batch}, {"i", count}, {"w", width}};
   const std::string one = "store" + std::to_string(which), name = one + "_four";
   const Store* const store = store_of(which);
   if (store != nullptr && vectors_.contains(store->binding))

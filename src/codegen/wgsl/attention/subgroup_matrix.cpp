@@ -43,7 +43,8 @@ class SubgroupMatrixAttention : private AttentionParts {
   [[nodiscard]] std::int64_t bytes(int columns) const;
   [[nodiscard]] bool pick();
   [[nodiscard]] std::string scale() {
-    return module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
+    return module_.constant(DType::kF32,
+                            std::bit_cast<std::uint32_t>(static_cast<float>(s_.scale)));
   }
 
   void write_eight(const std::string& operand);
@@ -82,7 +83,7 @@ class SubgroupMatrixAttention : private AttentionParts {
   void over_columns(Scope& scope, const std::string& first, const std::array<Lines, 2>& lines,
                     const Body& body) {
     std::string end = u32_literal(columns());
-    if (l_.causal && !keys())
+    if (s_.causal && !keys())
       end = "min(" + end + ", row_start + " + u32_literal(block_rows()) + ")";
     scope.line("let end = " + end + ";");
     Scope loop(&scope);
@@ -136,12 +137,12 @@ class SubgroupMatrixAttention : private AttentionParts {
 };
 
 bool SubgroupMatrixAttention::takes() const {
-  if (!unit_.present() || !l_.half || options_.tile > 0 || options_.subgroup_matrix_tile < 0)
+  if (!unit_.present() || !s_.half || options_.tile > 0 || options_.subgroup_matrix_tile < 0)
     return false;
-  if (l_.k % unit_.k != 0 || l_.width % unit_.k != 0 || l_.k % unit_.n != 0 ||
-      l_.width % unit_.n != 0)
+  if (s_.depth % unit_.k != 0 || s_.width % unit_.k != 0 || s_.depth % unit_.n != 0 ||
+      s_.width % unit_.n != 0)
     return false;
-  if (unit_.subgroup % unit_.m != 0 || l_.width / 4 % row_threads() != 0) return false;
+  if (unit_.subgroup % unit_.m != 0 || s_.width / 4 % row_threads() != 0) return false;
   for (const AttentionInput which :
        {AttentionInput::kQ, AttentionInput::kK, AttentionInput::kV, AttentionInput::kDy}) {
     if (has(which) && !is_half(l_.input(which))) return false;
@@ -158,8 +159,8 @@ std::int64_t SubgroupMatrixAttention::work_vectors(int columns, std::int64_t wid
 }
 
 std::int64_t SubgroupMatrixAttention::bytes(int columns) const {
-  const std::int64_t lines = pitch_of_halves(l_.k) + pitch_of_halves(l_.width);
-  const std::int64_t wide = std::max(l_.k, l_.width);
+  const std::int64_t lines = pitch_of_halves(s_.depth) + pitch_of_halves(s_.width);
+  const std::int64_t wide = std::max(s_.depth, s_.width);
   std::int64_t all = 2 * columns * lines;
   all += 16 * (forward() ? 1 : 2) * work_vectors(columns, wide);
   all += truth_mask() ? 8 : 0;
@@ -323,7 +324,7 @@ std::string SubgroupMatrixAttention::in_range(Scope& scope, int v) {
              u32_literal(4 * v + 3) + ");");
   std::string test = "(" + j + " < vec4<u32>(" + u32_literal(columns()) + "))";
   if (rows() % block_rows() != 0) test += " & vec4<bool>(i < " + u32_literal(rows()) + ")";
-  if (l_.causal)
+  if (s_.causal)
     test += keys() ? " & (vec4<u32>(i) <= " + j + ")" : " & (" + j + " <= vec4<u32>(i))";
   return test;
 }
@@ -383,20 +384,20 @@ std::string SubgroupMatrixAttention::of_pairs(const std::string& name, int v) co
 }
 
 void SubgroupMatrixAttention::write_forward(Scope& scope) {
-  const std::int64_t parts = l_.width / 4 / row_threads();  // parts of a thread's results
+  const std::int64_t parts = s_.width / 4 / row_threads();  // parts of a thread's results
   const std::string step = u32_literal(row_threads());
   module_.shared("lanes", "f32", threads(), 4);
-  hold_rows(scope, "x", "q", "work0", l_.k);
+  hold_rows(scope, "x", "q", "work0", s_.depth);
   for (std::int64_t part = 0; part < parts; ++part)
     scope.line("var o" + number(part) + " = vec4<f32>();");
   scope.line(std::string("var top = ") + kLowest + ";");
   scope.line("var sum = 0.0f;");
   const std::array<Lines, 2> lines = {
-      {{"k", "columns0", l_.k, columns_}, {"v", "columns1", l_.width, columns_}}};
+      {{"k", "columns0", s_.depth, columns_}, {"v", "columns1", s_.width, columns_}}};
   over_columns(scope, "0u", lines, [&](Scope& loop, const auto& fetch_next) {
     loop.line("workgroupBarrier();");
     fetch_next();
-    write_scores(loop, "x", "columns0", "work0", l_.k);
+    write_scores(loop, "x", "columns0", "work0", s_.depth);
     loop.line("workgroupBarrier();");
     loop.line("var most = top;");
     over_runs(loop, [&](Scope& run, int v) {
@@ -423,16 +424,16 @@ void SubgroupMatrixAttention::write_forward(Scope& scope) {
     });
     loop.line("workgroupBarrier();");
     Scope product(&loop);
-    declare(product, "y", l_.width);
-    write_sums(product, "y", "work0", "columns1", l_.width);
+    declare(product, "y", s_.width);
+    write_sums(product, "y", "work0", "columns1", s_.width);
     product.line("workgroupBarrier();");
-    stage(product, "y", "work0", l_.width);
+    stage(product, "y", "work0", s_.width);
     loop.block("", product);
     loop.line("workgroupBarrier();");
     for (std::int64_t part = 0; part < parts; ++part) {
       loop.line("o" + number(part) + " = o" + number(part) +
                 " * shrink + bitcast<vec4<f32>>(work0[row * " +
-                u32_literal(pitch_of_floats(l_.width) / 4) + " + row_lane + " +
+                u32_literal(pitch_of_floats(s_.width) / 4) + " + row_lane + " +
                 u32_literal(part * row_threads()) + "]);");
     }
   });
@@ -445,40 +446,40 @@ void SubgroupMatrixAttention::write_forward(Scope& scope) {
   scope.line("let total = " + total + ";");
   scope.line("let nothing = total == 0.0f;");
   scope.line("let factor = select(1.0f / total, 0.0f, nothing);");
-  write_result(1, l_.m, 1);
-  write_result_of_four(0, l_.m, l_.width);
+  write_result(1, s_.rows, 1);
+  write_result_of_four(0, s_.rows, s_.width);
   Scope there(&scope);
   there.line("if (row_lane == 0u) { store1(p, i, 0u, select(top + log(total), 0.0f, nothing)); }");
   for (std::int64_t part = 0; part < parts; ++part) {
     there.line("store0_four(p, i, (row_lane + " + u32_literal(part * row_threads()) + ") * 4u, o" +
                number(part) + " * factor);");
   }
-  scope.block("if (i < " + u32_literal(l_.m) + ")", there);
+  scope.block("if (i < " + u32_literal(s_.rows) + ")", there);
 }
 
 void SubgroupMatrixAttention::write_backward(Scope& scope) {
   const std::string x0 = keys() ? "k" : "q", x1 = keys() ? "v" : "dy";
   const std::string y0 = keys() ? "q" : "k", y1 = keys() ? "dy" : "v";
-  hold_rows(scope, "x", x0, "work0", l_.k);
-  hold_rows(scope, "z", x1, "work1", l_.width);
-  declare(scope, "d", l_.k);
-  if (keys()) declare(scope, "g", l_.width);
+  hold_rows(scope, "x", x0, "work0", s_.depth);
+  hold_rows(scope, "z", x1, "work1", s_.width);
+  declare(scope, "d", s_.depth);
+  if (keys()) declare(scope, "g", s_.width);
   std::string first = "0u";
-  if (l_.causal && keys())
+  if (s_.causal && keys())
     first = "row_start / " + u32_literal(columns_) + " * " + u32_literal(columns_);
   // Results of the forward pass for each query.
   const std::array<std::string, 2> left = {"lse", "delta"};
   if (!keys()) {
-    scope.line("let query = min(i, " + u32_literal(l_.m - 1) + ");");
+    scope.line("let query = min(i, " + u32_literal(s_.rows - 1) + ");");
     for (const std::string& name : left)
       scope.line("let " + name + " = vec4<f32>(" + name + "_at(p, query, 0u));");
   }
   const std::array<Lines, 2> lines = {
-      {{y0, "columns0", l_.k, columns_}, {y1, "columns1", l_.width, columns_}}};
+      {{y0, "columns0", s_.depth, columns_}, {y1, "columns1", s_.width, columns_}}};
   over_columns(scope, first, lines, [&](Scope& loop, const auto& fetch_next) {
     if (keys()) {
       Scope some(&loop);
-      some.line("let query = min(col_start + local, " + u32_literal(l_.m - 1) + ");");
+      some.line("let query = min(col_start + local, " + u32_literal(s_.rows - 1) + ");");
       for (const std::string& name : left) {
         module_.shared(name + "s", "f32", columns_, 4);
         some.line(name + "s[local] = " + name + "_at(p, query, 0u);");
@@ -487,8 +488,8 @@ void SubgroupMatrixAttention::write_backward(Scope& scope) {
     }
     loop.line("workgroupBarrier();");
     fetch_next();
-    write_scores(loop, "x", "columns0", "work0", l_.k);
-    write_scores(loop, "z", "columns1", "work1", l_.width);
+    write_scores(loop, "x", "columns0", "work0", s_.depth);
+    write_scores(loop, "z", "columns1", "work1", s_.width);
     loop.line("workgroupBarrier();");
     over_runs(loop, [&](Scope& run, int v) {
       const std::string n = number(v);
@@ -518,14 +519,14 @@ void SubgroupMatrixAttention::write_backward(Scope& scope) {
       run.line((keys() ? "work1" : "work0") + at + of_pairs("t", v - 1) + ";");
     });
     loop.line("workgroupBarrier();");
-    if (keys()) write_sums(loop, "g", "work0", "columns1", l_.width);
-    write_sums(loop, "d", keys() ? "work1" : "work0", "columns0", l_.k);
+    if (keys()) write_sums(loop, "g", "work0", "columns1", s_.width);
+    write_sums(loop, "d", keys() ? "work1" : "work0", "columns0", s_.depth);
   });
   scope.line("workgroupBarrier();");
-  store(scope, 0, "d", l_.k, " * " + scale());
+  store(scope, 0, "d", s_.depth, " * " + scale());
   if (!keys()) return;
   scope.line("workgroupBarrier();");
-  store(scope, 1, "g", l_.width, "");
+  store(scope, 1, "g", s_.width, "");
 }
 
 bool SubgroupMatrixAttention::write(Shader& shader) {
@@ -533,12 +534,12 @@ bool SubgroupMatrixAttention::write(Shader& shader) {
   write_inputs(true);
   for (const char* const operand : {"q", "k", "v"}) write_eight(operand);
   if (has(AttentionInput::kDy)) write_eight("dy");
-  const std::int64_t wide = std::max(l_.k, l_.width);
+  const std::int64_t wide = std::max(s_.depth, s_.width);
   const auto array = [&](const std::string& name, std::int64_t count) {
     module_.shared(name, "vec4<u32>", count, 16);
   };
-  array("columns0", columns_ * pitch_of_halves(l_.k) / 8);
-  array("columns1", columns_ * pitch_of_halves(l_.width) / 8);
+  array("columns0", columns_ * pitch_of_halves(s_.depth) / 8);
+  array("columns1", columns_ * pitch_of_halves(s_.width) / 8);
   array("work0", work_vectors(columns_, wide));
   if (!forward()) array("work1", work_vectors(columns_, wide));
   const std::int64_t down = ceil_div(rows(), block_rows());

@@ -270,7 +270,7 @@ void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
 // Returns the state before step i, or the gradient that flows back into it; 0 if the step has a
 // reset.
 std::string SelectiveBlock::unless_reset(const std::string& state, std::int64_t i) const {
-  if (!l_.resets) return state;
+  if (!scan_.resets) return state;
   return "select(" + state + ", vec4<f32>(), delta" + std::to_string(i) + " < 0.0f)";
 }
 
@@ -297,7 +297,7 @@ void SelectiveBlock::write_forward() {
   bring_next(next, "chunk + 1u");
   chunk.block("if (chunk + 1u < chunks)", next);
   chunk.line("workgroupBarrier();");
-  if (keeps_states(l_))
+  if (scan_.keeps_states)
     store_quad(chunk, "h",
                "store" + std::to_string(s_.states_result()) + "(p, chunk * " +
                    u32_literal(s_.states) + " + ",
@@ -414,10 +414,10 @@ void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
   scope.line("let g = c * dy + e;");
   scope.line("e = a * g;");
   scope.line("let through = e * " + unless_reset("h" + std::to_string(i), i) + ";");
-  if (l_.resets) scope.line("e = " + unless_reset("e", i) + ";");
+  if (scan_.resets) scope.line("e = " + unless_reset("e", i) + ";");
   scope.line("let of_b = g * wu;");
   scope.line("let of_c = dy * h" + std::to_string(i + 1) + ";");
-  if (l_.zero_order_hold) {
+  if (scan_.zero_order_hold) {
     scope.line("let w = held(vec4<f32>(delta), rate, inverse, a);");
     scope.line("let gbu = g * b * u;");
     scope.line(
@@ -434,13 +434,12 @@ void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
 }
 
 bool selective_by_block(const Launch& launch, const WgslOptions& options) {
-  if (launch.selective != SelectivePart::kForward) {
-    return launch.selective == SelectivePart::kBackward;
-  }
+  const SelectiveForm& scan = kernel_of<SelectiveKernel>(launch).scan;
+  if (scan.part != SelectivePart::kForward) return scan.part == SelectivePart::kBackward;
   if (options.lanes > 0) return false;
   // The steps run sequentially. This is fast if there are few, or if other blocks keep the GPU
   // busy.
-  const SelectiveSizes s = selective_sizes(launch);
+  const SelectiveSizes& s = scan.sizes;
   return s.chunks() > 1 && (s.chunks() <= 4 || s.fills_gpu());
 }
 
@@ -529,7 +528,7 @@ void SelectiveBlock::write_sums() {
   Scope store(&of_states);
   const std::string place =
       "_of[(origin + i) * " + u32_literal(quads()) + " + channel / 4u][channel % 4u]";
-  const bool hold = l_.zero_order_hold;
+  const bool hold = scan_.zero_order_hold;
   const std::string through_skip = s_.skip ? " + skip * dy" + place : "";
   store.line("store0(p, t, q, s.x" + (hold ? "" : " * " + step_of("delta" + place)) + through_skip +
              ");");

@@ -55,7 +55,7 @@ class SelectiveChunks : protected SelectiveWriter {
   };
 
   [[nodiscard]] bool whole() const { return s_.length % kChunk == 0; }
-  [[nodiscard]] bool euler() const { return !l_.zero_order_hold; }
+  [[nodiscard]] bool euler() const { return !scan_.zero_order_hold; }
   // Number of states, rounded up to the threads that share a channel.
   [[nodiscard]] std::int64_t padded() const { return 4 * s_.fours(); }
 

@@ -50,14 +50,15 @@ std::string bit(const std::string& number, int mask) {
 }  // namespace
 
 std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& options) {
-  if (launch.selective != SelectivePart::kBackward) return std::nullopt;
-  const SelectiveSizes s = selective_sizes(launch);
+  const SelectiveForm& scan = kernel_of<SelectiveKernel>(launch).scan;
+  if (scan.part != SelectivePart::kBackward) return std::nullopt;
+  const SelectiveSizes& s = scan.sizes;
   LaneSizes z = {s.block(), s.fours()};
   z.subgroup = std::min<std::int64_t>(options.subgroups.size, z.threads());
   if (z.block < 4 || z.threads() > options.max_threads || z.state_lanes() > z.subgroup)
     return std::nullopt;
   for (z.sum_steps = kMaxSumSteps; z.sum_steps > 1; z.sum_steps /= 2) {
-    if (bytes_of(z, launch.zero_order_hold, options.subgroups.in_memory) <=
+    if (bytes_of(z, scan.zero_order_hold, options.subgroups.in_memory) <=
         options.max_workgroup_bytes)
       return z;
   }
@@ -421,7 +422,7 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
       scope.line("let " + both + " = vec4<f32>(" + name + "_of[c0 + " + place + "], " + name +
                  "_of[c1 + " + place + "]);");
     }
-    const bool given = l_.resets && name == "delta";
+    const bool given = scan_.resets && name == "delta";
     scope.line("let " + (given ? "given" : name) + n + " = " + both +
                (i % 2 == 0 ? ".xxzz;" : ".yyww;"));
     if (given) scope.line("let delta" + n + " = abs(given" + n + ");");
@@ -441,7 +442,7 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
 // Returns the state before a step, or the gradient that flows back into it; 0 if the step has a
 // reset. `n` is the suffix of the step's names.
 std::string SelectiveLanes::unless_reset(const std::string& state, const std::string& n) const {
-  if (!l_.resets) return state;
+  if (!scan_.resets) return state;
   return "select(" + state + ", vec4<f32>(), given" + n + " < vec4<f32>())";
 }
 

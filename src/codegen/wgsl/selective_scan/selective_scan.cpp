@@ -15,6 +15,7 @@
 #include <functional>
 
 #include "base/check.h"
+#include "codegen/wgsl/opaque.h"
 
 namespace tensorgrad::wgsl {
 namespace {
@@ -142,7 +143,7 @@ class LineWriter : SelectiveWriter {
   // Returns the state before a step, or the gradient that flows back into it; 0 if the step has a
   // reset.
   [[nodiscard]] std::string unless_reset(const std::string& state) const {
-    return l_.resets ? "select(" + state + ", 0.0f, given < 0.0f)" : state;
+    return scan_.resets ? "select(" + state + ", 0.0f, given < 0.0f)" : state;
   }
   // Returns the condition that steps with this sum of delta contain a reset.
   [[nodiscard]] static std::string forgets(const std::string& sum) {
@@ -156,25 +157,25 @@ class LineWriter : SelectiveWriter {
   // Writes step i of the scan. With `finish`, also computes and stores its results.
   void write_step(Scope& scope, bool finish) {
     scope.line(forward() ? "let t = i;" : "let t = " + u32_literal(s_.length - 1) + " - i;");
-    scope.line(l_.resets ? "let given = delta_at(p, t, q);" : "let delta = delta_at(p, t, q);");
-    if (l_.resets) scope.line("let delta = abs(given);");
-    if (!finish && l_.resets) {
+    scope.line(scan_.resets ? "let given = delta_at(p, t, q);" : "let delta = delta_at(p, t, q);");
+    if (scan_.resets) scope.line("let delta = abs(given);");
+    if (!finish && scan_.resets) {
       scope.line("total = select(total + delta, " + std::string(kForgets) + ", given < 0.0f);");
     } else if (!finish) {
       scope.line("total += delta;");
     }
     if (!forward()) return write_adjoint_step(scope, finish);
-    if (finish && keeps_states(l_)) {
+    if (finish && scan_.keeps_states) {
       store_state(scope, std::to_string(s_.states_result()), "(t / " + u32_literal(kChunk) + ")",
                   joined("t % " + u32_literal(kChunk) + " == 0u"));
     }
     if (finish) scope.line("var y = 0.0f;");
     scope.line("let u = u_at(p, t, q);");
-    if (!l_.zero_order_hold) scope.line("let x = delta * u;");
+    if (!scan_.zero_order_hold) scope.line("let x = delta * u;");
     each_state(scope, "n", [&](Scope& s, const std::string& n) {
       const std::string h = "h[" + n + "]";
       s.line("let a = exp2(delta * rate[" + n + "]);");
-      if (l_.zero_order_hold) {
+      if (scan_.zero_order_hold) {
         s.line("let r = rate[" + n + "] * 0.693147182f;");
         s.line(
             "let x = u * held(vec4<f32>(delta), vec4<f32>(r), vec4<f32>(1.0f / r), "
@@ -204,7 +205,7 @@ class LineWriter : SelectiveWriter {
       const std::string h = "h[" + n + "]";
       s.line(h + " = exp2(delta * rate[" + n + "]) * (bc_at(p, t, " + u32_literal(s_.states) +
              " + " + n + ") * dy + " + h + ");");
-      if (l_.resets) s.line(h + " = " + unless_reset(h) + ";");
+      if (scan_.resets) s.line(h + " = " + unless_reset(h) + ";");
     });
     if (!finish || s_.segments() == 1) return;
     store_state(scope, "0", "(t / " + u32_literal(s_.segment()) + " - 1u)",
@@ -239,7 +240,7 @@ class LineWriter : SelectiveWriter {
       Scope round(&s), join(&round);
       join.line("let other = local - s * " + pitch + ";");
       // A zero state stays zero even if the product of decays has overflowed.
-      join.line("if (hs[other] != 0.0f" + (l_.resets ? " && !(" + forgets("sum") + ")" : "") +
+      join.line("if (hs[other] != 0.0f" + (scan_.resets ? " && !(" + forgets("sum") + ")" : "") +
                 ") { made = exp2(sum * rate[" + n + "]) * hs[other] + made; }");
       join.line("sum = totals[other] + sum;");
       round.block("if (lane >= s)", join);
@@ -252,7 +253,7 @@ class LineWriter : SelectiveWriter {
       take.line("let before = local - " + pitch + ";");
       if (has(SelectiveInput::kInitial)) {
         take.line("if (carried != 0.0f) { carried *= exp2(totals[before] * rate[" + n + "]); }");
-        if (l_.resets) take.line("if (" + forgets("totals[before]") + ") { carried = 0.0f; }");
+        if (scan_.resets) take.line("if (" + forgets("totals[before]") + ") { carried = 0.0f; }");
       }
       take.line("carried += hs[before];");
       s.block("if (lane > 0u)", take);
@@ -270,10 +271,11 @@ class LineWriter : SelectiveWriter {
 SelectiveWriter::SelectiveWriter(const Launch& launch, const WgslOptions& options)
     : l_(launch),
       options_(options),
-      s_(selective_sizes(launch)),
+      scan_(kernel_of<SelectiveKernel>(launch).scan),
+      s_(scan_.sizes),
       window_(window_of(launch)),
       module_(launch) {
-  if (!l_.zero_order_hold) return;
+  if (!scan_.zero_order_hold) return;
   module_.function("held", kHeld);
   module_.function("held_slope", kHeldSlope);
 }
@@ -311,7 +313,7 @@ void SelectiveWriter::write_states() {
 
 bool SelectiveWriter::by_pairs() const {
   int binding = -1;
-  if (forward() && keeps_states(l_)) {
+  if (forward() && scan_.keeps_states) {
     binding = l_.stores.at(s_.states_result()).binding;
   } else if (has(SelectiveInput::kStates)) {
     const ScalarProgram& states = l_.input(SelectiveInput::kStates);
@@ -344,7 +346,7 @@ void SelectiveWriter::open_workgroup(std::int64_t threads, std::int64_t segments
 
 void SelectiveWriter::write_result(std::size_t which, std::int64_t rows, std::int64_t columns) {
   Scope scope;
-  write_store(which, {{"p", l_.batch}, {"i", rows}, {"q", columns}}, scope);
+  write_store(which, {{"p", s_.batch}, {"i", rows}, {"q", columns}}, scope);
 }
 
 void SelectiveWriter::write_store(std::size_t which, const Domain& domain, Scope& scope) {
@@ -358,7 +360,7 @@ void SelectiveWriter::write_store(std::size_t which, const Domain& domain, Scope
 
 void SelectiveWriter::write_place(std::size_t which, std::int64_t rows, std::int64_t columns) {
   const Store& store = l_.stores.at(which);
-  const Domain domain = {{"p", l_.batch}, {"i", rows}, {"q", columns}};
+  const Domain domain = {{"p", s_.batch}, {"i", rows}, {"q", columns}};
   CHECK(rows == 1 || even_step(domain, store.map, 1) == columns, l_.name);
   Scope scope;
   scope.line("return " + place_of(scope, domain, store.map).index + ";");
@@ -388,12 +390,12 @@ void SelectiveWriter::write_sigmoid(const std::string& type) {
 
 void SelectiveWriter::write_state_results() {
   write_result(1, s_.states, s_.channels);
-  if (!keeps_states(l_)) return;
+  if (!scan_.keeps_states) return;
   Scope scope;
   scope.line(by_pairs() ? "let row = i / 2u;" : "let row = i;");
   scope.line(by_pairs() ? "let column = q * 2u + i % 2u;" : "let column = q;");
   write_store(s_.states_result(),
-              {{"p", l_.batch}, {"row", kept_rows()}, {"column", kept_columns()}}, scope);
+              {{"p", s_.batch}, {"row", kept_rows()}, {"column", kept_columns()}}, scope);
 }
 
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options) {

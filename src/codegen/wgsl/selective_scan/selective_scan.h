@@ -6,6 +6,7 @@
 #include <string>
 
 #include "codegen/wgsl/parts.h"
+#include "kernel/selective.h"
 
 namespace tensorgrad::wgsl {
 
@@ -19,15 +20,15 @@ class SelectiveWriter {
   // gated(): y is o silu(z) rather than o. keeps_ungated(): the forward pass also stores o for the
   // backward pass.
   [[nodiscard]] bool gated() const { return has(SelectiveInput::kZ); }
-  [[nodiscard]] bool keeps_ungated() const { return gated() && keeps_states(l_); }
+  [[nodiscard]] bool keeps_ungated() const { return gated() && scan_.keeps_states; }
   // Writes fn sigmoid_of(z) for a scalar or vector type. It uses exp2, as all decays here do;
   // tg_sigmoid of maps takes scalars only and calls tg_exp.
   void write_sigmoid(const std::string& type);
   // Returns the step size for the given `delta`, a scalar or vector expression.
   [[nodiscard]] std::string step_of(const std::string& delta) const {
-    return l_.resets ? "abs(" + delta + ")" : delta;
+    return scan_.resets ? "abs(" + delta + ")" : delta;
   }
-  [[nodiscard]] bool forward() const { return l_.selective == SelectivePart::kForward; }
+  [[nodiscard]] bool forward() const { return scan_.part == SelectivePart::kForward; }
 
   // Write the functions that read all inputs, or one: fn u_at(p, i, q) and so on.
   void write_inputs();
@@ -58,7 +59,8 @@ class SelectiveWriter {
 
   const Launch& l_;
   const WgslOptions& options_;
-  SelectiveSizes s_;
+  const SelectiveForm& scan_;
+  const SelectiveSizes& s_;
   Window window_;
   Module module_;
   Scope scope_;
