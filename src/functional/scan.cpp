@@ -96,6 +96,17 @@ struct Split {
   std::int64_t count = 1;  // elements that are reduced to one
 };
 
+// More are the first elements of a whole sort.
+constexpr std::int64_t kMaxSelected = 1024;
+
+Tensor selected_places(Tensor x, std::int64_t k, int axis, bool largest, Loc loc) {
+  OpContext ctx("topk", loc);
+  const Expr in = op::bools_to_i32(ctx.in(x));
+  const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
+  const Attrs attrs = {{"axis", along}, {"descending", std::int64_t{largest ? 1 : 0}}, {"k", k}};
+  return ctx.out(op::apply(ctx.builder, ops::topk_indices, {in}, attrs));
+}
+
 }  // namespace
 
 Tensor cumsum(Tensor x, int axis, Loc loc) { return scanned(ops::cumsum, "cumsum", x, axis, loc); }
@@ -250,7 +261,9 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc)
   const bool in_rounds =
       k <= kMaxRounds && x.dtype() == DType::kF32 && !Trace::current("topk", loc).exported;
   const Tensor indices = in_rounds ? best_places(x, k, axis, largest, loc)
-                                   : narrow(argsort(x, axis, largest, loc), axis, 0, k, loc);
+                         : k <= kMaxSelected && k < size
+                             ? selected_places(x, k, axis, largest, loc)
+                             : narrow(argsort(x, axis, largest, loc), axis, 0, k, loc);
   return {gather(x, axis, indices, loc), indices};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/attention.h"
-#include "kernel/gpu_model.h"
 
 #include "base/check.h"
+#include "kernel/gpu_model.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -23,7 +23,8 @@ inline constexpr const char* kPartDepth = "part_depth";
 extern const OpDef attention, attention_lse, attention_dq, attention_dkv;
 extern const OpDef selective_scan, selective_scan_adjoint, selective_scan_grad;
 extern const OpDef custom;  // user-defined ops (custom.cpp)
-extern const OpDef cumsum, cumprod, linear_recurrence, arg_cummax, arg_cummin, argsort;
+extern const OpDef cumsum, cumprod, linear_recurrence, arg_cummax, arg_cummin, argsort,
+    topk_indices;
 // Identities of their first operand that direct autodiff and fusion (marks.cpp).
 extern const OpDef barrier, checkpoint, custom_gradient;
 // Macro ops, which the pass `expand` replaces by other ops.

@@ -101,6 +101,7 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::arg_cummax,
                                      &ops::arg_cummin,
                                      &ops::argsort,
+                                     &ops::topk_indices,
                                      &ops::attention,
                                      &ops::attention_lse,
                                      &ops::attention_dq,
