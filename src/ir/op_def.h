@@ -117,11 +117,10 @@ constexpr OpDef make_composite_op(const char* name, int arity, InferFn infer, Gr
   return make_op(name, OpKind::kComposite, arity, infer, grad, eval, expand);
 }
 
-// Returns the OpDef of an op with any number of operands that has a kernel written by hand, and a
-// decomposition to use instead.
-constexpr OpDef with_decomposition(const char* name, OpaqueFn opaque, InferFn infer, GradFn grad,
-                                   EvalFn eval, ExpandFn expand) {
-  OpDef op = make_op(name, OpKind::kOpaque, -1, infer, grad, eval, expand);
+// Returns the OpDef of an op that has a kernel written by hand, and a decomposition to use instead.
+constexpr OpDef make_opaque_op(const char* name, int arity, OpaqueFn opaque, InferFn infer,
+                               GradFn grad, EvalFn eval, ExpandFn expand) {
+  OpDef op = make_op(name, OpKind::kOpaque, arity, infer, grad, eval, expand);
   op.opaque = opaque;
   return op;
 }

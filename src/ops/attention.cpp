@@ -487,11 +487,11 @@ constinit const OpDef attention =
 constinit const OpDef attention_lse =
     of_forward("attention_lse", 1, infer_lse, grad_lse, eval_lse, expand_lse);
 constinit const OpDef attention_dq =
-    with_decomposition("attention_dq", attention_kernel<AttentionPart::kQueries>, infer_dq, grad_dq,
-                       eval_dq, expand_dq);
+    make_opaque_op("attention_dq", -1, attention_kernel<AttentionPart::kQueries>, infer_dq, grad_dq,
+                   eval_dq, expand_dq);
 constinit const OpDef attention_dkv =
-    with_decomposition("attention_dkv", attention_kernel<AttentionPart::kKeys>, infer_dkv, grad_dkv,
-                       eval_dkv, expand_dkv);
+    make_opaque_op("attention_dkv", -1, attention_kernel<AttentionPart::kKeys>, infer_dkv, grad_dkv,
+                   eval_dkv, expand_dkv);
 
 }  // namespace ops
 

@@ -545,18 +545,17 @@ constexpr OpDef selective(OpDef op, ShortenFn shorten) {
 
 namespace ops {
 
-constinit const OpDef selective_scan =
-    selective(with_decomposition("selective_scan", selective_kernel<selective_scan>,
-                                 infer_flat<selective_scan>, grad_selective, eval_selective,
-                                 expand_selective),
-              without_states);
+constinit const OpDef selective_scan = selective(
+    make_opaque_op("selective_scan", -1, selective_kernel<selective_scan>,
+                   infer_flat<selective_scan>, grad_selective, eval_selective, expand_selective),
+    without_states);
 // Their gradients are those of their decompositions.
 constinit const OpDef selective_scan_adjoint =
-    with_decomposition("selective_scan_adjoint", selective_kernel<selective_scan_adjoint>,
-                       infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
-constinit const OpDef selective_scan_grad = with_decomposition(
-    "selective_scan_grad", selective_kernel<selective_scan_grad>, infer_flat<selective_scan_grad>,
-    nullptr, eval_selective_grad, expand_selective_grad);
+    make_opaque_op("selective_scan_adjoint", -1, selective_kernel<selective_scan_adjoint>,
+                   infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
+constinit const OpDef selective_scan_grad = make_opaque_op(
+    "selective_scan_grad", -1, selective_kernel<selective_scan_grad>,
+    infer_flat<selective_scan_grad>, nullptr, eval_selective_grad, expand_selective_grad);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

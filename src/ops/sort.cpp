@@ -2,10 +2,12 @@
 // Sort order of the elements along an axis.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "kernel/topk.h"
 #include "ops/expr.h"
 #include "ops/structured.h"
 
@@ -66,6 +68,12 @@ ValueId expand_topk(ExpandContext& ctx) {
       .id;
 }
 
+std::shared_ptr<const OpaqueKernel> topk_kernel(std::span<const Type> in, const Attrs& attrs) {
+  const AxisSplit lines = split_at(in[0].shape, attrs.integer("axis"));
+  return std::make_shared<TopkKernel>(lines.pre, lines.size, lines.post, attrs.integer("k"),
+                                      attrs.integer("descending") != 0);
+}
+
 }  // namespace
 
 namespace ops {
@@ -75,7 +83,7 @@ constinit const OpDef argsort =
 
 // The first k of argsort.
 constinit const OpDef topk_indices =
-    make_composite_op("topk_indices", 1, infer_topk, nullptr, order_lines, expand_topk);
+    make_opaque_op("topk_indices", 1, topk_kernel, infer_topk, nullptr, order_lines, expand_topk);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,6 +11,7 @@ namespace tensorgrad::cpu {
 
 std::unique_ptr<Step> make_attention(const Prepare& prepare);
 std::unique_ptr<Step> make_selective_scan(const Prepare& prepare);
+std::unique_ptr<Step> make_topk(const Prepare& prepare);
 std::unique_ptr<Step> make_custom(const Prepare& prepare);
 
 struct OpaqueStep {
@@ -20,6 +21,7 @@ struct OpaqueStep {
 inline constexpr OpaqueStep kOpaqueSteps[] = {
     {"attention", make_attention},
     {"selective_scan", make_selective_scan},
+    {"topk", make_topk},
     {"custom", make_custom},
 };
 

@@ -3,39 +3,66 @@
 //   out[p, i, q] = body(t), where element t is the i-th of line (p, q) in sorted order
 // Computes all elements first. Then sorts each line by 32-bit keys whose unsigned order is the
 // requested order, with a stable radix sort from the lowest digit, or by comparison if it is short.
+//
+// topk() stores the first k of each line. It looks at the line once and keeps at most 2k entries
+// and a block more: those below the k-th key so far.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
 #include "backend/cpu/block_size.h"
+#include "backend/cpu/opaque.h"
 #include "backend/cpu/vector_program.h"
+#include "kernel/topk.h"
 
 namespace tensorgrad::cpu {
 namespace {
 
 // Shorter lines are sorted by comparison.
 constexpr std::int64_t kMinByDigits = 192;
+// topk() sorts a line of fewer than this many times k elements as a whole.
+constexpr std::int64_t kSortsUpTo = 16;
 constexpr int kDigitBits = 8, kDigits = 4, kBuckets = 1 << kDigitBits;
+
+constexpr Word kSign = Word{1} << 31;
+constexpr std::int64_t kKeysAtOnce = 256;
 
 struct Entry {
   Word key, place;
 };
 
-// Returns a key that is smaller if the element comes first. NaN is the largest; -0 equals 0.
-Word key_of(Word bits, DType dtype, bool descending) {
-  constexpr Word kSign = Word{1} << 31;
-  Word key = bits;
-  if (dtype == DType::kI32) key = bits ^ kSign;
+// Returns a key whose order is that of the floats. NaN is the largest; -0 equals 0.
+Word float_key(Word bits) {
+  const Word size = bits & ~kSign, negative = 0 - (bits >> 31);
+  const Word key = size == 0 ? kSign : bits ^ (negative | kSign);
+  return size > 0x7f800000u ? ~Word{0} : key;
+}
+
+// Writes the keys of elements that are `stride` words apart. A key is smaller if its element comes
+// first. Without branches, which would be mispredicted.
+void write_keys(const Word* at, std::int64_t stride, std::int64_t n, DType dtype, bool descending,
+                Word* keys) {
+  const Word flip = descending ? ~Word{0} : 0;
   if (dtype == DType::kF32) {
-    const Word size = bits & ~kSign;
-    if (size > 0x7f800000u) {
-      key = ~Word{0};
-    } else {
-      key = size == 0 || bits == size ? size | kSign : ~bits;
+    for (std::int64_t i = 0; i < n; ++i) keys[i] = float_key(at[i * stride]) ^ flip;
+  } else {
+    const Word order = dtype == DType::kI32 ? flip ^ kSign : flip;
+    for (std::int64_t i = 0; i < n; ++i) keys[i] = at[i * stride] ^ order;
+  }
+}
+
+// Writes the keys and places of a line.
+void write_entries(const Word* at, std::int64_t stride, std::int64_t n, DType dtype,
+                   bool descending, Entry* entries) {
+  std::array<Word, kKeysAtOnce> keys;
+  for (std::int64_t first = 0; first < n; first += kKeysAtOnce) {
+    const std::int64_t size = std::min(kKeysAtOnce, n - first);
+    write_keys(at + first * stride, stride, size, dtype, descending, keys.data());
+    for (std::int64_t i = 0; i < size; ++i) {
+      entries[first + i] = {keys[static_cast<std::size_t>(i)], static_cast<Word>(first + i)};
     }
   }
-  return descending ? ~key : key;
 }
 
 void sort_by_digits(Entry* entries, Entry* other, std::int64_t n) {
@@ -58,10 +85,40 @@ void sort_by_digits(Entry* entries, Entry* other, std::int64_t n) {
   if (from != entries) std::copy_n(from, n, entries);
 }
 
+bool comes_first(const Entry& l, const Entry& r) {
+  return l.key != r.key ? l.key < r.key : l.place < r.place;
+}
+
 void sort_line(Entry* entries, Entry* other, std::int64_t n) {
   if (n >= kMinByDigits) return sort_by_digits(entries, other, n);
-  std::sort(entries, entries + n, [](const Entry& l, const Entry& r) {
-    return l.key != r.key ? l.key < r.key : l.place < r.place;
+  std::sort(entries, entries + n, comes_first);
+}
+
+// Runs `body` for blocks of the elements of a program, in parallel.
+template <class Body>
+void in_blocks(const RunContext& context, const VectorProgram& vector_program,
+               std::int64_t elements, const Body& body) {
+  const std::int64_t block = vector_program.capacity(), blocks = ceil_div(elements, block);
+  const std::int64_t tasks =
+      task_count(static_cast<double>(elements) * vector_program.element_cost(), blocks);
+  const std::int64_t each = ceil_div(blocks, tasks);
+  context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
+    Frame frame = vector_program.frame(context.scratch(worker));
+    for (std::int64_t b = task * each; b < std::min(blocks, (task + 1) * each); ++b) {
+      frame.first = b * block;
+      frame.count = std::min(block, elements - frame.first);
+      body(frame);
+    }
+  });
+}
+
+// Writes the elements of a program to `words`.
+void compute_words(const RunContext& context, VectorProgram& program, std::int64_t elements,
+                   Word* words) {
+  in_blocks(context, program, elements, [&](Frame& frame) {
+    program.run(program.ops, frame);
+    std::memcpy(words + frame.first, program.result(frame),
+                static_cast<std::size_t>(frame.count) * sizeof(Word));
   });
 }
 
@@ -86,11 +143,7 @@ class SortStep final : public Step {
     for (VectorProgram* vector_program : {&keys_, &epilogue_})
       vector_program->start(context.runtime_scalars);
     auto* words = reinterpret_cast<Word*>(context.shared);
-    in_blocks(context, keys_, [&](Frame& frame) {
-      keys_.run(keys_.ops, frame);
-      std::memcpy(words + frame.first, keys_.result(frame),
-                  static_cast<std::size_t>(frame.count) * sizeof(Word));
-    });
+    compute_words(context, keys_, elements_, words);
     const std::int64_t lines = l_.pre * l_.post;
     const std::int64_t tasks = task_count(static_cast<double>(elements_) * 10, lines);
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
@@ -99,36 +152,17 @@ class SortStep final : public Step {
       const std::int64_t end = std::min(lines, (task + 1) * each);
       for (std::int64_t line = task * each; line < end; ++line) order_line(words, line, entries);
     });
-    in_blocks(context, epilogue_, [&](Frame& frame) {
+    in_blocks(context, epilogue_, elements_, [&](Frame& frame) {
       frame.acc = words + frame.first;
       epilogue_.run(epilogue_.ops, frame);
     });
   }
 
  private:
-  template <class Body>
-  void in_blocks(const RunContext& context, const VectorProgram& vector_program,
-                 const Body& body) const {
-    const std::int64_t block = vector_program.capacity(), blocks = ceil_div(elements_, block);
-    const std::int64_t tasks =
-        task_count(static_cast<double>(elements_) * vector_program.element_cost(), blocks);
-    const std::int64_t each = ceil_div(blocks, tasks);
-    context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
-      Frame frame = vector_program.frame(context.scratch(worker));
-      for (std::int64_t b = task * each; b < std::min(blocks, (task + 1) * each); ++b) {
-        frame.first = b * block;
-        frame.count = std::min(block, elements_ - frame.first);
-        body(frame);
-      }
-    });
-  }
-
   void order_line(Word* words, std::int64_t line, Entry* entries) const {
     Word* at = words + line / l_.post * l_.count * l_.post + line % l_.post;
     const DType dtype = l_.b.instrs.back().dtype;
-    for (std::int64_t t = 0; t < l_.count; ++t) {
-      entries[t] = {key_of(at[t * l_.post], dtype, l_.descending), static_cast<Word>(t)};
-    }
+    write_entries(at, l_.post, l_.count, dtype, l_.descending, entries);
     sort_line(entries, entries + l_.count, l_.count);
     for (std::int64_t t = 0; t < l_.count; ++t) at[t * l_.post] = entries[t].place;
   }
@@ -138,7 +172,97 @@ class SortStep final : public Step {
   VectorProgram keys_, epilogue_;
 };
 
+class TopkStep final : public Step {
+ public:
+  explicit TopkStep(const Prepare& prepare)
+      : l_(prepare.launch),
+        kernel_(kernel_of<TopkKernel>(l_)),
+        elements_(kernel_.inputs[0].size),
+        values_(prepare, operand_spec(l_.inputs[0], elements_)),
+        dtype_(l_.inputs[0].instrs.back().dtype) {
+    values_.lay_out(block_elements(values_.element_registers()), 0);
+    const auto entry_bytes = static_cast<std::size_t>(capacity()) * sizeof(Entry);
+    worker_bytes = std::max(values_.scratch_bytes(), entry_bytes);
+    shared_bytes = static_cast<std::size_t>(round_up(elements_, 16)) * sizeof(Word);
+    const Store& store = l_.stores.at(0);
+    places_ = prepare.data[static_cast<std::size_t>(store.binding)] + store.map.views[0].offset;
+  }
+
+  void run(const RunContext& context) override {
+    values_.start(context.runtime_scalars);
+    auto* words = reinterpret_cast<Word*>(context.shared);
+    compute_words(context, values_, elements_, words);
+    const std::int64_t lines = kernel_.rows * kernel_.post;
+    const std::int64_t tasks = task_count(static_cast<double>(elements_), lines);
+    const std::int64_t each = ceil_div(lines, tasks);
+    context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
+      auto* entries = reinterpret_cast<Entry*>(context.scratch(worker));
+      const std::int64_t end = std::min(lines, (task + 1) * each);
+      for (std::int64_t line = task * each; line < end; ++line) order_line(words, line, entries);
+    });
+  }
+
+ private:
+  [[nodiscard]] bool sorts_all() const { return kSortsUpTo * kernel_.k > kernel_.count; }
+  [[nodiscard]] std::int64_t capacity() const {
+    return sorts_all() ? 2 * kernel_.count : 2 * kernel_.k + kKeysAtOnce;
+  }
+
+  void order_line(const Word* words, std::int64_t line, Entry* entries) const {
+    const std::int64_t n = kernel_.count, k = kernel_.k, post = kernel_.post;
+    const Word* at = words + line / post * n * post + line % post;
+    if (sorts_all()) {
+      write_entries(at, post, n, dtype_, kernel_.descending, entries);
+      sort_line(entries, entries + n, n);
+    } else {
+      select(at, entries);
+    }
+    Word* to = places_ + line / post * k * post + line % post;
+    for (std::int64_t i = 0; i < k; ++i) to[i * post] = entries[i].place;
+  }
+
+  // Puts the first k entries of a line in front, in order.
+  void select(const Word* at, Entry* entries) const {
+    const std::int64_t n = kernel_.count, k = kernel_.k, post = kernel_.post;
+    std::array<Word, kKeysAtOnce> keys;
+    std::int64_t kept = 0;
+    bool bounded = false;
+    Word bound = 0;  // the k-th key so far. An equal key that comes later is not among the first k.
+    for (std::int64_t first = 0; first < n; first += kKeysAtOnce) {
+      const std::int64_t size = std::min(kKeysAtOnce, n - first);
+      write_keys(at + first * post, post, size, dtype_, kernel_.descending, keys.data());
+      Word least = ~Word{0};
+      for (std::int64_t i = 0; i < size; ++i) {
+        least = std::min(least, keys[static_cast<std::size_t>(i)]);
+      }
+      if (bounded && least >= bound) continue;
+      for (std::int64_t i = 0; i < size; ++i) {
+        const Word key = keys[static_cast<std::size_t>(i)];
+        if (!bounded || key < bound) entries[kept++] = {key, static_cast<Word>(first + i)};
+      }
+      if (kept < 2 * k) continue;
+      std::nth_element(entries, entries + k - 1, entries + kept, comes_first);
+      kept = k;
+      bound = entries[k - 1].key;
+      bounded = true;
+    }
+    if (kept > k) std::nth_element(entries, entries + k - 1, entries + kept, comes_first);
+    std::sort(entries, entries + k, comes_first);
+  }
+
+  const Launch& l_;
+  const TopkKernel& kernel_;
+  std::int64_t elements_;
+  VectorProgram values_;
+  DType dtype_;
+  Word* places_ = nullptr;
+};
+
 }  // namespace
+
+std::unique_ptr<Step> make_topk(const Prepare& prepare) {
+  return std::make_unique<TopkStep>(prepare);
+}
 
 std::unique_ptr<Step> make_sort(const Prepare& prepare) {
   return std::make_unique<SortStep>(prepare);

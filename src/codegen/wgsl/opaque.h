@@ -10,6 +10,7 @@ namespace tensorgrad::wgsl {
 
 Shader write_attention(const Launch& launch, const WgslOptions& options);
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options);
+Shader write_topk(const Launch& launch, const WgslOptions& options);
 Shader write_custom(const Launch& launch, const WgslOptions& options);
 
 struct OpaqueWriter {
@@ -20,6 +21,7 @@ struct OpaqueWriter {
 inline constexpr OpaqueWriter kOpaqueWriters[] = {
     {"attention", write_attention, true},
     {"selective_scan", write_selective_scan, false},
+    {"topk", write_topk, true},
     {"custom", write_custom, false},
 };
 

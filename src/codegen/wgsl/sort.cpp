@@ -5,10 +5,16 @@
 // that never move. Keys are words in the order of their unsigned values; equal keys are ordered by
 // index. Lines that exceed workgroup memory are sorted in the buffer of the resulting indices:
 // steps within a tile run in workgroup memory, one tile at a time, other steps in the buffer.
+//
+// topk() selects the first k of a line by radix, from the highest digit: each pass counts the
+// digits of the keys that agree with the k-th in the digits so far, and so finds one more digit of
+// it. Elements equal to the k-th are selected by their index in the same way. The k elements are
+// then sorted in workgroup memory.
 #include <algorithm>
 
 #include "base/check.h"
-#include "codegen/wgsl/parts.h"
+#include "codegen/wgsl/opaque.h"
+#include "kernel/topk.h"
 
 namespace tensorgrad::wgsl {
 namespace {
@@ -19,22 +25,28 @@ std::int64_t pow2_of(std::int64_t n) {
   return power;
 }
 
-class SortWriter {
- public:
-  SortWriter(const Launch& launch, const WgslOptions& options)
-      : launch_(launch), window_(window_of(launch)), module_(launch) {
-    size_ = pow2_of(launch.count);
-    // a key and an index each
-    tile_ = std::min<std::int64_t>(size_, floor_pow2(options.max_workgroup_bytes / 8));
-    if (options.tile >= 2) tile_ = std::min<std::int64_t>(tile_, floor_pow2(options.tile));
-    threads_ = std::min({256, floor_pow2(options.max_threads), floor_pow2(tile_ / 2)});
+// Parts of a workgroup that sorts one line: its key, and the steps of the network in workgroup
+// memory.
+class LineSorter {
+ protected:
+  LineSorter(const Launch& launch, const ScalarProgram& elements, bool descending)
+      : launch_(launch),
+        window_(window_of(launch)),
+        module_(launch),
+        type_(register_type(elements.instrs.back().dtype)),
+        descending_(descending) {}
+
+  // Declares the line's coordinates p and q. Returns the number of lines.
+  std::int64_t open_line(std::int64_t pre, std::int64_t post) {
+    const std::int64_t lines = window_.count * post;
+    const Domain line = {{"line", pre * post}};
+    open_rows(scope_, Tile{1, std::max(threads_, 2), true}, lines, "line", window_.first * post);
+    scope_.line("let q = " + coordinate(scope_, line, 1, post) + ";");
+    scope_.line("let p = " + coordinate(scope_, line, post, pre) + ";");
+    return lines;
   }
 
-  Shader write() {
-    const Domain domain = {{"p", launch_.pre}, {"i", launch_.count}, {"q", launch_.post}};
-    write_source(module_, "value_at", launch_.b, domain);
-    write_finish(module_, launch_, domain, DType::kI32);
-    write_key();
+  void write_network() {
     module_.shared("keys", "u32", tile_, 4);
     module_.shared("places", "u32", tile_, 4);
     module_.function("order_pair",
@@ -44,39 +56,22 @@ class SortWriter {
                      "  if (k > l || (k == l && s > t)) {\n"
                      "    keys[i] = l;\n    keys[j] = k;\n"
                      "    places[i] = t;\n    places[j] = s;\n  }\n}\n");
-    const std::int64_t lines = window_.count * launch_.post;
-    const Domain line = {{"line", launch_.pre * launch_.post}};
-    open_rows(scope_, Tile{1, std::max(threads_, 2), true}, lines, "line",
-              window_.first * launch_.post);
-    scope_.line("let q = " + coordinate(scope_, line, 1, launch_.post) + ";");
-    scope_.line("let p = " + coordinate(scope_, line, launch_.post, launch_.pre) + ";");
-    if (tile_ == size_) {
-      write_inside();
-    } else {
-      write_in_buffer(domain);
-    }
-    return make_shader(module_, scope_, threads_, lines);
   }
 
- private:
   // Sorts NaN last and -0 equal to 0; reversed if descending.
   void write_key() {
-    std::string text = "fn key_of(x: " + type() + ") -> u32 {\n";
-    if (type() == "u32") text += "  let key = x;\n";
-    if (type() == "i32") text += "  let key = bitcast<u32>(x) ^ 0x80000000u;\n";
-    if (type() == "f32") {
+    std::string text = "fn key_of(x: " + type_ + ") -> u32 {\n";
+    if (type_ == "u32") text += "  let key = x;\n";
+    if (type_ == "i32") text += "  let key = bitcast<u32>(x) ^ 0x80000000u;\n";
+    if (type_ == "f32") {
       text +=
           "  let bits = bitcast<u32>(x);\n"
           "  let size = bits & 0x7fffffffu;\n"
           "  let front = select(bits | 0x80000000u, ~bits, bits > 0x80000000u);\n"
           "  let key = select(front, 0xffffffffu, size > 0x7f800000u);\n";
     }
-    text += std::string("  return ") + (launch_.descending ? "~key" : "key") + ";\n}\n";
+    text += std::string("  return ") + (descending_ ? "~key" : "key") + ";\n}\n";
     module_.function("key_of", text);
-  }
-
-  [[nodiscard]] std::string type() const {
-    return std::string(register_type(launch_.b.instrs.back().dtype));
   }
 
   // Runs `body` for each e < count, distributed over the threads.
@@ -113,6 +108,45 @@ class SortWriter {
                 stage);
   }
 
+  // NOLINTBEGIN(*-non-private-member-variables-in-classes)
+  const Launch& launch_;
+  Window window_;
+  Module module_;
+  Scope scope_;
+  std::string type_;
+  bool descending_;
+  std::int64_t tile_ = 2;  // elements in workgroup memory, a power of two
+  int threads_ = 1;
+  // NOLINTEND(*-non-private-member-variables-in-classes)
+};
+
+class SortWriter : private LineSorter {
+ public:
+  SortWriter(const Launch& launch, const WgslOptions& options)
+      : LineSorter(launch, launch.b, launch.descending) {
+    size_ = pow2_of(launch.count);
+    // a key and an index each
+    tile_ = std::min<std::int64_t>(size_, floor_pow2(options.max_workgroup_bytes / 8));
+    if (options.tile >= 2) tile_ = std::min<std::int64_t>(tile_, floor_pow2(options.tile));
+    threads_ = std::min({256, floor_pow2(options.max_threads), floor_pow2(tile_ / 2)});
+  }
+
+  Shader write() {
+    const Domain domain = {{"p", launch_.pre}, {"i", launch_.count}, {"q", launch_.post}};
+    write_source(module_, "value_at", launch_.b, domain);
+    write_finish(module_, launch_, domain, DType::kI32);
+    write_key();
+    write_network();
+    const std::int64_t lines = open_line(launch_.pre, launch_.post);
+    if (tile_ == size_) {
+      write_inside();
+    } else {
+      write_in_buffer(domain);
+    }
+    return make_shader(module_, scope_, threads_, lines);
+  }
+
+ private:
   void write_inside() {
     const std::string count = u32_literal(launch_.count);
     Scope load(&scope_), store(&scope_);
@@ -191,15 +225,123 @@ class SortWriter {
                  stage);
   }
 
-  const Launch& launch_;
-  Window window_;
-  std::int64_t size_ = 2, tile_ = 2;  // elements, powers of two
-  int threads_ = 1;
-  Module module_;
-  Scope scope_;
+  std::int64_t size_ = 2;  // of a line, rounded up to a power of two
+};
+
+class TopkWriter : private LineSorter {
+ public:
+  TopkWriter(const Launch& launch, const WgslOptions& options)
+      : LineSorter(launch, launch.inputs[0], kernel_of<TopkKernel>(launch).descending),
+        kernel_(kernel_of<TopkKernel>(launch)) {
+    tile_ = pow2_of(kernel_.k);
+    threads_ = std::min(256, floor_pow2(options.max_threads));
+  }
+
+  Shader write() {
+    const TopkKernel& t = kernel_;
+    const Domain domain = {{"p", t.rows}, {"i", t.count}, {"q", t.post}};
+    write_source(module_, "value_at", launch_.inputs[0], domain);
+    write_key();
+    write_network();
+    module_.shared("counts", "atomic<u32>", kDigits, 4);
+    module_.shared("sums", "u32", kSums, 4);
+    module_.shared("found", "u32", 3, 4);  // a digit, how many to take of it, how many there are
+    const std::int64_t lines = open_line(t.rows, t.post);
+    scope_.line("var rest = " + u32_literal(t.k) + ";");
+    scope_.line("var bound = 0u;");
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      const bool first = shift == 24;
+      write_pass("let word = key_of(value_at(p, e, q));",
+                 first ? "" : "word >> " + u32_literal(shift + 8) + " == bound", "word", shift,
+                 u32_literal(t.count));
+      scope_.line("bound = (bound << 8u) | found[0];");
+      scope_.line("rest = found[1];");
+    }
+    // If not all elements with the key `bound` are taken, those up to index `end` are.
+    scope_.line("let ties = found[2] > rest;");
+    scope_.line("let looks = select(0u, " + u32_literal(t.count) + ", ties);");
+    scope_.line("var end = 0u;");
+    int top = 0;
+    while (((t.count - 1) >> top) >= kDigits) top += 8;
+    for (int shift = top; shift >= 0; shift -= 8) {
+      std::string agrees = "key_of(value_at(p, e, q)) == bound";
+      if (shift < top) agrees = "e >> " + u32_literal(shift + 8) + " == end && " + agrees;
+      write_pass("", agrees, "e", shift, "looks");
+      scope_.line("end = (end << 8u) | found[0];");
+      scope_.line("rest = found[1];");
+    }
+    write_gather();
+    write_tile_sort(scope_, u32_literal(t.k));
+    write_stores();
+    return make_shader(module_, scope_, threads_, lines);
+  }
+
+ private:
+  static constexpr int kDigits = 256, kSums = 16, kOfSum = kDigits / kSums;
+
+  // Finds the next digit, at bit `shift` of `word`, of the element that `rest` elements that agree
+  // so far come up to.
+  void write_pass(const std::string& declare, const std::string& agrees, const std::string& word,
+                  int shift, const std::string& count) {
+    Scope clear(&scope_), look(&scope_), add(&scope_), find(&scope_);
+    clear.line("atomicStore(&counts[e], 0u);");
+    each(scope_, kDigits, clear);
+    scope_.line("workgroupBarrier();");
+    if (!declare.empty()) look.line(declare);
+    look.line((agrees.empty() ? "" : "if (" + agrees + ") ") + "{ atomicAdd(&counts[(" + word +
+              " >> " + u32_literal(shift) + ") & 255u], 1u); }");
+    scope_.block("for (var e = local; e < " + count + "; e += " + u32_literal(threads_) + ")",
+                 look);
+    scope_.line("workgroupBarrier();");
+    add.line("var sum = 0u;");
+    add.line("for (var i = 0u; i < " + u32_literal(kOfSum) + "; i++) { sum += atomicLoad(&counts[" +
+             u32_literal(kOfSum) + " * e + i]); }");
+    add.line("sums[e] = sum;");
+    each(scope_, kSums, add);
+    scope_.line("workgroupBarrier();");
+    find.line("var before = 0u;");
+    find.line("for (var i = 0u; i < e / " + u32_literal(kOfSum) + "; i++) { before += sums[i]; }");
+    find.line("for (var i = e & " + u32_literal(-kOfSum) +
+              "; i < e; i++) { before += atomicLoad(&counts[i]); }");
+    find.line("let these = atomicLoad(&counts[e]);");
+    find.line("if (before < rest && rest <= before + these) {");
+    find.line("  found[0] = e;\n  found[1] = rest - before;\n  found[2] = these;");
+    find.line("}");
+    each(scope_, kDigits, find);
+    scope_.line("workgroupBarrier();");
+  }
+
+  void write_gather() {
+    Scope take(&scope_);
+    scope_.line("if (local == 0u) { atomicStore(&counts[0], 0u); }");
+    scope_.line("workgroupBarrier();");
+    take.line("let key = key_of(value_at(p, e, q));");
+    take.line("if (key < bound || (key == bound && (!ties || e <= end))) {");
+    take.line("  let at = atomicAdd(&counts[0], 1u);");
+    take.line("  keys[at] = key;\n  places[at] = e;");
+    take.line("}");
+    each(scope_, kernel_.count, take);
+    scope_.line("workgroupBarrier();");
+  }
+
+  void write_stores() {
+    const Store& to = launch_.stores.at(0);
+    Scope store(&scope_);
+    const Domain domain = {{"p", kernel_.rows}, {"e", kernel_.k}, {"q", kernel_.post}};
+    store.own("e");
+    const ElementRef place = place_of(store, domain, to.map);
+    store.line(module_.store(to.binding, to.dtype, place.index, "i32(places[e])"));
+    each(scope_, kernel_.k, store);
+  }
+
+  const TopkKernel& kernel_;
 };
 
 }  // namespace
+
+Shader write_topk(const Launch& launch, const WgslOptions& options) {
+  return TopkWriter(launch, options).write();
+}
 
 Shader write_sort(const Launch& launch, const WgslOptions& options) {
   return SortWriter(launch, options).write();
