@@ -472,8 +472,8 @@ std::shared_ptr<const OpaqueKernel> attention_kernel(std::span<const Type> in, c
 
 constexpr OpDef of_forward(const char* name, int result, InferFn infer, GradFn grad, EvalFn eval,
                            ExpandFn expand) {
-  OpDef op = with_decomposition(name, attention_kernel<AttentionPart::kForward>, infer, grad, eval,
-                                expand);
+  OpDef op = make_opaque_op(name, -1, attention_kernel<AttentionPart::kForward>, infer, grad, eval,
+                            expand);
   op.only_result = result;
   return op;
 }
