@@ -4,8 +4,6 @@ file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cli
 if(NOT cli_sources)
   return()
 endif()
-find_package(CLI11 REQUIRED)
-find_package(fmt REQUIRED)
 
 add_library(tensorgrad_cli_needs INTERFACE)
 target_include_directories(tensorgrad_cli_needs INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cli")
