@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Install rules and the package that find_package(tensorgrad CONFIG) reads.
+# Install rules, the package that find_package(tensorgrad CONFIG) reads, and a file for pkg-config.
+# Components: library (what programs need to run), headers (to be built), tools (tg).
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tensorgrad")
 
-install(TARGETS tensorgrad EXPORT tensorgrad-targets)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME headers)
+install(TARGETS tensorgrad EXPORT tensorgrad-targets
+  RUNTIME COMPONENT library
+  LIBRARY COMPONENT library NAMELINK_COMPONENT headers)
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/include/tensorgrad"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT tensorgrad-targets NAMESPACE tensorgrad:: DESTINATION "${package_dir}")
@@ -19,12 +23,24 @@ endif()
 if(TENSORGRAD_WEBGPU AND EMSCRIPTEN)
   install(FILES src/backend/webgpu/browser.js DESTINATION "${CMAKE_INSTALL_DATADIR}/tensorgrad")
 elseif(TENSORGRAD_WEBGPU)
-  install(PROGRAMS "${wgpu_library}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/tensorgrad")
+  if(TENSORGRAD_DEBIAN)  # whose policy wants no symbols for debuggers in it
+    execute_process(COMMAND "${CMAKE_STRIP}" --strip-unneeded "${wgpu_library}"
+      -o "${CMAKE_CURRENT_BINARY_DIR}/${wgpu_name}" COMMAND_ERROR_IS_FATAL ANY)
+    set(wgpu_library "${CMAKE_CURRENT_BINARY_DIR}/${wgpu_name}")
+  endif()
+  install(FILES "${wgpu_library}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/tensorgrad"
+    COMPONENT library)
 endif()
 if(TARGET tg)
-  install(TARGETS tg)
+  install(TARGETS tg COMPONENT tools)
 endif()
-install(FILES LICENSE THIRD_PARTY_LICENSES.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+if(TARGET tg AND NOT TENSORGRAD_DEBIAN)  # whose package has it compressed
+  install(FILES docs/tg.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tools)
+endif()
+if(NOT TENSORGRAD_DEBIAN)  # whose packages have them in a file `copyright`
+  install(FILES LICENSE THIRD_PARTY_LICENSES.md DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+    COMPONENT library)
+endif()
 
 get_target_property(library_type tensorgrad TYPE)
 string(COMPARE EQUAL "${library_type}" "STATIC_LIBRARY" TENSORGRAD_IS_STATIC)
@@ -35,3 +51,27 @@ write_basic_package_version_file(tensorgrad-config-version.cmake COMPATIBILITY S
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad-config.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad-config-version.cmake"
   "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Findutf8proc.cmake" DESTINATION "${package_dir}")
+
+# A static library needs what it was built on at link time, and pkg-config finds that.
+set(pc_requires "")
+set(pc_libs "-ltensorgrad")
+if(TENSORGRAD_IS_STATIC)
+  set(pc_requires "Requires: libhwy libutf8proc zlib\n")
+  set(pc_libs "-ltensorgrad -pthread")
+  foreach(library IN LISTS CMAKE_DL_LIBS)
+    string(APPEND pc_libs " -l${library}")
+  endforeach()
+endif()
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
+  OUTPUT_VARIABLE pc_libdir)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
+  OUTPUT_VARIABLE pc_includedir)
+# The file names the installation by its own place, because `cmake --install` may choose another.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+  BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE pc_prefix)
+configure_file("${CMAKE_CURRENT_SOURCE_DIR}/cmake/tensorgrad.pc.in" tensorgrad.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad.pc"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+if(TENSORGRAD_DEBIAN)
+  include(cmake/debian.cmake)
+endif()
