@@ -160,7 +160,7 @@ def check_conan(packages, top):
     shutil.copytree(PROJECT, top / "project")
     run(conan, "install", "--requires", f"tensorgrad/{version()}", *settings, "--settings",
         "build_type=Debug", "--generator", "CMakeDeps", "--generator", "CMakeToolchain",
-        "--output-folder", top / "project" / "conan", env=env)
+        "--output-folder", top / "project" / "conan", folder=top, env=env)
     run("cmake", "-G", "Ninja", "-S", top / "project", "-B", top / "build", "-DCMAKE_BUILD_TYPE=Debug",
         f"-DCMAKE_TOOLCHAIN_FILE={top / 'project' / 'conan' / 'conan_toolchain.cmake'}")
     run("cmake", "--build", top / "build")
