@@ -70,16 +70,8 @@ void eval_custom(const EvalContext& ctx, RefTensor& out) {
 
 namespace ops {
 
-constinit const OpDef custom = {.name = "custom",
-                                .kind = OpKind::kOpaque,
-                                .arity = -1,
-                                .infer = infer_custom,
-                                .grad = grad_custom,
-                                .eval = eval_custom,
-                                .view = nullptr,
-                                .code = nullptr,
-                                .samples = {},
-                                .opaque = user_kernel};
+constinit const OpDef custom =
+    make_opaque_op("custom", -1, user_kernel, infer_custom, grad_custom, eval_custom, nullptr);
 
 }  // namespace ops
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
