@@ -89,8 +89,8 @@ TEST(Bisect, allows_a_pass_to_round_exact_values) {
   const auto scaled = [](const Graph& graph) {
     return rewrite_graph(graph, [](Graph& out, const Node& node) {
       if (node.op != &ops::reshape) return kNoValue;
-      Builder builder{out, node.location, node.origin};
-      return op::reshape(Expr{&builder, node.inputs[0]} * 0.1 * 10.0, node.type.shape).id;
+      Builder rewriter{out, node.location, node.origin};
+      return op::reshape(Expr{&rewriter, node.inputs[0]} * 0.1 * 10.0, node.type.shape).id;
     });
   };
   const std::vector<GraphPass> passes = {{"scale", scaled}};

@@ -13,7 +13,7 @@ namespace {
 struct OpenTrainer : AnyTrainer {
   explicit OpenTrainer(const AnyTrainer& trainer) : AnyTrainer(trainer) {}
   [[nodiscard]] webgpu::WebGpuDevice& device() const {
-    return dynamic_cast<webgpu::WebGpuDevice&>(impl_->engine().instance().device());
+    return dynamic_cast<webgpu::WebGpuDevice&>(impl_->session().instance().device());
   }
 };
 

@@ -111,7 +111,7 @@ class Lives {
 void check_lives(const Graph& fused, int join_bindings, const std::string& note) {
   PlanOptions options;
   options.join_bindings = join_bindings;
-  options.chains = join_bindings > 0;
+  options.fused_sequences = join_bindings > 0;
   const Lives lives(fused, options);
   for (const auto& [buffer, all] : lives.by_buffer()) {
     for (const Life& a : all) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "support/generator.h"
+#include "support/graph_generator.h"
 
 #include <algorithm>
 

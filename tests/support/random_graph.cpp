@@ -4,7 +4,7 @@
 #include "compile/debug/graph_run.h"
 #include "ops/registry.h"
 #include "passes/autodiff.h"
-#include "support/generator.h"
+#include "support/graph_generator.h"
 #include "train/training_graph.h"
 
 namespace tensorgrad::testing {

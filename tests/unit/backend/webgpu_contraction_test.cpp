@@ -188,7 +188,7 @@ TEST(WebGpuContraction, uses_vectors_for_few_rows_along_k) {
 // sums.
 TEST(WebGpuContraction, by_matrix_units) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  const SubgroupMatrix units = device->kernel_options().units;
+  const SubgroupMatrix units = device->kernel_options().subgroup_matrix;
   if (!units.present()) GTEST_SKIP() << "the device has no matrix units";
   for (const int tile : wgsl::subgroup_matrix_tiles()) {
     WgslOptions options;
@@ -228,7 +228,7 @@ TEST(WebGpuContraction, uses_matrix_units_for_f16_operands) {
     return emit_wgsl(launch, options);
   };
   WgslOptions with, without;
-  with.units = {16, 16, 16, 32};
+  with.subgroup_matrix = {16, 16, 16, 32};
   with.max_workgroup_bytes = 48 << 10;
   const auto uses = [](const std::string& text) {
     return text.find("subgroupMatrixMultiplyAccumulate") != std::string::npos;
