@@ -133,7 +133,7 @@ void check(const Region& region, const std::string& device) {
   compare(region, device, false);
   // WGSL lets a driver contract a multiplication and an addition in one kernel but not in another.
   // SwiftShader does not contract, so its results must match to the bit.
-  const ScopedEnv env("TENSORGRAD_SKIP", "chain,row_epilogue");
+  const ScopedEnv env("TENSORGRAD_SKIP", "fused_sequences,row_epilogue");
   compare(region, device,
           device_at(Where::kWebGpu)->info().name.find("SwiftShader") != std::string::npos);
 }

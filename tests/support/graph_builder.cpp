@@ -150,7 +150,7 @@ Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max
   CompileRequest request;
   request.name = "test";
   request.graph = graph;
-  request.fusing.max_bindings = max_bindings;
+  request.fusing.max_bindings = request.plan.max_bindings = max_bindings;
   request.plan.max_binding_bytes = max_binding_bytes;
   request.plan.stores_f16 = stores_f16;
   request.plan.join_bindings = join_bindings;

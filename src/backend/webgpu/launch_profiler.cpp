@@ -62,7 +62,8 @@ void LaunchProfiler::encode_alone(WGPUCommandEncoder encoder, const Step& step, 
   const Handle<WGPUComputePassEncoder> pass(
       api_, api_.CommandEncoderBeginComputePass(encoder, &descriptor));
   if (step.uses_scalars) queue_.bind_row(pass.get(), row);
-  encode_step(api_, pass.get(), step, count);
+  bind_step(api_, pass.get(), step);
+  for (int i = 0; i < count; ++i) dispatch_step(api_, pass.get(), step);
   api_.ComputePassEncoderEnd(pass.get());
 }
 

@@ -29,13 +29,6 @@ std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at, do
 
 }  // namespace
 
-void encode_step(const Api& api, WGPUComputePassEncoder pass, const Step& step, int count) {
-  api.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
-  api.ComputePassEncoderSetBindGroup(pass, 0, step.group.get(), 0, nullptr);
-  for (int i = 0; i < count; ++i)
-    api.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
-}
-
 Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
                                         bool uses_scalars, std::uint32_t first_row,
                                         std::size_t count) {
@@ -45,7 +38,10 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<cons
       api, api.CommandEncoderBeginComputePass(encoder.get(), nullptr));
   for (std::size_t i = 0; i < count; ++i) {
     if (uses_scalars) queue.bind_row(pass.get(), first_row + i);
-    for (const Step& step : steps) encode_step(api, pass.get(), step);
+    for (const Step& step : steps) {
+      bind_step(api, pass.get(), step);
+      dispatch_step(api, pass.get(), step);
+    }
   }
   api.ComputePassEncoderEnd(pass.get());
   return encoder;

@@ -156,7 +156,7 @@ int count_by_subgroup_matrix(DType dtype, std::int64_t depth, const WgslOptions&
 }
 
 // Checks only the kernel text.
-TEST(WebGpuAttentionByUnits, is_chosen_where_operands_are_f16) {
+TEST(WebGpuAttentionBySubgroupMatrix, is_chosen_where_operands_are_f16) {
   WgslOptions options;
   options.max_workgroup_bytes = 48 << 10;
   EXPECT_EQ(count_by_subgroup_matrix(f16, 64, options), 0);

@@ -186,7 +186,7 @@ TEST(WebGpuContraction, uses_vectors_for_few_rows_along_k) {
 
 // Products of f16 are exact in f32, so the subgroup matrix differs from tiles only in the order of
 // sums.
-TEST(WebGpuContraction, by_matrix_units) {
+TEST(WebGpuContraction, by_subgroup_matrix) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   const SubgroupMatrix units = device->kernel_options().subgroup_matrix;
   if (!units.present()) GTEST_SKIP() << "the device has no matrix units";
@@ -208,7 +208,7 @@ TEST(WebGpuContraction, by_matrix_units) {
 }
 
 // Checks only the kernel text: which products use the subgroup matrix, and that it is enabled.
-TEST(WebGpuContraction, uses_matrix_units_for_f16_operands) {
+TEST(WebGpuContraction, uses_subgroup_matrix_for_f16_operands) {
   const auto text_of = [](std::int64_t side, bool half, const WgslOptions& options) {
     TestProgram test;
     Launch& launch = test.launch(LaunchKind::kContraction, "product");

@@ -131,7 +131,7 @@ TEST(WebGpuJoin, forced_forms_and_none) {
 }
 
 // Checks the text for a subgroup matrix as on an H100, and the results if the device has one.
-TEST(WebGpuJoin, products_by_matrix_units) {
+TEST(WebGpuJoin, products_by_subgroup_matrix) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test;
   const int a = test.buffer(DType::kF32, 256 * 256), b = test.buffer(DType::kF32, 256 * 256),

@@ -184,7 +184,7 @@ TEST_F(WebGpuTuning, keeps_and_ignores_entries_of_other_devices) {
   std::string others = "tensorgrad tuning 1\n" + choice_line(entry, "tile 8");
   entry[1] = driver;
   entry[0] = "another GPU";
-  others += choice_line(entry, "units 3");
+  others += choice_line(entry, "subgroup_matrix 3");
   write_text(path_, others);
   const auto device = tuned_device(path_);
   products.run(*device);
@@ -245,10 +245,10 @@ TEST(ContractionForms, of_large_products_leave_out_lanes_and_with_units_have_the
     return !contraction_form(launch, options, name).name.empty();
   };
   EXPECT_TRUE(has("tile 1", {}));
-  EXPECT_FALSE(has("units 1", {}));
+  EXPECT_FALSE(has("subgroup_matrix 1", {}));
   WgslOptions options;
   options.subgroup_matrix = {16, 16, 16, 32};
-  EXPECT_TRUE(has("units 1", options));
+  EXPECT_TRUE(has("subgroup_matrix 1", options));
   launch.k = 1 << 20;
   EXPECT_FALSE(has("tile 1", {}));
 }
