@@ -33,7 +33,7 @@ BREACHES = {
     "upwards": ("src/ir/bad.h", '#include <map>\n#include "passes/fuse/fuse.h"\n',
                 "src/ir/bad.h:2: ir may include base, not passes"),
     "sideways": ("src/passes/bad.cpp", '#include "backend/backend.h"\n',
-                 "passes may include ops ir base, not backend"),
+                 "passes may include ops kernel ir base, not backend"),
     "between_backends": ("src/backend/webgpu/bad.cpp", '#include "backend/cpu/device.h"\n',
                          "backend/webgpu and backend/cpu may not include each other"),
     "nn_reaches_into_src": ("src/nn/bad.cpp", '#include "ir/graph.h"\n',

@@ -62,8 +62,10 @@ void LaunchProfiler::encode_alone(WGPUCommandEncoder encoder, const Step& step, 
   const Handle<WGPUComputePassEncoder> pass(
       api_, api_.CommandEncoderBeginComputePass(encoder, &descriptor));
   if (step.uses_scalars) queue_.bind_row(pass.get(), row);
-  bind_step(api_, pass.get(), step);
-  for (int i = 0; i < count; ++i) dispatch_step(api_, pass.get(), step);
+  api_.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
+  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
+  for (int i = 0; i < count; ++i)
+    api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
   api_.ComputePassEncoderEnd(pass.get());
 }
 

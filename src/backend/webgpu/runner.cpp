@@ -39,8 +39,9 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<cons
   for (std::size_t i = 0; i < count; ++i) {
     if (uses_scalars) queue.bind_row(pass.get(), first_row + i);
     for (const Step& step : steps) {
-      bind_step(api, pass.get(), step);
-      dispatch_step(api, pass.get(), step);
+      api.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
+      api.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
+      api.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
     }
   }
   api.ComputePassEncoderEnd(pass.get());

@@ -23,14 +23,6 @@ inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
 inline constexpr std::size_t kDispatchesPerEncoder = 64;
 inline constexpr std::size_t kMaxEncoders = 4;
 
-// Set the pipeline and buffers of a step, and dispatch it. Inline, because each launch calls them.
-inline void bind_step(const Api& api, WGPUComputePassEncoder pass, const Step& step) {
-  api.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
-  api.ComputePassEncoderSetBindGroup(pass, 0, step.group.get(), 0, nullptr);
-}
-inline void dispatch_step(const Api& api, WGPUComputePassEncoder pass, const Step& step) {
-  api.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
-}
 // Encodes the steps once for each of `count` rows, in one pass.
 Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
                                         bool uses_scalars, std::uint32_t first_row,
