@@ -32,7 +32,7 @@ namespace {
 
 Type infer(std::span<const Type>, const Attrs&) { web::needs_full_module("selective_scan", {}); }
 constexpr OpDef missing(const char* name) {
-  return with_decomposition(name, nullptr, infer, nullptr, nullptr, nullptr);
+  return make_opaque_op(name, -1, nullptr, infer, nullptr, nullptr, nullptr);
 }
 
 }  // namespace
