@@ -4,7 +4,8 @@
 
   paths      no file names a user's folder, or a package registry by host
   links      every relative link in a Markdown file leads to a file, every #anchor to a heading
-  commands   every `./dev X` in a Markdown file is a command of ./dev
+  commands   every `./dev X` in a Markdown file is a command of ./dev; the README begins with
+             `./dev demo` and `./dev test`
   env        the switches of src/base/env.cpp are those that docs/debugging.md describes and that the
              code reads, and the code reads none of them from the environment in other ways
   heads      C++ files are ASCII, have the license line, and headers have #pragma once (not -inl.h)
@@ -91,10 +92,17 @@ def check_links(root):
                 yield path, line_of(blank, match.start()), f"no such heading: {match[1]}"
 
 
+FIRST_SCREEN = 30  # lines of the README
+
+
 def check_commands(root):
     known = set(re.findall(r"^cmd_(\w+)\(\)", text_of(root / "dev"), re.MULTILINE))
     if not known:
         yield root / "dev", 1, "no cmd_NAME() found"
+    first_screen = "\n".join(text_of(root / "README.md").splitlines()[:FIRST_SCREEN])
+    for command in ("./dev demo", "./dev test"):
+        if command not in first_screen:
+            yield root / "README.md", 1, f"{command} is not in the first {FIRST_SCREEN} lines"
     for path in (p for p in files(root) if p.suffix == ".md"):
         text = text_of(path)
         for match in re.finditer(r"(?:^|[`$])\s*\./dev +([a-z]\w*)", text, re.MULTILINE):

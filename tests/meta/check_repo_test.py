@@ -16,7 +16,8 @@ BREACHES = {
               ("a.txt", "https:" + "//files.pypi" + ".example/x\n", "a.txt:1: registry by host")],
     "links": [("README.md", "# T\n\n[x](docs/none.md)\n", "README.md:3: link to nothing"),
               ("README.md", "# T\n[x](#nope)\n", "README.md:2: no such heading")],
-    "commands": [("README.md", "run `." + "/dev fly`\n", "README.md:1: ./dev has no command fly")],
+    "commands": [("README.md", "run `." + "/dev fly`\n", "README.md:1: ./dev has no command fly"),
+                 ("README.md", "`." + "/dev demo`\n", "README.md:1: ./dev test is not in the first")],
     "env": [("src/base/env.cpp", '{"TENSORGRAD_A",\n"x"}, env("TENSORGRAD_A")\n',
              "src/base/env.cpp:1: TENSORGRAD_A is not in docs/debugging.md"),
             ("docs/debugging.md", "\n| `TENSORGRAD_B=1` | x |\n",
@@ -42,7 +43,8 @@ class CheckRepo(unittest.TestCase):
             for path, text, message in cases:
                 with self.subTest(message), tempfile.TemporaryDirectory() as folder:
                     root = pathlib.Path(folder)
-                    (root / "dev").write_text("cmd_test() {\n}\n")
+                    (root / "dev").write_text("cmd_demo() {\n}\ncmd_test() {\n}\n")
+                    (root / "README.md").write_text("`." + "/dev demo`, `." + "/dev test`\n")
                     for known in ["src/base/env.cpp", "docs/debugging.md"]:
                         (root / known).parent.mkdir(parents=True)
                         (root / known).write_text("// SPDX-License-Identifier: MIT\n")
