@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The header of a safetensors file: where each tensor lies. Everything about the layout is checked
-// here, from the header's bytes and the file's size alone, before any tensor is read.
+// here, from only the bytes of the header and the size of the file, before any tensor is read.
 #pragma once
 
 #include <cstddef>

@@ -22,20 +22,19 @@ struct GpuModel {
   double seconds_per_byte = 1 / 3.5e12;    // memory traffic; fitted
   double seconds_per_parts_launch = 5e-6;  // the launch that sums the parts of a product; fitted
 
-  // Products in tiles of 128 x 128 (split_k). A core computes either two tiles at a time, or one
-  // tile with twice the threads ("alone"), which is slower per tile. Seconds that a step of k takes
-  // per tile of a core, and steps that take as long as prologue and epilogue together; fitted.
+  // Products in tiles of 128 x 128 (split_k). A core computes two tiles at a time, or a single tile
+  // with twice the threads, which is slower per tile. Seconds per step of k and tile of a core, and
+  // the number of steps that take as long as prologue and epilogue together; fitted.
   double seconds_per_step = 0.085e-6, start_steps = 20;
-  double seconds_per_step_alone = 0.096e-6, start_steps_alone = 8;
-  std::int64_t spread_tiles = 112;  // up to this many run on a core each in either case; measured
+  double seconds_per_step_single = 0.096e-6, start_steps_single = 8;
+  std::int64_t spread_tiles = 112;  // up to this many, each has a core in either case; measured
   std::int64_t wanted_tiles = 768;  // tiles to create from few; the fastest number
   // Multiplications below which a product takes less time than its split costs: if its tiles leave
   // half of the cores idle, the same for f16, and if they do not; limits.
   std::int64_t min_split_products = std::int64_t{1} << 29;
   std::int64_t min_split_products_f16 = std::int64_t{1} << 28;
   std::int64_t min_split_products_half_busy = std::int64_t{1} << 31;
-  std::int64_t min_subgroup_matrix_products = 1
-                                              << 22;  // with fewer, other forms are as fast; limit
+  std::int64_t min_subgroup_matrix_products = 1 << 22;  // with fewer, others are as fast; limit
 
   // Rows of a reduction that fill the GPU with 256 threads each, and parts of rows to create from
   // fewer (split_reduce); limits.
@@ -55,7 +54,7 @@ struct GpuModel {
   std::int64_t full_map_elements = 1 << 20;
 
   // A launch of at most this much memory and arithmetic does not fill the GPU, or takes less time
-  // than a launch costs. Other launches can run beside it; limits.
+  // than a launch costs. Other launches can run concurrently; limits.
   std::int64_t small_bytes = 4 << 20;
   double small_flops = 1 << 27;
   // Microseconds of such a launch without its overhead, by kind; of a product also per step of k.

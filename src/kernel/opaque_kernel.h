@@ -42,7 +42,7 @@ struct OpaqueKernel {
   std::vector<OpaqueInput> inputs;
   std::vector<OpaqueResult> results;
   std::int64_t flops = 0;       // estimate for reports
-  double microseconds = 0.5;    // of a small launch, to schedule it beside others as long
+  double microseconds = 0.5;    // of a small launch, to group it with others that take as long
   bool concurrent = false;      // small launches may run concurrently
   bool uses_subgroups = false;  // on a GPU that has them
 };

@@ -11,7 +11,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 // Returns the tokenizer of a file, or nullopt if it has none. Throws IoError if the tokenizer is
-// malformed or its kind is not supported.
+// malformed, or of an unsupported kind.
 std::optional<Tokenizer> gguf_tokenizer(const GgufMetadata& metadata, const std::string& file);
 
 // Adds the tokenizer of a model and the ids that end a text. Throws UserError if llama.cpp has no

@@ -84,7 +84,7 @@ Expr op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
   for (const Arg& arg : args) {
     if (!arg.is_number()) values.push_back(arg.value);
   }
-  CHECK(!values.empty(), std::string(def.name) + " of numbers alone has no shape");
+  CHECK(!values.empty(), std::string(def.name) + " of only numbers has no shape");
   Builder& builder = *values.front().builder;
   const bool widens = !takes_f16(def), half = widens && widen(values);
   std::vector<Expr> inputs;

@@ -29,9 +29,9 @@ double seconds(const GpuModel& gpu, std::int64_t m, std::int64_t n, std::int64_t
   };
   const double pairs = (tiles > gpu.spread_tiles ? rounds(2 * gpu.cores) : 1) *
                        gpu.seconds_per_step * (steps + gpu.start_steps);
-  const double alone =
-      rounds(gpu.cores) * gpu.seconds_per_step_alone * (steps + gpu.start_steps_alone);
-  const double product = std::min(pairs, alone);
+  const double single =
+      rounds(gpu.cores) * gpu.seconds_per_step_single * (steps + gpu.start_steps_single);
+  const double product = std::min(pairs, single);
   if (parts == 1) return product;
   const auto bytes = static_cast<double>(2 * sizeof(float)) * static_cast<double>(parts * m * n);
   return product + bytes * gpu.seconds_per_byte + gpu.seconds_per_parts_launch;

@@ -34,7 +34,7 @@ class Scheduler {
   std::vector<std::vector<int>> run() {
     if (!measure()) return {};
     std::vector<std::vector<int>> stages;
-    while (!alone_.empty() || !small_.empty()) {
+    while (!separate_.empty() || !small_.empty()) {
       stages.push_back(next_stage());
       for (const int g : stages.back()) finish(g);
     }
@@ -47,13 +47,13 @@ class Scheduler {
   [[nodiscard]] bool is_small(int g) const { return max_bindings_ > 0 && work(g).concurrent != 0; }
 
   void add_ready(int g) {
-    (is_small(g) ? small_ : alone_).insert(g);
+    (is_small(g) ? small_ : separate_).insert(g);
     if (is_small(g)) ++ready_[work(g).concurrent];
   }
 
   void finish(int g) {
     if (small_.erase(g) > 0) --ready_[work(g).concurrent];
-    alone_.erase(g);
+    separate_.erase(g);
     for (const int user : feeds_[index(g)]) {
       if (--waiting_[index(user)] == 0) add_ready(user);
     }
@@ -93,9 +93,9 @@ class Scheduler {
       if (count_ready(work(g).concurrent) >= kMaxConcurrent) return g;
       if (urgent < 0 || left_[index(g)] > left_[index(urgent)]) urgent = g;
     }
-    if (urgent < 0) return *alone_.begin();
-    if (alone_.empty()) return urgent;
-    const int other = *alone_.begin();
+    if (urgent < 0) return *separate_.begin();
+    if (separate_.empty()) return urgent;
+    const int other = *separate_.begin();
     if (max_bindings_ == 0) return std::min(urgent, other);
     // Delayed work keeps waiting while large work runs, since that leaves no room for it.
     return other < urgent || left_[index(other)] > left_[index(urgent)] ? other : urgent;
@@ -137,7 +137,7 @@ class Scheduler {
   std::vector<std::size_t> waiting_;
   std::vector<std::vector<int>> feeds_;
   std::vector<double> left_;
-  std::set<int> alone_, small_;       // ready to run
+  std::set<int> separate_, small_;    // ready to run
   std::map<int, std::size_t> ready_;  // number of groups of small_ per class
 };
 

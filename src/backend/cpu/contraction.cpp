@@ -341,7 +341,7 @@ class ContractionStep final : public Step {
 
 std::unique_ptr<Step> make_contraction(const Prepare& prepare) {
   const Launch& launch = prepare.launch;
-  CHECK(launch.parts == 1, launch.name + ": a product in parts, which GPUs alone need");
+  CHECK(launch.parts == 1, launch.name + ": split-K is only for GPUs");
   if (std::unique_ptr<Step> step = make_row_product(prepare)) return step;
   const ProductShape shape{launch.batch, launch.m, launch.n, launch.k};
   return std::make_unique<ContractionStep>(prepare, shape);

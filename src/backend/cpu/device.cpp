@@ -77,16 +77,16 @@ class CpuExecutable final : public Executable {
     }
   }
 
-  // Runs all launches. `alone` is a pool of one thread.
-  void run(ThreadPool& pool, ThreadPool& alone, const RuntimeScalars& runtime_scalars) {
-    const bool tries = tries_ && &pool != &alone;
+  // Runs all launches. `single` is a pool of one thread.
+  void run(ThreadPool& pool, ThreadPool& single, const RuntimeScalars& runtime_scalars) {
+    const bool tries = tries_ && &pool != &single;
     const bool shared = tries && sharing_.begin();
     for (std::size_t i = 0; i < size(); ++i)
-      run_one(i, shared ? pool : alone, pool, runtime_scalars);
+      run_one(i, shared ? pool : single, pool, runtime_scalars);
     if (tries) sharing_.end();
   }
   // Runs some launches starting at `first`; see Device::run_some().
-  std::size_t run_some(ThreadPool& pool, ThreadPool& alone, const RuntimeScalars& runtime_scalars,
+  std::size_t run_some(ThreadPool& pool, ThreadPool& single, const RuntimeScalars& runtime_scalars,
                        std::size_t first, std::chrono::duration<double> budget) {
     using Clock = std::chrono::steady_clock;
     took_.resize(size());
@@ -94,15 +94,15 @@ class CpuExecutable final : public Executable {
     for (std::size_t i = first; i < size(); ++i) {
       const Clock::time_point begin = Clock::now();
       if (i > first && begin - start + took_[i] > budget) return i;
-      run(i, pool, alone, runtime_scalars);
+      run(i, pool, single, runtime_scalars);
       took_[i] = Clock::now() - begin;
     }
     return 0;
   }
   // Runs one launch, with the current choice of pool for small launches.
-  void run(std::size_t launch, ThreadPool& pool, ThreadPool& alone,
+  void run(std::size_t launch, ThreadPool& pool, ThreadPool& single,
            const RuntimeScalars& runtime_scalars) {
-    run_one(launch, sharing_.shared() ? pool : alone, pool, runtime_scalars);
+    run_one(launch, sharing_.shared() ? pool : single, pool, runtime_scalars);
   }
 
  private:
@@ -263,7 +263,7 @@ class CpuDevice final : public Device {
     const DenormalsAreZeros flushing;
     for (const RuntimeScalars& row : rows) {
       const std::unique_lock threads(pool_mutex_, std::try_to_lock);
-      exe.run(threads ? pool_ : alone_, alone_, row);
+      exe.run(threads ? pool_ : single_, single_, row);
     }
     return 0;
   }
@@ -274,7 +274,7 @@ class CpuDevice final : public Device {
     const std::lock_guard one_at_a_time(exe.mutex);
     const std::unique_lock threads(pool_mutex_, std::try_to_lock);
     const DenormalsAreZeros flushing;
-    return exe.run_some(threads ? pool_ : alone_, alone_, row, first, budget);
+    return exe.run_some(threads ? pool_ : single_, single_, row, first, budget);
   }
 
   [[nodiscard]] bool done(Ticket) override { return true; }
@@ -288,7 +288,7 @@ class CpuDevice final : public Device {
     timings.reserve(exe.size());
     for (std::size_t i = 0; i < exe.size(); ++i) {
       const auto start = std::chrono::steady_clock::now();
-      exe.run(i, pool_, alone_, row);
+      exe.run(i, pool_, single_, row);
       const std::chrono::duration<double, std::micro> spent =
           std::chrono::steady_clock::now() - start;
       timings.push_back({spent.count()});
@@ -326,7 +326,7 @@ class CpuDevice final : public Device {
   std::mutex mutex_;  // guards the buffers
   DeviceInfo info_;
   std::mutex pool_mutex_;  // guards pool_; a pool of one thread has no state
-  ThreadPool pool_, alone_{1};
+  ThreadPool pool_, single_{1};
   std::vector<AlignedBytes> buffers_;
   std::vector<bool> used_;
 };

@@ -37,10 +37,10 @@ class ParallelTuner {
 
   void note(Clock::duration time) {
     const int number = step_ % kHalf;
-    Times& times = step_ < kHalf ? alone_ : together_;
+    Times& times = step_ < kHalf ? single_ : together_;
     if (number > 0) times[static_cast<std::size_t>(number) - 1] = time;
     // Requires a gain of 5 %; a smaller one is not worth taking cores from other programs.
-    if (step_ == 2 * kHalf - 1) shared_ = median(together_) * 20 < median(alone_) * 19;
+    if (step_ == 2 * kHalf - 1) shared_ = median(together_) * 20 < median(single_) * 19;
   }
 
   static Clock::duration median(Times times) {
@@ -51,7 +51,7 @@ class ParallelTuner {
   int step_ = kCycle - 2 * kHalf;  // the first steps are not representative: caches are cold
   bool shared_ = false;
   Clock::time_point start_;
-  Times alone_ = {}, together_ = {};
+  Times single_ = {}, together_ = {};
 };
 
 }  // namespace tensorgrad::cpu

@@ -55,8 +55,9 @@ Handle<WGPUQuerySet> LaunchProfiler::create_queries(std::size_t count) {
 }
 
 // Encodes a pass that runs one launch `count` times.
-void LaunchProfiler::encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
-                                  const WGPUPassTimestampWrites* writes, int count) {
+void LaunchProfiler::encode_repeated(WGPUCommandEncoder encoder, const Step& step,
+                                     std::uint32_t row, const WGPUPassTimestampWrites* writes,
+                                     int count) {
   WGPUComputePassDescriptor descriptor = {};
   descriptor.timestampWrites = writes;
   const Handle<WGPUComputePassEncoder> pass(
@@ -76,7 +77,7 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_clock(const WebGpuExecutabl
   std::vector<LaunchTiming> timings;
   for (const Step& step : executable.steps) {
     const Handle<WGPUCommandEncoder> encoder = queue_.create_encoder();
-    encode_alone(encoder.get(), step, row, nullptr);
+    encode_repeated(encoder.get(), step, row, nullptr);
     const Clock::time_point start = Clock::now();
     queue_.finish_and_submit(encoder.get(), true);
     queue_.wait_for_all();
@@ -103,7 +104,7 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
       writes.beginningOfPassWriteIndex = static_cast<std::uint32_t>(2 * i);
       writes.endOfPassWriteIndex = static_cast<std::uint32_t>(2 * i + 1);
       const Step& step = executable.steps[at + i];
-      encode_alone(encoder.get(), step, row, &writes, step.timed_runs);
+      encode_repeated(encoder.get(), step, row, &writes, step.timed_runs);
     }
     api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0,
                                        static_cast<std::uint32_t>(2 * count), resolved.get(), 0);
@@ -136,7 +137,7 @@ double LaunchProfiler::time_runs(const Step& step, std::uint32_t row, int count)
   }
   queue_.begin_scope();
   const Handle<WGPUCommandEncoder> encoder = queue_.create_encoder();
-  encode_alone(encoder.get(), step, row, queries ? &writes : nullptr, count);
+  encode_repeated(encoder.get(), step, row, queries ? &writes : nullptr, count);
   if (queries)
     api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0, 2, resolved.get(), 0);
   const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));

@@ -30,8 +30,8 @@ class LaunchProfiler {
   std::vector<LaunchTiming> profile_by_query(WebGpuExecutable& executable, std::uint32_t row);
   Handle<WGPUQuerySet> create_queries(std::size_t count);
   Handle<WGPUBuffer> create_ticks(std::size_t count);
-  void encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
-                    const WGPUPassTimestampWrites* writes, int count = 1);
+  void encode_repeated(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
+                       const WGPUPassTimestampWrites* writes, int count = 1);
   [[nodiscard]] double microseconds(std::uint64_t ticks) const;
 
   SubmitQueue& queue_;

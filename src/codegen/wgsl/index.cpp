@@ -191,7 +191,7 @@ std::string coordinate(Scope& scope, const Domain& domain, std::int64_t divisor,
     if (divisor % pitch != 0 || axis.size == 1) continue;
     const std::int64_t within = divisor / pitch;
     if (axis.size % within != 0 || within >= axis.size) continue;
-    // Number of values of this axis alone.
+    // Number of values of the coordinate within this axis.
     const std::int64_t digits = axis.size / within;
     const bool outermost = pitch * axis.size == size_of(domain);
     if (digits % modulus == 0 || (outermost && modulus >= digits)) {

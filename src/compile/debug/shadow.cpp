@@ -44,33 +44,33 @@ Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHan
       graph_(fused),
       options_(options),
       map_(memory_map(fused, options, program)) {
-  alone_.resize(program.launches.size());
+  separate_.resize(program.launches.size());
   std::vector<BufferDecl> decls = program.buffers;
   for (BufferDecl& decl : decls) decl.data.clear();  // the buffers already hold it
-  for (std::size_t i = 0; i < alone_.size(); ++i) {
-    Program& one = alone_[i].program;
+  for (std::size_t i = 0; i < separate_.size(); ++i) {
+    Program& one = separate_[i].program;
     one.buffers = decls;
     one.scalars = program.scalars;
     one.launches = {program.launches[i]};
-    alone_[i].executable = device.prepare(one, buffers_);
+    separate_[i].executable = device.prepare(one, buffers_);
   }
 }
 
 void Shadow::rebind(std::span<const BufferHandle> buffers, int changed) {
   buffers_.assign(buffers.begin(), buffers.end());
-  for (Alone& each : alone_) device_.rebind(*each.executable, buffers_, changed);
+  for (SeparateLaunch& each : separate_) device_.rebind(*each.executable, buffers_, changed);
 }
 
 void Shadow::run(const RuntimeScalars& row) {
   seen_.clear();
-  for (std::size_t i = 0; i < alone_.size(); ++i) {
+  for (std::size_t i = 0; i < separate_.size(); ++i) {
     const LaunchValues& launch = map_.launches[i];
     if (launch.first_part) {
       values_.clear();
       for (const ValueId id : launch.reads) read(i, id);
       for (const ValueId id : launch.stores) evaluate(id, row);
     }
-    device_.wait(device_.run(*alone_[i].executable, {&row, 1}));
+    device_.wait(device_.run(*separate_[i].executable, {&row, 1}));
     if (launch.last_part) check(i, row);
   }
 }

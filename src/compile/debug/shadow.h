@@ -27,7 +27,7 @@ class Shadow {
   void rebind(std::span<const BufferHandle> buffers, int changed);
 
  private:
-  struct Alone {
+  struct SeparateLaunch {
     Program program;  // of one launch
     std::unique_ptr<Executable> executable;
   };
@@ -45,7 +45,7 @@ class Shadow {
   Graph graph_;
   PlanOptions options_;
   MemoryMap map_;
-  std::vector<Alone> alone_;
+  std::vector<SeparateLaunch> separate_;
   std::map<ValueId, std::vector<std::uint32_t>> seen_;  // of this run: as computed or first read
   std::map<ValueId, WithErrorBound> values_;            // of this launch
 };

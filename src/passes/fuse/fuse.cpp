@@ -121,7 +121,7 @@ class Fuser {
   // Opens a group for an op with a kernel of its own, whose results are stored as they are.
   void open_own(ValueId id) {
     const int g = parts_.open(id, GroupKind::kOpaque, numel(graph_[id].type.shape));
-    parts_.group(g).alone = true;
+    parts_.group(g).closed = true;
     if (graph_[id].op->only_result >= 0) joinable_[graph_[id].inputs[0]].push_back(g);
   }
 
@@ -281,7 +281,7 @@ class Fuser {
       case OpKind::kSort: {
         const int g = parts_.open(id, GroupKind::kSort, numel(node.type.shape));
         const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
-        parts_.group(g).alone = node.type.shape[axis] > kMaxSortedInside;
+        parts_.group(g).closed = node.type.shape[axis] > kMaxSortedInside;
         return;
       }
       case OpKind::kOpaque:
@@ -323,12 +323,12 @@ class Fuser {
     });
     if (map == found.end()) {
       const int g = parts_.open(id, GroupKind::kIndexUpdate, elements);
-      parts_.group(g).alone = true;
+      parts_.group(g).closed = true;
       return;
     }
     parts_.join(id, *map, false);
     parts_.group(*map).kind = GroupKind::kIndexUpdate;
-    parts_.group(*map).alone = true;
+    parts_.group(*map).closed = true;
   }
 
   // True if the value is computed in g, or inlined and reads a value that is.
@@ -342,7 +342,7 @@ class Fuser {
   // True if an index_update may join g. The tensor that it updates must not be computed there.
   [[nodiscard]] bool updates_from(ValueId id, const std::vector<Source>& sources, int g) const {
     const Group& to = parts_.group(g);
-    if (to.alone || to.members.size() >= kMaxMembers) return false;
+    if (to.closed || to.members.size() >= kMaxMembers) return false;
     if (computed_in(through_views(graph_, graph_[id].inputs[0]).value, g)) return false;
     visit(static_cast<std::int64_t>(sources.size()));
     const bool readable = std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
@@ -356,7 +356,7 @@ class Fuser {
   // depends on the other.
   void merge_maps(const std::vector<int>& found) {
     for (const int g : found) {
-      if (parts_.group(g).kind == GroupKind::kColumn || parts_.group(g).alone) continue;
+      if (parts_.group(g).kind == GroupKind::kColumn || parts_.group(g).closed) continue;
       for (const int h : found) {
         if (h == g || parts_.group(h).kind != GroupKind::kMap ||
             parts_.group(h).elements != parts_.group(g).elements)
@@ -377,7 +377,7 @@ class Fuser {
   [[nodiscard]] bool fits(ValueId id, const std::vector<Source>& sources, int g,
                           bool row_level) const {
     const Group& to = parts_.group(g);
-    if (to.alone || to.members.size() >= kMaxMembers) return false;
+    if (to.closed || to.members.size() >= kMaxMembers) return false;
     const std::int64_t size = numel(graph_[id].type.shape);
     const bool has_rows = to.kind == GroupKind::kRow || to.kind == GroupKind::kColumn;
     if (row_level && (!has_rows || size != to.rows)) return false;
@@ -521,7 +521,7 @@ class Fuser {
              !read_repeatedly(g, reader);
     }
     const bool update = to.kind == GroupKind::kIndexUpdate;
-    if (to.alone && !update) return false;  // it reads each element many times
+    if (to.closed && !update) return false;  // it reads each element many times
     if (to.kind == GroupKind::kScatter) return work <= kCheapOps;
     const std::int64_t visits = to.kind == GroupKind::kColumn || to.kind == GroupKind::kRow
                                     ? to.rows * to.cols
@@ -557,7 +557,7 @@ class Fuser {
   void merge_row_epilogues() {
     for (int r = 0; r < parts_.size(); ++r) {
       const Group& rows = parts_.group(r);
-      if (rows.kind != GroupKind::kRow || rows.members.empty() || rows.alone) continue;
+      if (rows.kind != GroupKind::kRow || rows.members.empty() || rows.closed) continue;
       if (rows.cols < 2 || rows.cols > options_.row_epilogue_columns ||
           rows.rows > kMaxEpilogueRows)
         continue;
@@ -633,9 +633,9 @@ class Fuser {
           open_own(last);
         } else if (graph_[last].op->kind == OpKind::kIndexUpdate) {
           parts_.group(g).kind = GroupKind::kMap;
-          parts_.group(g).alone = false;
+          parts_.group(g).closed = false;
           const int own = parts_.open(last, GroupKind::kIndexUpdate, parts_.group(g).elements);
-          parts_.group(own).alone = true;
+          parts_.group(own).closed = true;
         } else if (graph_[last].op->kind == OpKind::kReduce) {
           open_reduce(last, reduce_shape(graph_, graph_[last]));
         } else {

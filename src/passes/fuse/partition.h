@@ -35,7 +35,7 @@ struct Group {
   std::int64_t elements = 1;        // size of the domain (kColumn: rows)
   std::int64_t rows = 1, cols = 1;  // kRow, kColumn
   std::vector<ValueId> members;     // in order; empty if merged into another group
-  bool alone = false;               // no other node may join
+  bool closed = false;              // no other node may join
 };
 
 class Partition {

@@ -77,7 +77,7 @@ class Siblings {
   [[nodiscard]] bool alike(int g, int h) const {
     const Group &a = parts_.group(g), &b = parts_.group(h);
     const bool rows = a.kind == GroupKind::kRow, columns = a.kind == GroupKind::kColumn;
-    if (a.kind != b.kind || !(rows || columns) || a.alone || b.alone) return false;
+    if (a.kind != b.kind || !(rows || columns) || a.closed || b.closed) return false;
     if (a.rows != b.rows || a.cols != b.cols || a.rows < kFewRows) return false;
     if (a.rows * a.cols < options_.cached_elements) return false;
     const Node *one = reduction(g), *other = reduction(h);
