@@ -2,10 +2,10 @@
 # Provides the libraries that the sources need: hwy::hwy, utf8proc::utf8proc, ZLIB::ZLIB and
 # nlohmann_json::nlohmann_json, TENSORGRAD_STB_INCLUDE_DIR, and CLI11::CLI11 and fmt::fmt for tg.
 #
-# They are the machine's. With TENSORGRAD_FETCH_DEPENDENCIES, those that the machine lacks are
-# fetched with git, which takes no root and no package manager, and linked statically. A dependency
-# is pinned by the hash of a commit, which git verifies. They come as one depth of history, since
-# whole histories are a hundred times as large. TENSORGRAD_DEPENDENCIES_FETCHED says which came so.
+# Uses the installed libraries. With TENSORGRAD_FETCH_DEPENDENCIES, fetches missing ones with git,
+# which needs neither root nor a package manager, and links them statically. Each is pinned by a
+# commit hash, which git verifies. Clones are shallow, because full histories are a hundred times as
+# large. TENSORGRAD_DEPENDENCIES_FETCHED lists the fetched ones.
 
 option(TENSORGRAD_FETCH_DEPENDENCIES
   "Fetch libraries that the machine lacks with git: Highway, utf8proc, zlib, JSON, stb, fmt, CLI11"
@@ -13,7 +13,7 @@ option(TENSORGRAD_FETCH_DEPENDENCIES
 include(FetchOnce)
 set(TENSORGRAD_DEPENDENCIES_FETCHED "")
 
-# Fetches a commit of a repository of GitHub into TENSORGRAD_FETCH_DIR/dependencies/<name>.
+# Fetches a commit of a GitHub repository into TENSORGRAD_FETCH_DIR/dependencies/<name>.
 function(_tensorgrad_fetch_commit name repository commit)
   set(folder "${TENSORGRAD_FETCH_DIR}/dependencies/${name}")
   tensorgrad_fetch_once("${folder}" "${commit}")
@@ -29,15 +29,15 @@ function(_tensorgrad_fetch_commit name repository commit)
     COMMAND "${git}" fetch --quiet --depth 1 "https://github.com/${repository}" ${commit})
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "Could not fetch ${name} with git:\n${complaint}\n"
-      "Install ${name} on this machine, or let git's setting url.MIRROR.insteadOf name a mirror.")
+      "Install ${name} on this machine, or set git's option url.MIRROR.insteadOf to use a mirror.")
   endif()
   execute_process(WORKING_DIRECTORY "${folder}" COMMAND "${git}" checkout --quiet --force ${commit}
     COMMAND_ERROR_IS_FATAL ANY)
   file(WRITE "${folder}/complete.txt" "${wanted}")
 endfunction()
 
-# Provides a package by find_package, of this version or a later one, or else by the CMake files of
-# the fetched sources, for which more arguments set variables.
+# Finds the package in this version or a later one. Otherwise fetches it and adds its CMake project;
+# the remaining arguments are variables of that project, as NAME=VALUE.
 macro(_tensorgrad_provide package version target repository commit)
   if(TENSORGRAD_FETCH_DEPENDENCIES)
     find_package(${package} ${version} QUIET)
@@ -51,7 +51,7 @@ macro(_tensorgrad_provide package version target repository commit)
   endif()
 endmacro()
 
-# Builds a fetched package: static, and with nothing of it installed, tested or warned about.
+# Adds a fetched package as a static library, without its tests, install rules and warnings.
 function(_tensorgrad_add package)
   set(BUILD_SHARED_LIBS OFF)
   set(BUILD_TESTING OFF)

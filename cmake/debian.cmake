@@ -13,10 +13,10 @@ set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
 set(CPACK_COMPONENTS_ALL library headers tools)
 set(CPACK_PACKAGE_DIRECTORY "${PROJECT_SOURCE_DIR}/build/package")
 set(CPACK_STRIP_FILES ON)
-# Modes of Debian's policy, whatever the umask of who builds.
+# Permissions that Debian's policy requires, independent of the umask.
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-# The maintainer is who builds the packages, as Debian's own tools have it.
+# The maintainer is the person who builds the packages, as for Debian's own tools.
 set(maintainer "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
 if("$ENV{DEBFULLNAME}" STREQUAL "" OR "$ENV{DEBEMAIL}" STREQUAL "")
   set(maintainer "tensorgrad authors <nobody@localhost>")
@@ -40,37 +40,37 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS libvulkan1)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "${about}
-This package has the shared library, and wgpu-native, which it loads if a
-program asks for a GPU.")
+This package contains the shared library, and wgpu-native, which it loads if a
+program requests a GPU.")
 
 set(CPACK_DEBIAN_HEADERS_PACKAGE_NAME "${headers_package}")
 set(CPACK_DEBIAN_HEADERS_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_HEADERS_PACKAGE_DEPENDS "${library_package} (= ${debian_version})")
 set(CPACK_COMPONENT_HEADERS_DESCRIPTION "${about}
-This package has the headers, and what CMake's find_package() and pkg-config
-read.")
+This package contains the headers, and the files that CMake's find_package()
+and pkg-config read.")
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME "${tools_package}")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${library_package} (= ${debian_version})")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "${about}
-This package has the command-line tool tg, which trains classifiers and
-language models, without a program to write.")
+This package contains the command-line tool tg, which trains classifiers and
+language models.")
 # dpkg-shlibdeps, run for the tool, finds the library that the tool links to.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}")
 
-# What each package has in usr/share/doc, and why lintian may be overruled.
+# The files of each package in usr/share/doc, and its lintian overrides.
 set(folder "${PROJECT_BINARY_DIR}/debian")
 file(MAKE_DIRECTORY "${folder}")
-# Of the library. CPack's own shlibs come without a trigger for ldconfig.
+# For the library. CPack's own shlibs file has no ldconfig trigger.
 file(WRITE "${folder}/shlibs"
   "libtensorgrad ${soname} ${library_package} (>= ${PROJECT_VERSION})\n")
 file(WRITE "${folder}/triggers" "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA "${folder}/shlibs" "${folder}/triggers")
 file(READ LICENSE license)
 file(READ THIRD_PARTY_LICENSES.md third_party)
-# Debian has the text of the Apache licence in one place for all packages.
+# Debian packages refer to one copy of the Apache license.
 string(REGEX REPLACE "(\n## Apache-2\\.0\n[^`]*)```[^`]*```"
   "\\1On Debian systems, its text is in /usr/share/common-licenses/Apache-2.0." third_party
   "${third_party}")
@@ -80,7 +80,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # of SOURCE_DATE_EPOCH, if set
 file(WRITE "${folder}/changelog.Debian" "tensorgrad (${debian_version}) unstable; urgency=medium
 
-  * Version ${PROJECT_VERSION}. CHANGELOG.md of the sources lists what changed.
+  * Version ${PROJECT_VERSION}. See CHANGELOG.md in the sources.
 
  -- ${maintainer}  ${date}
 ")

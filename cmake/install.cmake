@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Install rules, the package that find_package(tensorgrad CONFIG) reads, and a file for pkg-config.
-# Components: library (what programs need to run), headers (to be built), tools (tg).
+# Install rules, the files that find_package(tensorgrad CONFIG) reads, and a pkg-config file.
+# Components: library (to run programs), headers (to build them), tools (tg).
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tensorgrad")
 
@@ -23,7 +23,7 @@ endif()
 if(TENSORGRAD_WEBGPU AND EMSCRIPTEN)
   install(FILES src/backend/webgpu/browser.js DESTINATION "${CMAKE_INSTALL_DATADIR}/tensorgrad")
 elseif(TENSORGRAD_WEBGPU)
-  if(TENSORGRAD_DEBIAN)  # whose policy wants no symbols for debuggers in it
+  if(TENSORGRAD_DEBIAN)  # its policy does not allow debug symbols
     execute_process(COMMAND "${CMAKE_STRIP}" --strip-unneeded "${wgpu_library}"
       -o "${CMAKE_CURRENT_BINARY_DIR}/${wgpu_name}" COMMAND_ERROR_IS_FATAL ANY)
     set(wgpu_library "${CMAKE_CURRENT_BINARY_DIR}/${wgpu_name}")
@@ -34,10 +34,10 @@ endif()
 if(TARGET tg)
   install(TARGETS tg COMPONENT tools)
 endif()
-if(TARGET tg AND NOT TENSORGRAD_DEBIAN)  # whose package has it compressed
+if(TARGET tg AND NOT TENSORGRAD_DEBIAN)  # cmake/debian.cmake installs it compressed
   install(FILES docs/tg.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tools)
 endif()
-if(NOT TENSORGRAD_DEBIAN)  # whose packages have them in a file `copyright`
+if(NOT TENSORGRAD_DEBIAN)  # Debian packages contain them as `copyright`
   install(FILES LICENSE THIRD_PARTY_LICENSES.md DESTINATION "${CMAKE_INSTALL_DOCDIR}"
     COMPONENT library)
 endif()
@@ -52,7 +52,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad-config.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad-config-version.cmake"
   "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Findutf8proc.cmake" DESTINATION "${package_dir}")
 
-# A static library needs what it was built on at link time, and pkg-config finds that.
+# Programs that link the static library must also link its dependencies.
 set(pc_requires "")
 set(pc_libs "-ltensorgrad")
 if(TENSORGRAD_IS_STATIC)
@@ -66,7 +66,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTA
   OUTPUT_VARIABLE pc_libdir)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
   OUTPUT_VARIABLE pc_includedir)
-# The file names the installation by its own place, because `cmake --install` may choose another.
+# The prefix is relative to the file, because `cmake --install --prefix` can change it.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
   BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE pc_prefix)
 configure_file("${CMAKE_CURRENT_SOURCE_DIR}/cmake/tensorgrad.pc.in" tensorgrad.pc @ONLY)

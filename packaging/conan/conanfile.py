@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The Conan recipe of the library: `conan create packaging/conan` in the sources or a clone.
+"""Conan recipe of the library: `conan create packaging/conan` in a clone or the unpacked archive.
 
-The sources are those around this file. Their dependencies have the names and versions of Conan
-Center. With the option `webgpu`, CMake fetches wgpu-native with pip while it configures.
+Builds the sources that this file is part of. The dependencies have the names and versions of Conan
+Center. With the option `webgpu`, CMake fetches wgpu-native with pip when it configures.
 """
 
 import pathlib
@@ -60,7 +60,7 @@ class Tensorgrad(ConanFile):
         cache["TENSORGRAD_PACKAGE"] = True
         cache["TENSORGRAD_WEBGPU"] = bool(self.options.webgpu)
         cache["CMAKE_UNITY_BUILD"] = True
-        # The library includes <stb/stb_image.h>, which Conan Center's package has as <stb_image.h>.
+        # The library includes <stb/stb_image.h>, which is <stb_image.h> in Conan Center's package.
         headers = pathlib.Path(self.build_folder, "stb_headers")
         shutil.rmtree(headers, ignore_errors=True)
         (headers / "stb").mkdir(parents=True)
