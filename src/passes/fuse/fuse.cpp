@@ -95,7 +95,8 @@ class Fuser {
                              !parts_.placed(id) && !node.op->barrier;
       std::set<int> inside;
       if (kind == OpKind::kOpaque) {
-        for (const OpaqueInput& input : opaque_kernel(graph_, node)->inputs) {
+        const auto kernel = opaque_kernel(graph_, node);
+        for (const OpaqueInput& input : kernel->inputs) {
           if (input.computed_inside) inside.insert(input.operand);
         }
       }
