@@ -605,4 +605,15 @@ Placement place(const Graph& graph, const PlanOptions& options) {
   return Placer(graph, options).run();
 }
 
+std::vector<PlannedLaunch> planned_launches(const Placement& placement) {
+  std::vector<PlannedLaunch> launches;
+  for (const int g : placement.order) {
+    if (const auto copy = placement.copied.find(g); copy != placement.copied.end())
+      launches.push_back({.copied = copy->second.first, .to = copy->second.second});
+    launches.push_back({.group = g, .to = {}});
+  }
+  for (const auto& [value, to] : placement.copies) launches.push_back({.copied = value, .to = to});
+  return launches;
+}
+
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

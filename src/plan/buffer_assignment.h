@@ -38,6 +38,15 @@ struct Placement {
   [[nodiscard]] DType stored(DType dtype) const { return dtype_in_memory(dtype, stores_f16); }
 };
 
+// A launch of a program: a group, or the copy of a value.
+struct PlannedLaunch {
+  int group = -1;  // -1: a copy
+  ValueId copied = kNoValue;
+  BufferRange to;  // of a copy
+};
+
 Placement place(const Graph& graph, const PlanOptions& options);
+// Returns all launches in execution order.
+std::vector<PlannedLaunch> planned_launches(const Placement& placement);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

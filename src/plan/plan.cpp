@@ -24,10 +24,10 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   if (!options.rings.empty()) add_scalar(kRingScalar);
 
   Placement placement = place(graph, options);
-  for (const int g : placement.order) {
-    if (const auto copy = placement.copied.find(g); copy != placement.copied.end()) {
-      program.launches.push_back(
-          lower_copy(graph, placement, scalars, copy->second.first, copy->second.second));
+  for (const auto& [g, copied, to] : planned_launches(placement)) {
+    if (g < 0) {
+      program.launches.push_back(lower_copy(graph, placement, scalars, copied, to));
+      continue;
     }
     program.launches.push_back(
         lower_group(graph, placement, scalars, g, placement.members[static_cast<size_t>(g)]));
@@ -35,9 +35,6 @@ Program plan(const Graph& graph, const PlanOptions& options) {
     program.launches.back().fused_sequence = placement.fused_sequence.contains(g);
     const auto blocks = placement.blocks.find(g);
     if (blocks != placement.blocks.end()) program.launches.back().blocks = blocks->second;
-  }
-  for (const auto& [value, to] : placement.copies) {
-    program.launches.push_back(lower_copy(graph, placement, scalars, value, to));
   }
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     program.launches[i].planned = static_cast<int>(i);

@@ -9,6 +9,9 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
+constexpr int kAnyGroup = -2;  // no value is in it
+
+// Finds what a group reads from memory.
 class Readers {
  public:
   Readers(const Graph& graph, const MemoryMap& map, int group)
@@ -47,19 +50,23 @@ MemoryMap memory_map(const Graph& fused, const PlanOptions& options, const Progr
   map.stores_f16 = options.stores_f16;
   map.places = std::move(placement.places);
   std::vector<LaunchValues> planned;
-  for (const int group : placement.order) {
+  for (const auto& [group, copied, to] : planned_launches(placement)) {
     LaunchValues launch;
     launch.group = group;
-    Readers readers(fused, map, group);
-    for (const ValueId id : placement.members[static_cast<std::size_t>(group)]) {
-      if (map.places.contains(id)) launch.stores.push_back(id);
-      readers.need(id);
+    launch.copy_to = to;
+    const bool copies = group < 0;
+    Readers readers(fused, map, copies ? kAnyGroup : group);
+    if (copies) {
+      launch.stores.push_back(copied);
+      readers.need(copied);
+    } else {
+      for (const ValueId id : placement.members[static_cast<std::size_t>(group)]) {
+        if (map.places.contains(id)) launch.stores.push_back(id);
+        readers.need(id);
+      }
     }
     launch.reads = std::move(readers.reads);
     planned.push_back(std::move(launch));
-  }
-  for (const auto& [value, to] : placement.copies) {
-    planned.push_back({-1, {value}, {value}, to});
   }
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     const int whole = program.launches[i].planned;

@@ -11,7 +11,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct LaunchValues {
-  int group = -1;               // of the fused graph; -1: a copy at the end of the program
+  int group = -1;               // of the fused graph; -1: a copy
   std::vector<ValueId> stores;  // for a copy: the copied value
   std::vector<ValueId> reads;   // values read from memory, each once
   BufferRange copy_to;
