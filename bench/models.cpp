@@ -166,11 +166,11 @@ Workload assembled(Setup setup, Model model, Loss loss) {
   AnyTrainer trainer = made;  // keeps the model alive  NOLINT(cppcoreguidelines-slicing)
   if (on_device) {
     for (const Column& column : setup.columns)
-      trainer.upload_data(column.spec.name, column.first(setup.rows));
+      trainer.upload_data(column.spec.name, column.slice(0, setup.rows));
   }
   return {std::move(setup.name), std::move(trainer), std::move(setup.columns),
-          setup.batch,           setup.feeding,      setup.steps_at_once,
-          spent.count()};
+          setup.batch,           setup.feeding,      setup.rows,
+          setup.steps_at_once,   spent.count()};
 }
 
 Workload mlp_sin(Setup setup) {
@@ -242,10 +242,11 @@ nn::LanguageModelConfig mamba_130m() {
   return {.vocab_size = 50280, .d_model = 768, .n_layer = 24};
 }
 
-HostView Column::first(std::int64_t rows) const {
+HostView Column::slice(std::int64_t first, std::int64_t rows) const {
+  const auto from = static_cast<std::size_t>(first * numel(spec.shape));
   const auto count = static_cast<std::size_t>(rows * numel(spec.shape));
-  return spec.dtype == f32 ? HostView(std::span(floats).first(count))
-                           : HostView(std::span(ints).first(count));
+  return spec.dtype == f32 ? HostView(std::span(floats).subspan(from, count))
+                           : HostView(std::span(ints).subspan(from, count));
 }
 
 InputSpec Column::shaped(std::int64_t rows) const {
@@ -254,18 +255,22 @@ InputSpec Column::shaped(std::int64_t rows) const {
   return shaped;
 }
 
-FeedView Workload::feed() const {
+FeedView Workload::feed(std::int64_t number) const {
   FeedView feed;
   if (feeding == Feeding::kDevice) return feed;
-  for (const Column& column : columns) feed.add(column.spec.name, column.first(batch));
+  const std::int64_t first = number % (rows / batch) * batch;
+  for (const Column& column : columns) feed.add(column.spec.name, column.slice(first, batch));
   return feed;
 }
 
 void Workload::go() {
-  if (feeding == Feeding::kDevice) {
-    trainer.run(steps_at_once);
-  } else {
-    trainer.step(feed());
+  switch (feeding) {
+    case Feeding::kHost: trainer.step(feed()); break;
+    case Feeding::kDevice: trainer.run(steps_at_once); break;
+    case Feeding::kStream:
+      for (int i = 0; i < steps_at_once; ++i) trainer.submit(feed(i));
+      trainer.losses();
+      break;
   }
 }
 

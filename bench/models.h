@@ -13,6 +13,7 @@ namespace tensorgrad::bench {
 enum class Feeding {
   kHost,    // the host passes a batch and waits for the loss at every step: mode `step`
   kDevice,  // the device holds the data and draws the batches: mode `run`
+  kStream,  // the host passes a new batch at every step and reads the losses later: mode `stream`
 };
 
 // Other sizes than the workload's own; 0: its own. Only decoders have layers and a length.
@@ -30,8 +31,8 @@ struct Column {
   InputSpec spec;  // of one row
   std::vector<float> floats;
   std::vector<std::int32_t> ints;
-  // Returns its first rows.
-  [[nodiscard]] HostView first(std::int64_t rows) const;
+  // Returns rows `first` to `first + rows`.
+  [[nodiscard]] HostView slice(std::int64_t first, std::int64_t rows) const;
   [[nodiscard]] InputSpec shaped(std::int64_t rows) const;
 };
 
@@ -42,13 +43,14 @@ class Workload {
   std::vector<Column> columns;
   std::int64_t batch;
   Feeding feeding;
-  int steps_at_once;    // steps per run(), so that a call takes neither too short nor too long
+  std::int64_t rows;
+  int steps_at_once;    // steps per go(), so that a call takes neither too short nor too long
   double milliseconds;  // time of the compilation: tracing, passes, kernels
 
-  // Runs one step, or steps_at_once of them if the data are on the device.
+  // Runs one step in mode `step`, otherwise steps_at_once of them.
   void go();
-  // Returns the inputs that the host passes to a step.
-  [[nodiscard]] FeedView feed() const;
+  // Returns batch `number` of the inputs that the host passes to steps.
+  [[nodiscard]] FeedView feed(std::int64_t number = 0) const;
   [[nodiscard]] std::int64_t parameters() const;
 };
 

@@ -21,7 +21,9 @@ DeviceOptions device_options(const Options& options, const std::string& device) 
   return out;
 }
 
-const char* mode_name(Feeding feeding) { return feeding == Feeding::kHost ? "step" : "run"; }
+const char* mode_name(Feeding feeding) {
+  return feeding == Feeding::kHost ? "step" : feeding == Feeding::kDevice ? "run" : "stream";
+}
 
 Fields described(const Workload& workload) {
   const CompileReport compiled = workload.trainer.report();
@@ -39,7 +41,7 @@ Fields described(const Workload& workload) {
 
 // Returns the time of a step. Sets `host` to the host times of one step, on average.
 double microseconds(const Options& options, Workload& workload, HostTimes& host) {
-  const int units = workload.feeding == Feeding::kDevice ? workload.steps_at_once : 1;
+  const int units = workload.feeding == Feeding::kHost ? 1 : workload.steps_at_once;
   const HostTimes before = workload.trainer.host_times();
   double steps = 0;
   const double us = median_microseconds(options.seconds, units, [&] {
@@ -149,12 +151,13 @@ std::vector<std::string> measured_workloads(const std::string& device) {
 }
 
 void steps(const Options& options, const std::string& device, const std::string& workload) {
-  for (const Feeding feeding : {Feeding::kHost, Feeding::kDevice}) {
+  for (const Feeding feeding : {Feeding::kHost, Feeding::kDevice, Feeding::kStream}) {
     const std::string mode = mode_name(feeding);
-    if (!options.modes.empty() &&
-        std::find(options.modes.begin(), options.modes.end(), mode) == options.modes.end()) {
-      continue;
-    }
+    // The CPU runs a step inside submit(), as step() does.
+    const bool wanted = options.modes.empty() ? device != "cpu" || feeding != Feeding::kStream
+                                              : std::find(options.modes.begin(), options.modes.end(),
+                                                          mode) != options.modes.end();
+    if (!wanted) continue;
     Workload made = make_workload(workload, feeding, device_options(options, device),
                                   {.stored_attention = options.stored_attention,
                                    .joint_projection = options.joint_projection,

@@ -39,6 +39,7 @@ struct DeviceInfo {
   std::string name;             // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
   std::string driver;           // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
   bool computes = true;         // false: the null device, whose buffers have no contents
+  bool asynchronous = false;    // run() may return before the work is done
   bool software = false;        // a rasterizer on the CPU
   bool cuts_rows = false;       // splits the long rows of a launch among its threads itself
   bool joins_launches = false;  // runs concurrent launches as one kernel
@@ -103,8 +104,11 @@ class Device {
   // Uses buffers[i] for program.buffers[i]. The program must outlive the executable.
   virtual std::unique_ptr<Executable> prepare(const Program& program,
                                               std::span<const BufferHandle> buffers) = 0;
-  // Updates an executable after buffers[changed] was replaced. If it throws, the executable is
-  // unchanged.
+  // Adds a set of buffers: run i of a call of run() uses set i modulo the number of sets, where
+  // prepare() makes set 0. Only for asynchronous devices.
+  virtual void add_set(Executable& executable, std::span<const BufferHandle> buffers);
+  // Updates an executable after buffers[changed] was replaced. Removes the sets that were added. If
+  // it throws, the executable is unchanged.
   virtual void rebind(Executable& executable, std::span<const BufferHandle> buffers,
                       int changed) = 0;
   // Runs the program rows.size() times, each time with its own runtime scalars. Uses one submit if

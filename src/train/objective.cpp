@@ -2,6 +2,7 @@
 #include "train/objective.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -21,6 +22,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr int kMaxStepsAtOnce = 256;  // rows of scalars in one submission
+constexpr int kMaxGathered = 16;      // steps with inputs from the host in one submission
 
 }  // namespace
 
@@ -217,6 +219,7 @@ std::vector<std::int64_t> ObjectiveImpl::compiled_sizes() const {
 
 void ObjectiveImpl::bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
                          const WGPUBufferImpl* native) {
+  recoverer_.finish();
   for_each_session([&](ProgramSession& each) { each.bind(buffer, memory, native); });
 }
 
@@ -373,6 +376,69 @@ void ObjectiveImpl::submit(int count) {
   check_queued("submit", count);
   check_not_step_by_step("submit");
   queue(count, scoped_call);
+}
+
+void ObjectiveImpl::submit(const FeedView& inputs) {
+  const ScopedCall scoped_call(*call_lock_);
+  check_not_step_by_step("submit");
+  sizes_.check(inputs);
+  check_ready();
+  const bool on_device = std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
+    return input.second.on_device != nullptr;
+  });
+  // The scalars of a step must not depend on results of the steps before it, nor its data on what
+  // is uploaded for a later one.
+  const bool gathers = !sizes_.dynamic() && !on_device && !counts_taken_ && rows_ == 0;
+  if (gathered_.count == 0 || !gathers) recoverer_.finish();
+  KeptInputs kept;
+  if (recoverer_.on()) kept = KeptInputs(inputs);
+  bool lost = false;  // device inputs are lost with the device
+  recoverer_.repeated([&] {
+    const FeedView feed = std::exchange(lost, true) ? kept.feed() : inputs;
+    if (gathered_.count == 0) {
+      repeat_gathered();
+      const int room = recoverer_.before_steps(*this, gathers ? kMaxGathered : 1);
+      gathered_.session = of_checked(feed).session.get();
+      gathered_.most = gathered_.session->make_input_sets(static_cast<std::size_t>(room));
+      gathered_.rows.resize(std::max(gathered_.rows.size(), gathered_.most));
+    }
+    gathered_.session->upload_inputs(feed, gathered_.count);
+    gathered_.rows[gathered_.count] = next_rows(1).front();
+    ++step_;
+    ++gathered_.count;
+  });
+  if (recoverer_.on()) gathered_.inputs.push_back(std::move(kept));
+  recoverer_.set_unfinished([this] { submit_gathered(); });
+  // Looks only after 1, 2, 4, ... steps whether the device is idle, since asking takes time.
+  const bool full = gathered_.count == gathered_.most;
+  const bool asks = std::has_single_bit(gathered_.count);
+  if (full || (asks && gathered_.session->instance().done(last_))) recoverer_.finish();
+}
+
+void ObjectiveImpl::submit_gathered() {
+  try {
+    recoverer_.repeated([&] {
+      if (gathered_.count == 0) return repeat_gathered();
+      const std::size_t count = std::exchange(gathered_.count, 0);
+      last_ = gathered_.session->instance().run({gathered_.rows.data(), count});
+    });
+  } catch (const DeviceLostError&) {
+    throw;  // `inputs` are still to be trained on
+  } catch (...) {
+    gathered_.inputs.clear();
+    throw;
+  }
+  for (KeptInputs& inputs : gathered_.inputs)
+    recoverer_.log_step(*this, std::move(inputs), false);
+  gathered_.inputs.clear();
+}
+
+void ObjectiveImpl::repeat_gathered() {
+  while (!gathered_.inputs.empty()) {
+    repeat_step(gathered_.inputs.front().feed(), false);
+    recoverer_.log_step(*this, std::move(gathered_.inputs.front()), false);
+    gathered_.inputs.erase(gathered_.inputs.begin());
+  }
 }
 
 void ObjectiveImpl::queue(int count, const ScopedCall& scoped_call) {
@@ -539,6 +605,7 @@ void ObjectiveImpl::go_back(const Progress& progress) {
   order_sent_ = false;
   last_ = 0;
   if (unfinished_) unfinished_->begun = false;
+  gathered_.count = 0;
 }
 
 void ObjectiveImpl::reset() {

@@ -30,6 +30,9 @@ class ObjectiveImpl {
   std::optional<StepResult> step_for(double seconds, const FeedView& inputs);
   bool cancel_step();
   void submit(int count);
+  void submit(const FeedView& inputs);
+  // Submits the steps that submit() gathered.
+  void submit_gathered();
   void bind_input(const std::string& name, WGPUBufferImpl* native);
   std::vector<float> run(int count);
   std::vector<float> losses();
@@ -116,6 +119,8 @@ class ObjectiveImpl {
   // Reads an element of the state of that decision.
   [[nodiscard]] float state_number(ScaleNumber which) const;
   void queue(int count, const ScopedCall& scoped_call);
+  // Trains on the inputs of gathered steps that were lost with the device.
+  void repeat_gathered();
   StepResult step_once(const FeedView& inputs, const StepOptions& options);
   // Counts a step that has run and reads its loss.
   StepResult counted();
@@ -166,6 +171,15 @@ class ObjectiveImpl {
   bool order_sent_ = false;
   std::vector<std::int32_t> order_;  // order of the rows in the current epoch
   Ticket last_ = 0;
+  // Steps of submit(inputs) that are not submitted yet. The inputs of step i are in set i of the
+  // input buffers.
+  struct Gathered {
+    std::size_t count = 0, most = 1;
+    ProgramSession* session = nullptr;  // valid if `count` > 0
+    std::vector<ScalarValues> rows;     // the memory is reused
+    std::vector<KeptInputs> inputs;     // set if recovery may need them
+  };
+  Gathered gathered_;
   // A step of step_for().
   struct Unfinished {
     bool begun = false;    // false: not started, or restarted because the device was lost

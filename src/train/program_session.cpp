@@ -160,11 +160,12 @@ void ProgramSession::check(const FeedView& feed) const {
   check_feed(given, feed, bounds_);
 }
 
-void ProgramSession::upload(const std::string& buffer, DType dtype, const HostView& value) {
+void ProgramSession::upload(const std::string& buffer, DType dtype, const HostView& value,
+                            std::size_t set) {
   const std::size_t bytes = value.count * element_bytes(value.dtype);
   const DType stored = dtype_in_memory(dtype, plan_.stores_f16);
   if (value.dtype == dtype && dtype == stored && dtype != DType::kBool && bytes % kWordBytes == 0) {
-    instance_->upload(buffer, 0, {static_cast<const std::byte*>(value.data), bytes});
+    instance_->upload(buffer, 0, {static_cast<const std::byte*>(value.data), bytes}, set);
     return;
   }
   std::vector<std::uint32_t> words = words_of(value);
@@ -175,7 +176,7 @@ void ProgramSession::upload(const std::string& buffer, DType dtype, const HostVi
     for (std::uint32_t& word : words)
       word = encode_element(decode_element(word, value.dtype), dtype);
   }
-  instance_->upload(buffer, 0, to_stored(words, stored));
+  instance_->upload(buffer, 0, to_stored(words, stored), set);
 }
 
 std::vector<std::byte> ProgramSession::download_stored(const std::string& buffer,
@@ -187,7 +188,16 @@ std::vector<std::byte> ProgramSession::download_stored(const std::string& buffer
   return bytes;
 }
 
-void ProgramSession::upload_inputs(const FeedView& feed) {
+std::size_t ProgramSession::make_input_sets(std::size_t most) {
+  take_back_inputs();
+  std::vector<std::string> own;
+  for (const std::string& buffer : input_buffers_) {
+    if (!bound(buffer)) own.push_back(buffer);
+  }
+  return instance_->make_sets(own, most);
+}
+
+void ProgramSession::upload_inputs(const FeedView& feed, std::size_t set) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const InputSpec& spec = inputs_[i];
     const auto given = feed.find(spec.name);
@@ -198,7 +208,7 @@ void ProgramSession::upload_inputs(const FeedView& feed) {
       instance_->bind(buffer, given->second.on_device->memory);
     } else {
       take_back_input(buffer);
-      upload(buffer, spec.dtype, given->second);
+      upload(buffer, spec.dtype, given->second, set);
     }
   }
 }

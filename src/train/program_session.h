@@ -92,8 +92,11 @@ class ProgramSession {
   void check(const FeedView& feed) const;
   // Checks only that tensors on devices are on this device.
   void check_devices(const FeedView& feed) const;
-  // Uploads host values. Device tensors are read in place until the input is set again.
-  void upload_inputs(const FeedView& feed);
+  // Uploads host values to a set of the input buffers. Device tensors are read in place until the
+  // input is set again; they require set 0.
+  void upload_inputs(const FeedView& feed, std::size_t set = 0);
+  // Makes up to `most` sets of the input buffers; see Instance::make_sets().
+  std::size_t make_input_sets(std::size_t most);
   // Restores the program's own memory for all inputs.
   void take_back_inputs();
   // Downloads a dataset entry or an input.
@@ -139,7 +142,7 @@ class ProgramSession {
   template <class T>
   std::vector<T> download(const std::string& buffer) const;
   // Convert between host values and the element type that the device stores.
-  void upload(const std::string& buffer, DType dtype, const HostView& value);
+  void upload(const std::string& buffer, DType dtype, const HostView& value, std::size_t set = 0);
   [[nodiscard]] std::vector<std::byte> download_stored(const std::string& buffer,
                                                        std::int64_t offset, const Type& type) const;
   [[nodiscard]] const Port& output(const std::string& name) const;

@@ -48,7 +48,10 @@ class Recoverer {
   Recoverer(TrainerImpl& trainer, RecoveryOptions options);
   // Called by the trainer's destructor. Functions may outlive the trainer, but are not recovered
   // then.
-  void leave() { trainer_ = nullptr; }
+  void leave() {
+    trainer_ = nullptr;
+    unfinished_ = nullptr;
+  }
   // True if recovery is active. It is turned on once the trainer has a device that can be lost.
   [[nodiscard]] bool on() const { return on_ && trainer_ != nullptr; }
   void turn_on() { on_ = options_.snapshot_steps > 0; }
@@ -105,6 +108,8 @@ class Recoverer {
   // Records the current positions of the loaders. If the log is empty, also updates the snapshot.
   void note_loaders();
   void add(const std::shared_ptr<CompiledFunctionImpl>& function);
+  // Returns the attached functions that still exist.
+  [[nodiscard]] std::vector<std::shared_ptr<CompiledFunctionImpl>> functions();
   [[nodiscard]] const std::vector<Recovery>& recoveries() const { return recoveries_; }
   // True if no device could be opened again. Only the snapshot is left.
   [[nodiscard]] bool stranded() const { return on() && stranded_; }
@@ -165,7 +170,6 @@ class Recoverer {
   void restore();
   void repeat(const Entry& entry);
   void add_entry(Entry entry, int steps, std::int64_t bytes);
-  [[nodiscard]] std::vector<std::shared_ptr<CompiledFunctionImpl>> functions();
   [[nodiscard]] bool due() const;
 
   TrainerImpl* trainer_;

@@ -116,6 +116,15 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
   });
 }
 
+TrainerImpl::~TrainerImpl() {
+  recoverer_->leave();
+  if (recoverer_->functions().empty()) return;
+  try {  // functions that outlive the trainer read its parameters
+    for (const auto& objective : objectives_) objective->submit_gathered();
+  } catch (const Error&) {  // they report a lost device themselves
+  }
+}
+
 void TrainerImpl::use(const std::shared_ptr<Device>& device) {
   for (const auto& objective : objectives_) objective->use(device);
 }

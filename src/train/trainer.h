@@ -17,7 +17,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
               const ProgramSession* other = nullptr);
   TrainerImpl(const TrainerImpl&) = delete;
   TrainerImpl& operator=(const TrainerImpl&) = delete;
-  ~TrainerImpl() { recoverer_->leave(); }
+  ~TrainerImpl();
 
   [[nodiscard]] std::size_t size() const { return objectives_.size(); }
   [[nodiscard]] ObjectiveImpl& objective(std::size_t index) const { return *objectives_[index]; }

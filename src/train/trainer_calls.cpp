@@ -57,6 +57,10 @@ bool Stepper::cancel_step() { return trainer_->objective(index_).cancel_step(); 
 std::vector<float> Stepper::run(int count, Loc loc) {
   return with_source_location(loc, [&] { return trainer_->objective(index_).run(count); });
 }
+void Stepper::submit(const FeedView& inputs, Loc loc) {
+  with_source_location(loc, [&] { trainer_->objective(index_).submit(inputs); });
+}
+
 void Stepper::submit(int count, Loc loc) {
   with_source_location(loc, [&] { trainer_->objective(index_).submit(count); });
 }

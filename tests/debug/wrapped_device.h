@@ -32,6 +32,9 @@ class WrappedDevice : public Device {
   void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override {
     device_->rebind(executable, buffers, changed);
   }
+  void add_set(Executable& executable, std::span<const BufferHandle> buffers) override {
+    device_->add_set(executable, buffers);
+  }
   Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override {
     return device_->run(executable, rows);
   }

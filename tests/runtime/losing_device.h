@@ -18,6 +18,7 @@ struct Losses {
   int lose_before = 0;     // loses the device before this call
   bool lose_all = false;   // also loses it before every later call
   bool comes_back = true;  // false: it cannot be opened again
+  bool busy = false;       // true: done() returns false
   int opened = 0;
 };
 
@@ -51,6 +52,7 @@ class LosingDevice final : public WrappedDevice {
     count();
     return inner_->run_some(executable, row, first, budget);
   }
+  bool done(Ticket ticket) override { return !losses_->busy && WrappedDevice::done(ticket); }
   void wait(Ticket ticket) override {
     count();
     WrappedDevice::wait(ticket);

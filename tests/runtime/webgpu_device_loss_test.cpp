@@ -192,6 +192,37 @@ LossOutcome of_two_objectives(int lose_before, int& calls) {
   return outcome;
 }
 
+// Steps that are gathered on the host and submitted by a full group, a new size or another call.
+LossOutcome of_gathered_steps(int lose_before, int& calls) {
+  std::shared_ptr<Losses> losses;
+  const auto device = losing_device(lose_before, &losses);
+  losses->busy = true;
+  CompileOptions options = recovering(3, device);
+  options.loss_scale.reset();  // it makes the scalars of a step depend on the one before
+  options.inputs = losable_inputs(4);
+  LossOutcome outcome;
+  {
+    auto trainer = compile(Losable{}, losable_loss, options);
+    auto predict = trainer.attach([](const Losable& net, const Inputs& in) { return net(in["x"]); },
+                                  {.inputs = {{"x", {2, 3}}}});
+    unsigned seed = 0;
+    for (const int together : {4, 2, 1, 5}) {
+      for (int i = 0; i < together; ++i) {
+        const auto x = numbers(12, ++seed), y = numbers(8, seed + 50);
+        trainer.submit(fed(x, y));
+      }
+      outcome.add(predict({{"x", numbers(6, seed)}}).floats());
+    }
+    outcome.add(trainer.losses());
+    outcome.add({static_cast<float>(trainer.steps())});
+    outcome.bits = everything(trainer);
+    outcome.recoveries = trainer.recoveries();
+  }
+  calls = losses->calls;
+  outcome.opened = losses->opened;
+  return outcome;
+}
+
 // Loses the device before every `stride`-th call, from the first buffer to the last download.
 void loses_nothing(LossOutcome (*run)(int lose_before, int& calls), int stride) {
   int calls = 0, unused = 0;
@@ -215,6 +246,9 @@ TEST(DeviceLoss, changes_no_bit_of_steps_on_inputs_and_functions_on_webgpu) {
   loses_nothing(on_inputs, 9);
 }
 TEST(DeviceLoss, changes_no_bit_of_steps_of_several_sizes_on_webgpu) { loses_nothing(on_sizes, 9); }
+TEST(DeviceLoss, changes_no_bit_of_gathered_steps_on_webgpu) {
+  loses_nothing(of_gathered_steps, 3);
+}
 TEST(DeviceLoss, changes_no_bit_of_two_objectives_on_webgpu) {
   loses_nothing(of_two_objectives, 6);
 }

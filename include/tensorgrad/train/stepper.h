@@ -94,8 +94,20 @@ class Stepper {
   /// as run(), and UserError if CompileOptions::detect_nan is set.
   void submit(int count, Loc loc = Loc::current());
 
+  /// Queues one step on the given inputs without waiting for its result; losses() returns the loss.
+  /// For loops that train on batches from the host:
+  /// ```cpp
+  /// while (training) trainer.submit(loader.next());
+  /// ```
+  /// The inputs are copied. The results equal those of step() bit for bit. A GPU runs the steps
+  /// asynchronously: while it is busy, up to 16 steps are gathered and submitted together, for which
+  /// up to 16 MiB of device memory hold further batches. The call blocks only while too many steps
+  /// are in flight. The CPU runs the step inside the call. Throws as step(), and UserError if
+  /// CompileOptions::detect_nan is set.
+  void submit(const FeedView& inputs, Loc loc = Loc::current());
+
   /// Binds an input to a buffer of the application, as CompiledFunction::bind_input(). run() and
-  /// submit() require that all inputs are bound.
+  /// submit(int) require that all inputs are bound.
   void bind_input(const NameRef& input, WGPUBufferImpl* buffer);
 
   /// Waits for all queued steps and returns their losses since the previous call, oldest first. If

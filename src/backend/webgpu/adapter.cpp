@@ -96,6 +96,7 @@ Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& o
   api.AdapterGetInfo(raw_adapter, &raw);
   DeviceInfo& device = adapter.info.device;
   device.backend = "webgpu";
+  device.asynchronous = true;
   device.name = string_of(raw.device);
   if (device.name.empty()) device.name = string_of(raw.description);
   if (device.name.empty()) device.name = string_of(raw.vendor) + " " + string_of(raw.architecture);
@@ -170,6 +171,7 @@ Adapter external_adapter(const Api& api, const ExternalDevice& external) {
     adapter = describe(api, external.adapter, {});
   } else {
     adapter.info.device.backend = "webgpu";
+    adapter.info.device.asynchronous = true;
     adapter.info.device.name = "the application's device";
     adapter.info.device.driver = api.vendor->name();
   }

@@ -43,6 +43,7 @@ class WebGpuDevice final : public Device {
   std::unique_ptr<Executable> prepare(const Program& program,
                                       std::span<const BufferHandle> buffers) override;
   void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override;
+  void add_set(Executable& executable, std::span<const BufferHandle> buffers) override;
   Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override;
   std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
                        std::chrono::duration<double> budget) override;
@@ -76,6 +77,10 @@ class WebGpuDevice final : public Device {
   Buffer& buffer(BufferHandle handle);
   // Returns null for handles of no buffer.
   [[nodiscard]] std::vector<const Buffer*> find(std::span<const BufferHandle> handles) const;
+  // Returns bind groups for the steps that bind a changed buffer.
+  std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> bind_changed(
+      WebGpuExecutable& executable, std::span<const BufferHandle> buffers,
+      const std::function<bool(std::size_t buffer)>& changed);
 
   const std::unique_ptr<const Api> own_api_;  // if the device is the application's
   const Api& api_;

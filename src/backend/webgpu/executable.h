@@ -35,11 +35,15 @@ struct Step {
   std::size_t launches = 1;  // number of the program's launches in this step
   std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;
-  Handle<WGPUBindGroup> group;
+  std::vector<Handle<WGPUBindGroup>> groups;  // one, or one for each set of buffers
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_scalars = false;
   int timed_runs = 1;                     // dispatches per pass of LaunchProfiler::profile()
   std::chrono::duration<double> took{0};  // see Runner
+
+  [[nodiscard]] WGPUBindGroup group(std::size_t set) const {
+    return groups[groups.size() == 1 ? 0 : set].get();
+  }
 };
 
 class WebGpuExecutable final : public Executable {
@@ -56,6 +60,8 @@ class WebGpuExecutable final : public Executable {
 
   const Program* program = nullptr;
   std::vector<Step> steps;
+  std::vector<BufferHandle> buffers;  // of set 0; see Device::add_set()
+  std::size_t sets = 1;
   bool uses_scalars = false;
   bool validated = false;  // ran once without an error
   int limited_runs = 0;

@@ -45,6 +45,7 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   const auto kept = pipelines_.compile_together(kernels);
   auto executable = std::make_unique<WebGpuExecutable>(mutex_);
   executable->program = &program;
+  executable->buffers.assign(buffers.begin(), buffers.end());
   const std::vector<const Buffer*> bound = find(buffers);
   for (Kernel& kernel : kernels) {
     executable->steps.push_back(pipelines_.make_step(std::move(kernel), bound));
@@ -54,21 +55,43 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   return executable;
 }
 
+std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> WebGpuDevice::bind_changed(
+    WebGpuExecutable& executable, std::span<const BufferHandle> buffers,
+    const std::function<bool(std::size_t buffer)>& changed) {
+  const std::vector<const Buffer*> bound = find(buffers);
+  std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> made;
+  for (Step& step : executable.steps) {
+    const bool binds = std::any_of(
+        step.bindings.begin(), step.bindings.end(),
+        [&](const Binding& each) { return changed(static_cast<std::size_t>(each.buffer)); });
+    if (binds) made.emplace_back(&step, pipelines_.bind(step, bound));
+  }
+  return made;
+}
+
 void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers, int changed) {
   const std::lock_guard lock(mutex_);
   queue_.throw_faults();
   WebGpuExecutable& executable = own(any);
-  const std::vector<const Buffer*> bound = find(buffers);
-  std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> made;
-  for (Step& step : executable.steps) {
-    const auto& bindings = step.bindings;
-    if (std::none_of(bindings.begin(), bindings.end(),
-                     [&](const Binding& each) { return each.buffer == changed; }))
-      continue;
-    made.emplace_back(&step, pipelines_.bind(step, bound));
-  }
-  for (auto& [step, group] : made) step->group = std::move(group);
+  auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
+    return buffer == static_cast<std::size_t>(changed);
+  });
+  for (Step& step : executable.steps) step.groups.resize(1);
+  for (auto& [step, group] : made) step->groups[0] = std::move(group);
+  executable.buffers.assign(buffers.begin(), buffers.end());
+  executable.sets = 1;
   executable.validated = false;
+}
+
+void WebGpuDevice::add_set(Executable& any, std::span<const BufferHandle> buffers) {
+  const std::lock_guard lock(mutex_);
+  queue_.throw_faults();
+  WebGpuExecutable& executable = own(any);
+  auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
+    return buffers[buffer] != executable.buffers[buffer];
+  });
+  for (auto& [step, group] : made) step->groups.push_back(std::move(group));
+  ++executable.sets;
 }
 
 }  // namespace tensorgrad::webgpu

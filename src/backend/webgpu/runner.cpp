@@ -30,17 +30,17 @@ std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at, do
 }  // namespace
 
 Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
-                                        bool uses_scalars, std::uint32_t first_row,
-                                        std::size_t count) {
+                                        const Runs& runs) {
   const Api& api = queue.api();
   Handle<WGPUCommandEncoder> encoder = queue.create_encoder();
   const Handle<WGPUComputePassEncoder> pass(
       api, api.CommandEncoderBeginComputePass(encoder.get(), nullptr));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (uses_scalars) queue.bind_row(pass.get(), first_row + i);
+  for (std::size_t i = 0; i < runs.count; ++i) {
+    if (runs.uses_scalars) queue.bind_row(pass.get(), runs.row + i);
+    const std::size_t set = (runs.number + i) % runs.sets;
     for (const Step& step : steps) {
       api.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
-      api.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
+      api.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group(set), 0, nullptr);
       api.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
     }
   }
@@ -51,18 +51,20 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<cons
 // Encodes and finishes command buffers, with several threads if there are many dispatches. Returns
 // their number.
 std::size_t Runner::encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
-                                    std::uint32_t first_row, std::size_t count,
-                                    CommandBuffers& made) {
+                                    const Runs& runs, CommandBuffers& made) {
   const Stopwatch timer = queue_.time_encoding();
   const bool several = api_.vendor->concurrent() && executable.validated;
+  const std::size_t count = runs.count;
   const std::size_t most =
       several ? std::min(count, steps.size() * count / kDispatchesPerEncoder) : 1;
   const std::size_t parts = std::clamp<std::size_t>(most, 1, encoders_);
   const auto encode_part = [&](std::size_t i) {
     const std::size_t from = count * i / parts, to = count * (i + 1) / parts;
-    const Handle<WGPUCommandEncoder> encoder =
-        encode_steps(queue_, steps, executable.uses_scalars,
-                     first_row + static_cast<std::uint32_t>(from), to - from);
+    Runs part = runs;
+    part.row += static_cast<std::uint32_t>(from);
+    part.number += from;
+    part.count = to - from;
+    const Handle<WGPUCommandEncoder> encoder = encode_steps(queue_, steps, part);
     made[i] = {api_, api_.CommandEncoderFinish(encoder.get(), nullptr)};
   };
   if (parts == 1) {
@@ -73,29 +75,40 @@ std::size_t Runner::encode_together(const WebGpuExecutable& executable, std::spa
   return parts;
 }
 
-// Submits `count` kernels of the step, starting at `at`, in one submit. Does not wait.
+// Submits `count` kernels of one run, starting at `at`, in one submit. Does not wait.
 void Runner::submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
-                          std::uint32_t row, bool is_run) {
+                          const Runs& run, bool is_run) {
   CommandBuffers made;
-  encode_together(executable, std::span(executable.steps).subspan(at, count), row, 1, made);
+  encode_together(executable, std::span(executable.steps).subspan(at, count), run, made);
   auto* const commands = made.front().get();
   queue_.submit({&commands, 1}, is_run);
 }
 
-void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows) {
+// Writes the scalars of runs `number`, `number` + 1, ...
+Runs Runner::write_rows(const WebGpuExecutable& executable, std::span<const RuntimeScalars> rows,
+                        std::size_t number) {
+  return {.row = executable.uses_scalars ? queue_.write_rows(rows) : 0,
+          .uses_scalars = executable.uses_scalars,
+          .number = number,
+          .sets = executable.sets,
+          .count = rows.size()};
+}
+
+void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows,
+                       std::size_t number) {
   queue_.make_room(true);
-  const std::uint32_t first = executable.uses_scalars ? queue_.write_rows(rows) : 0;
+  const Runs runs = write_rows(executable, rows, number);
   std::span<const Step> steps = executable.steps;
   // If the GPU is idle and the step is long, its beginning is submitted while the rest is encoded.
   const bool in_parts = rows.size() == 1 && executable.validated && queue_.runs_in_flight() == 0;
   for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
        part *= 2) {
-    submit_steps(executable, executable.steps.size() - steps.size(), part, first, false);
+    submit_steps(executable, executable.steps.size() - steps.size(), part, runs, false);
     steps = steps.subspan(part);
   }
   if (!executable.validated) queue_.begin_scope();
   CommandBuffers made;
-  const std::size_t count = encode_together(executable, steps, first, rows.size(), made);
+  const std::size_t count = encode_together(executable, steps, runs, made);
   // Must precede the submit: wgpu-native aborts if rejected commands are submitted.
   if (!executable.validated) check_first_run(executable);
   std::array<WGPUCommandBuffer, kMaxEncoders> commands = {};
@@ -129,7 +142,8 @@ Ticket Runner::run(WebGpuExecutable& executable, std::span<const RuntimeScalars>
   const auto launches = static_cast<std::int64_t>(executable.steps.size());
   if (launches == 0 || rows.empty()) return queue_.last_ticket();
   if (submit_seconds_ > 0) {
-    for (const RuntimeScalars& row : rows) run_limited(executable, row);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      run_limited(executable, rows.subspan(i, 1), i);
     return queue_.last_ticket();
   }
   const auto steps_of = [&](std::int64_t dispatches) {
@@ -139,20 +153,16 @@ Ticket Runner::run(WebGpuExecutable& executable, std::span<const RuntimeScalars>
   for (std::size_t at = 0; at < rows.size();) {
     const std::size_t chunk = std::max(steps_of(kFirstDispatches), at);
     const std::size_t count = std::min({chunk, steps_of(kDispatchesPerSubmit), rows.size() - at});
-    run_chunk(executable, rows.subspan(at, count));
+    run_chunk(executable, rows.subspan(at, count), at);
     at += count;
   }
   return queue_.last_ticket();
 }
 
-std::uint32_t Runner::write_row(const WebGpuExecutable& executable, const RuntimeScalars& row) {
-  return executable.uses_scalars ? queue_.write_rows({&row, 1}) : 0;
-}
-
 // Runs one kernel and records its time on the host clock.
-void Runner::run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row) {
+void Runner::run_timed(WebGpuExecutable& executable, std::size_t at, const Runs& run) {
   const HostClock::time_point start = HostClock::now();
-  submit_steps(executable, at, 1, row, true);
+  submit_steps(executable, at, 1, run, true);
   queue_.wait_for_all();
   executable.steps[at].took = HostClock::now() - start;
 }
@@ -162,24 +172,25 @@ void Runner::check_unrun(WebGpuExecutable& executable) {
   if (executable.validated) return;
   queue_.begin_scope();
   CommandBuffers unused;
-  encode_together(executable, executable.steps, 0, 1, unused);
+  encode_together(executable, executable.steps, {.uses_scalars = executable.uses_scalars}, unused);
   check_first_run(executable);
 }
 
-void Runner::run_limited(WebGpuExecutable& executable, const RuntimeScalars& row) {
+void Runner::run_limited(WebGpuExecutable& executable, std::span<const RuntimeScalars> row,
+                         std::size_t number) {
   check_unrun(executable);
   const bool timed = executable.limited_runs++ % kRunsPerTiming == 0;
   if (timed) queue_.wait_for_all();  // excludes previous work from the timing
   queue_.make_room(true);
-  const std::uint32_t number = write_row(executable, row);
+  const Runs run = write_rows(executable, row, number);
   const std::size_t all = executable.steps.size();
   for (std::size_t at = 0; at < all;) {
     const std::size_t count = timed ? 1 : count_fitting(executable, at, submit_seconds_);
     queue_.make_room(false);
     if (timed) {
-      run_timed(executable, at, number);
+      run_timed(executable, at, run);
     } else {
-      submit_steps(executable, at, count, number, at + count == all);
+      submit_steps(executable, at, count, run, at + count == all);
     }
     at += count;
   }
@@ -192,7 +203,7 @@ std::size_t Runner::run_some(WebGpuExecutable& executable, const RuntimeScalars&
   if (executable.steps.empty()) return 0;
   check_unrun(executable);
   queue_.wait_for_all();
-  const std::uint32_t number = write_row(executable, row);
+  const Runs run = write_rows(executable, {&row, 1}, 0);
   const HostClock::time_point start = HostClock::now();
   const double most = submit_seconds_ > 0 ? submit_seconds_ : budget.count();
   while (at < executable.steps.size()) {
@@ -203,11 +214,11 @@ std::size_t Runner::run_some(WebGpuExecutable& executable, const RuntimeScalars&
     if (launch > first && (left <= 0 || executable.steps[at].took.count() > left)) break;
     if (known) {
       const std::size_t count = count_fitting(executable, at, std::min(left, most));
-      submit_steps(executable, at, count, number, true);
+      submit_steps(executable, at, count, run, true);
       queue_.wait_for_all();
       for (std::size_t end = at + count; at < end; ++at) launch += executable.steps[at].launches;
     } else {
-      run_timed(executable, at, number);
+      run_timed(executable, at, run);
       launch += executable.steps[at++].launches;
     }
   }

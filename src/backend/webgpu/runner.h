@@ -23,10 +23,18 @@ inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
 inline constexpr std::size_t kDispatchesPerEncoder = 64;
 inline constexpr std::size_t kMaxEncoders = 4;
 
-// Encodes the steps once for each of `count` rows, in one pass.
+// Consecutive runs of an executable.
+struct Runs {
+  std::uint32_t row = 0;      // of the first run's scalars in the ring buffer
+  bool uses_scalars = false;  // false: there are no rows
+  std::size_t number = 0;     // of the first run, which selects its set of buffers
+  std::size_t sets = 1;
+  std::size_t count = 1;
+};
+
+// Encodes the steps once for each run, in one pass.
 Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
-                                        bool uses_scalars, std::uint32_t first_row,
-                                        std::size_t count);
+                                        const Runs& runs);
 
 // An executable is validated before its commands are submitted: in an error scope, at its first
 // run. With a maximum duration of a submit, no submit takes longer, unless a single kernel does.
@@ -52,15 +60,18 @@ class Runner {
   using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMaxEncoders>;
 
   std::size_t encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
-                              std::uint32_t first_row, std::size_t count, CommandBuffers& made);
+                              const Runs& runs, CommandBuffers& made);
   void submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
-                    std::uint32_t row, bool is_run);
-  void run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows);
+                    const Runs& run, bool is_run);
+  Runs write_rows(const WebGpuExecutable& executable, std::span<const RuntimeScalars> rows,
+                  std::size_t number);
+  void run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows,
+                 std::size_t number);
   void check_first_run(WebGpuExecutable& executable);
   void check_unrun(WebGpuExecutable& executable);
-  void run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row);
-  void run_limited(WebGpuExecutable& executable, const RuntimeScalars& row);
-  std::uint32_t write_row(const WebGpuExecutable& executable, const RuntimeScalars& row);
+  void run_timed(WebGpuExecutable& executable, std::size_t at, const Runs& run);
+  void run_limited(WebGpuExecutable& executable, std::span<const RuntimeScalars> row,
+                   std::size_t number);
 
   SubmitQueue& queue_;
   const Api& api_ = queue_.api();

@@ -18,6 +18,7 @@ constexpr std::uint32_t kInfBits = 0x7f800000U;
 constexpr std::uint32_t kNanBits = 0x7fc00000U;
 constexpr int kTableLevel = 2;  // of TENSORGRAD_DEBUG
 constexpr int kTimedRun = 3;    // caches are warm by then
+constexpr std::int64_t kMaxSetBytes = 16 << 20;  // of all sets of buffers after the first
 
 bool may_share(BufferKind kind, Share share) {
   if (kind == BufferKind::kParams || kind == BufferKind::kState) return true;
@@ -85,12 +86,34 @@ void Instance::bind(const std::string& buffer, std::shared_ptr<Memory> memory) {
     throw;
   }
   memory_[i] = std::move(memory);
+  sets_.clear();
   if (shadow_) shadow_->rebind(buffers_, static_cast<int>(i));
 }
 
+std::size_t Instance::make_sets(std::span<const std::string> buffers, std::size_t most) {
+  if (!device_->info().asynchronous || shadow_ || runs_until_timed_ > 0) return 1;
+  std::int64_t bytes = 0;
+  for (const std::string& buffer : buffers) bytes += buffer_bytes(buffer);
+  if (bytes == 0) return 1;
+  most = std::min(most, static_cast<std::size_t>(kMaxSetBytes / bytes) + 1);
+  while (sets_.size() + 1 < most) {
+    std::map<std::size_t, std::shared_ptr<Memory>> set;
+    std::vector<BufferHandle> handles = buffers_;
+    for (const std::string& buffer : buffers) {
+      const std::size_t i = index_of(buffer);
+      set[i] = std::make_shared<Memory>(device_, buffer_bytes(buffer), buffer);
+      handles[i] = set[i]->handle();
+    }
+    device_->add_set(*executable_, handles);
+    sets_.push_back(std::move(set));
+  }
+  return std::min(most, sets_.size() + 1);
+}
+
 void Instance::upload(const std::string& buffer, std::int64_t offset,
-                      std::span<const std::byte> data) {
-  device_->upload(buffers_[index_of(buffer)], offset, data);
+                      std::span<const std::byte> data, std::size_t set) {
+  const std::size_t i = index_of(buffer);
+  device_->upload(set == 0 ? buffers_[i] : sets_[set - 1].at(i)->handle(), offset, data);
 }
 
 void Instance::download(const std::string& buffer, std::int64_t offset, std::span<std::byte> out) {

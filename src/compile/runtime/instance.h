@@ -91,16 +91,22 @@ class Instance {
   void share_with(const Program& program, Share share, SharedMemory& shared) const;
 
   [[nodiscard]] const std::shared_ptr<Memory>& memory(const std::string& buffer) const;
-  // Replaces a buffer by `memory`, which must have the same size.
+  // Replaces a buffer by `memory`, which must have the same size. Removes the sets of buffers.
   void bind(const std::string& buffer, std::shared_ptr<Memory> memory);
 
+  // Makes up to `most` sets of buffers, which differ in the named buffers: run i of run() uses set i
+  // (see Device::add_set()). Their size is bounded. Returns the number of sets, at least one.
+  std::size_t make_sets(std::span<const std::string> buffers, std::size_t most);
+
   // Accesses a buffer by name; offset in bytes.
-  void upload(const std::string& buffer, std::int64_t offset, std::span<const std::byte> data);
+  void upload(const std::string& buffer, std::int64_t offset, std::span<const std::byte> data,
+              std::size_t set = 0);
   // Blocks until the data has arrived.
   void download(const std::string& buffer, std::int64_t offset, std::span<std::byte> out);
   // Runs once per row. Missing names are 0.
   Ticket run(std::span<const ScalarValues> rows);
   void wait(Ticket ticket) { device_->wait(ticket); }
+  bool done(Ticket ticket) { return device_->done(ticket); }
   // Runs some launches of one run; see Device::run_some().
   std::size_t run_some(const ScalarValues& row, std::size_t first,
                        std::chrono::duration<double> budget);
@@ -126,6 +132,8 @@ class Instance {
   Program program_;
   SharedMemory memory_;
   std::vector<BufferHandle> buffers_;  // handles of memory_
+  // Buffers of the sets after the first, by their indices.
+  std::vector<std::map<std::size_t, std::shared_ptr<Memory>>> sets_;
   std::vector<bool> owned_;
   std::map<std::string, std::size_t> by_name_;
   std::unique_ptr<Executable> executable_;
