@@ -39,6 +39,18 @@ def steps(workload, gpu=False, peer="", mode="", own_mode=""):
     return find
 
 
+def streaming(workload):
+    """Steps on new batches from the host (`stream`) over steps on data of the device (`run`), on a
+    GPU."""
+    def find(lines):
+        lines = [line for line in lines if is_step(line) and line["workload"] == workload and
+                 line["who"] == OURS and on_gpu(line)]
+        times = medians(lines, ("mode", "device"), "us_per_step")
+        return [Found(workload, us / times["run", key[1]]) for key, us in times.items()
+                if key[0] == "stream" and ("run", key[1]) in times]
+    return find
+
+
 def launches(workload):
     """The number of launches of a step in `run` on a GPU."""
     def find(lines):
@@ -204,6 +216,8 @@ GOALS = [
     Goal("mnist-cnn, GPU", steps("mnist-cnn", GPU, own_mode="run"), 0.7),
     Goal("launches of mnist-cnn, GPU", launches("mnist-cnn"), 30, unit="launches"),
     Goal("char-gpt, GPU", steps("char-gpt", GPU, own_mode="run"), 1.0),
+    *(Goal(f"batches from the host over data of the device, {workload}, GPU", streaming(workload), 1.3)
+      for workload in ("mlp-sin", "mnist-cnn", "char-gpt")),
     Goal("peak memory of char-gpt, GPU, over PyTorch", peak_memory("char-gpt", "PyTorch"), 1.0),
     Goal("char-gpt in mixed precision, H100", milliseconds("char-gpt (mixed precision)", "H100"), 11, unit="ms"),
     Goal("speed of each product, GPU", products(GPU), 0.8, at_least=True),

@@ -32,7 +32,9 @@ int main(int argc, char** argv) {
       "file with the fastest tiles of matrix products on webgpu; products that it lacks are "
       "timed first and added");
   app.add_option("--seconds", options.seconds, "time for each measurement");
-  app.add_option("--modes", options.modes, "step, run, stream (default: all; on the CPU step and run)")->delimiter(',');
+  app.add_option("--modes", options.modes,
+                 "step, run, stream (default: all; on the CPU step and run)")
+      ->delimiter(',');
   app.add_flag("--profile", options.profile, "also print a line per launch of a step");
   app.add_flag("--scans", options.scans,
                "also print a line per scan of a step, with bytes per second");

@@ -168,9 +168,8 @@ Workload assembled(Setup setup, Model model, Loss loss) {
     for (const Column& column : setup.columns)
       trainer.upload_data(column.spec.name, column.slice(0, setup.rows));
   }
-  return {std::move(setup.name), std::move(trainer), std::move(setup.columns),
-          setup.batch,           setup.feeding,      setup.rows,
-          setup.steps_at_once,   spent.count()};
+  return {std::move(setup.name), std::move(trainer), std::move(setup.columns), setup.batch,
+          setup.feeding,         setup.rows,         setup.steps_at_once,      spent.count()};
 }
 
 Workload mlp_sin(Setup setup) {

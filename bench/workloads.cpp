@@ -154,9 +154,10 @@ void steps(const Options& options, const std::string& device, const std::string&
   for (const Feeding feeding : {Feeding::kHost, Feeding::kDevice, Feeding::kStream}) {
     const std::string mode = mode_name(feeding);
     // The CPU runs a step inside submit(), as step() does.
-    const bool wanted = options.modes.empty() ? device != "cpu" || feeding != Feeding::kStream
-                                              : std::find(options.modes.begin(), options.modes.end(),
-                                                          mode) != options.modes.end();
+    const bool wanted =
+        options.modes.empty()
+            ? device != "cpu" || feeding != Feeding::kStream
+            : std::find(options.modes.begin(), options.modes.end(), mode) != options.modes.end();
     if (!wanted) continue;
     Workload made = make_workload(workload, feeding, device_options(options, device),
                                   {.stored_attention = options.stored_attention,

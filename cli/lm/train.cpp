@@ -258,7 +258,7 @@ class LmTraining {
   std::string folder_;
   lm::LanguageTrainer& trainer_;
   const Tokenizer& tokenizer_;
-  lm::EarlyStopping stop_;
+  EarlyStopping stop_;
   Metrics metrics_;
   std::int64_t total_, last_step_, saved_step_ = 0, best_step_ = 0;
   double checkpoint_seconds_, saved_at_ = lm_now();

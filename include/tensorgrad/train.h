@@ -10,6 +10,7 @@
 #include "tensorgrad/train/device.h"
 #include "tensorgrad/train/device_tensor.h"
 #include "tensorgrad/train/external_device.h"
+#include "tensorgrad/train/fit.h"
 #include "tensorgrad/train/graph_view.h"
 #include "tensorgrad/train/host_tensor.h"
 #include "tensorgrad/train/host_times.h"

@@ -287,11 +287,4 @@ TextScore LanguageTrainer::validate(std::int64_t most, const std::function<void(
   return score;
 }
 
-bool EarlyStopping::update(double loss) {
-  const bool best = loss < best_;
-  if (best) best_ = loss;
-  since_ = best ? 0 : since_ + 1;
-  return best;
-}
-
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

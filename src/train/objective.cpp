@@ -367,8 +367,7 @@ void ObjectiveImpl::check_queued(const std::string& call, int count) const {
 
 void ObjectiveImpl::check_not_step_by_step(const std::string& call) const {
   const char* option = options_.detect_nan ? "detect_nan" : "print()";
-  if (looks_at_each_step())
-    throw UserError(call + ": not supported with " + option + "; call step()");
+  if (!can_queue()) throw UserError(call + ": not supported with " + option + "; call step()");
 }
 
 void ObjectiveImpl::submit(int count) {
@@ -428,8 +427,7 @@ void ObjectiveImpl::submit_gathered() {
     gathered_.inputs.clear();
     throw;
   }
-  for (KeptInputs& inputs : gathered_.inputs)
-    recoverer_.log_step(*this, std::move(inputs), false);
+  for (KeptInputs& inputs : gathered_.inputs) recoverer_.log_step(*this, std::move(inputs), false);
   gathered_.inputs.clear();
 }
 
@@ -462,7 +460,7 @@ std::vector<float> ObjectiveImpl::run(int count) {
   const ScopedCall scoped_call(*call_lock_);
   check_queued("run", count);
   std::vector<float> result;
-  if (looks_at_each_step()) {
+  if (!can_queue()) {
     for (int i = 0; i < count; ++i) {
       scoped_call.check();
       result.push_back(step({}, {}).loss);

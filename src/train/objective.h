@@ -33,6 +33,8 @@ class ObjectiveImpl {
   void submit(const FeedView& inputs);
   // Submits the steps that submit() gathered.
   void submit_gathered();
+  // False if each step must wait for its result.
+  [[nodiscard]] bool can_queue() const { return !options_.detect_nan && printed_.empty(); }
   void bind_input(const std::string& name, WGPUBufferImpl* native);
   std::vector<float> run(int count);
   std::vector<float> losses();
@@ -96,7 +98,6 @@ class ObjectiveImpl {
   [[nodiscard]] bool captures_are_read(const StepOptions& options) const {
     return !options.captures.empty() || !printed_.empty();
   }
-  [[nodiscard]] bool looks_at_each_step() const { return options_.detect_nan || !printed_.empty(); }
   void check_not_step_by_step(const std::string& call) const;
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures) const;
   std::unique_ptr<ProgramSession> build(std::int64_t size, bool captures,

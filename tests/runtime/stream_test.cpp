@@ -238,8 +238,9 @@ TEST(Submit, of_inputs_with_detect_nan_is_rejected) {
   CompileOptions options = streamed_options("cpu");
   options.detect_nan = true;
   auto trainer = compile(Streamed{}, streamed_loss, options);
-  EXPECT_THAT([&] { trainer.submit(StreamedBatch(1)); },
-              ::testing::ThrowsMessage<UserError>(HasSubstr("submit: not supported with detect_nan")));
+  EXPECT_THAT(
+      [&] { trainer.submit(StreamedBatch(1)); },
+      ::testing::ThrowsMessage<UserError>(HasSubstr("submit: not supported with detect_nan")));
 }
 
 }  // namespace

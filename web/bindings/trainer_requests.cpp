@@ -282,7 +282,11 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"trainer.run",
      [](const Request& r, Writer& w) { put(w, stepper(r).run(r.get<int>("steps"), r.location)); }},
     {"trainer.submit",
-     [](const Request& r, Writer&) { stepper(r).submit(r.get<int>("steps"), r.location); }},
+     [](const Request& r, Writer&) {
+       if (r["inputs"].present())
+         return stepper(r).submit(read_feed(r["inputs"], r.where("submit")), r.location);
+       stepper(r).submit(r.get<int>("steps"), r.location);
+     }},
     {"trainer.losses", [](const Request& r, Writer& w) { put(w, stepper(r).losses(r.location)); }},
     {"trainer.setLR",
      [](const Request& r, Writer&) { stepper(r).set_lr(r.get<Schedule>("lr"), r.location); }},

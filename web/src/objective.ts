@@ -88,8 +88,14 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
   cancelStep(): Promise<boolean> { return this.ask('cancelStep'); }
   /** Runs `steps` steps on the dataset, and returns their losses. */
   run(steps: number): Promise<Float32Array> { return this.ask('run', { steps }); }
-  /** Queues `steps` steps on the dataset without waiting for their results; see losses(). */
-  submit(steps: number): Promise<void> { return this.ask('submit', { steps }); }
+  /**
+   * Queues steps without waiting for their results: that many steps on the dataset, or one step on
+   * these inputs. losses() returns their losses.
+   */
+  async submit(batch: number | Feed<I>): Promise<void> {
+    if (typeof batch === 'number') return await this.ask('submit', { steps: batch });
+    await this.askWith(batch, 'submit');
+  }
   /** Waits for all queued steps and returns their losses since the previous call. */
   losses(): Promise<Float32Array> { return this.ask('losses'); }
   /** Returns the numbers of steps, updates and epochs, and the learning rate of the next step. */

@@ -120,6 +120,18 @@ test('runs on a dataset', async () => {
     steps: 44, updates: 44, epoch: 11, batchesPerEpoch: 4, lr: 0.01 });
 });
 
+test('queues steps on inputs', async () => {
+  const stepped = await sine(), queued = await sine();
+  const expected = [];
+  for (let i = 0; i < 20; ++i) {
+    expected.push((await stepped.step(batch(i))).loss);
+    await queued.submit(batch(i));
+  }
+  assert.deepEqual([...await queued.losses()], expected.map(Math.fround));
+  assert.deepEqual(await queued.downloadParams(), await stepped.downloadParams());
+  await assert.rejects(queued.submit({ x: [1] }), { name: 'UserError', message: /'y' is missing/ });
+});
+
 test('attached functions see the current parameters, at any size', async () => {
   const trainer = await sine();
   const predict = await trainer.attach({

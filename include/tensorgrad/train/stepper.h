@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tensorgrad/train/async.h"
+#include "tensorgrad/train/fit.h"
 #include "tensorgrad/train/graph_view.h"
 #include "tensorgrad/train/handle.h"
 #include "tensorgrad/train/host_times.h"
@@ -20,6 +21,8 @@
 #include "tensorgrad/train/profile.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
+
+class DataLoader;
 
 namespace detail {
 class TrainerImpl;
@@ -100,11 +103,24 @@ class Stepper {
   /// while (training) trainer.submit(loader.next());
   /// ```
   /// The inputs are copied. The results equal those of step() bit for bit. A GPU runs the steps
-  /// asynchronously: while it is busy, up to 16 steps are gathered and submitted together, for which
-  /// up to 16 MiB of device memory hold further batches. The call blocks only while too many steps
-  /// are in flight. The CPU runs the step inside the call. Throws as step(), and UserError if
+  /// asynchronously: while it is busy, up to 16 steps are gathered and submitted together, for
+  /// which up to 16 MiB of device memory hold further batches. The call blocks only while too many
+  /// steps are in flight. The CPU runs the step inside the call. Throws as step(), and UserError if
   /// CompileOptions::detect_nan is set.
   void submit(const FeedView& inputs, Loc loc = Loc::current());
+
+  /// Trains on the batches of a loader, epoch by epoch, with submit(). The first epoch is the rest
+  /// of the loader's current one.
+  /// ```cpp
+  /// trainer.fit(loader, {.epochs = 20,
+  ///                      .validate = [&] { return mean_loss(validation); },
+  ///                      .patience = 3,
+  ///                      .best_checkpoint = "best.safetensors"});
+  /// ```
+  /// Losses of steps that were queued before are discarded. With CompileOptions::detect_nan, each
+  /// step waits for its loss. Throws UserError if an option is out of range, and as submit(),
+  /// DataLoader::next(), the callbacks and TrainerBase::save().
+  FitResult fit(DataLoader& loader, const FitOptions& options = {}, Loc loc = Loc::current());
 
   /// Binds an input to a buffer of the application, as CompiledFunction::bind_input(). run() and
   /// submit(int) require that all inputs are bound.

@@ -142,8 +142,7 @@ Ticket Runner::run(WebGpuExecutable& executable, std::span<const RuntimeScalars>
   const auto launches = static_cast<std::int64_t>(executable.steps.size());
   if (launches == 0 || rows.empty()) return queue_.last_ticket();
   if (submit_seconds_ > 0) {
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      run_limited(executable, rows.subspan(i, 1), i);
+    for (std::size_t i = 0; i < rows.size(); ++i) run_limited(executable, rows.subspan(i, 1), i);
     return queue_.last_ticket();
   }
   const auto steps_of = [&](std::int64_t dispatches) {

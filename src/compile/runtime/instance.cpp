@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint32_t kInfBits = 0x7f800000U;
 constexpr std::uint32_t kNanBits = 0x7fc00000U;
-constexpr int kTableLevel = 2;  // of TENSORGRAD_DEBUG
-constexpr int kTimedRun = 3;    // caches are warm by then
+constexpr int kTableLevel = 2;                   // of TENSORGRAD_DEBUG
+constexpr int kTimedRun = 3;                     // caches are warm by then
 constexpr std::int64_t kMaxSetBytes = 16 << 20;  // of all sets of buffers after the first
 
 bool may_share(BufferKind kind, Share share) {

@@ -94,8 +94,8 @@ class Instance {
   // Replaces a buffer by `memory`, which must have the same size. Removes the sets of buffers.
   void bind(const std::string& buffer, std::shared_ptr<Memory> memory);
 
-  // Makes up to `most` sets of buffers, which differ in the named buffers: run i of run() uses set i
-  // (see Device::add_set()). Their size is bounded. Returns the number of sets, at least one.
+  // Makes up to `most` sets of buffers, which differ in the named buffers: run i of run() uses set
+  // i (see Device::add_set()). Their size is bounded. Returns the number of sets, at least one.
   std::size_t make_sets(std::span<const std::string> buffers, std::size_t most);
 
   // Accesses a buffer by name; offset in bytes.

@@ -423,21 +423,6 @@ TEST(TextScorer, context_is_that_of_attention) {
   EXPECT_THROW(TextScorer(trainer.trainer(), config, {.chunk = 5, .context = 7}), UserError);
 }
 
-TEST(EarlyStopping, stops_after_patience_without_improvement) {
-  lm::EarlyStopping stop(2);
-  EXPECT_TRUE(stop.update(3));
-  EXPECT_FALSE(stop.update(3));
-  EXPECT_TRUE(stop.update(2));
-  EXPECT_FALSE(stop.update(2.5));
-  EXPECT_FALSE(stop.should_stop());
-  EXPECT_FALSE(stop.update(2.1));
-  EXPECT_TRUE(stop.should_stop());
-  EXPECT_EQ(stop.best(), 2);
-  lm::EarlyStopping never(0);
-  for (int i = 0; i < 9; ++i) never.update(1 + i);
-  EXPECT_FALSE(never.should_stop());
-}
-
 TEST(LanguageTrainer, invalid_options_are_rejected) {
   const auto refusal = [](const TrainingOptions& options, std::int64_t tokens) -> std::string {
     try {

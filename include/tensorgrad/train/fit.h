@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Training over the batches of a data loader, epoch by epoch.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "tensorgrad/data/file_source.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+/// Stops training when a loss no longer decreases.
+class EarlyStopping {
+ public:
+  /// Stops after `patience` losses in a row that are not less than the best one; 0: never.
+  explicit EarlyStopping(int patience) : patience_(patience) {}
+
+  /// Records a loss. Returns true if it is the lowest so far; NaN is not.
+  bool update(double loss);
+
+  /// Returns true if training should stop.
+  [[nodiscard]] bool should_stop() const { return patience_ > 0 && since_ >= patience_; }
+
+  /// Returns the lowest loss so far, infinity before the first update().
+  [[nodiscard]] double best() const { return best_; }
+
+ private:
+  int patience_, since_ = 0;
+  double best_ = std::numeric_limits<double>::infinity();
+};
+
+/// Progress within an epoch of Stepper::fit().
+struct FitProgress {
+  std::int64_t epoch = 0;            ///< Epoch of this call, counted from 0.
+  std::int64_t step = 0, steps = 0;  ///< Steps done in the epoch, and their number.
+  double loss = 0;                   ///< Mean loss of the steps done in the epoch.
+  double steps_per_second = 0;       ///< Since the epoch began.
+};
+
+/// Result of an epoch of Stepper::fit().
+struct FitEpoch {
+  std::int64_t epoch = 0;            ///< Epoch of this call, counted from 0.
+  double loss = 0;                   ///< Mean loss of its steps.
+  std::optional<double> validation;  ///< Result of FitOptions::validate.
+  bool best = false;                 ///< True if it is the best epoch so far.
+  double seconds = 0;                ///< Time of the steps, without the validation.
+};
+
+/// Options of Stepper::fit().
+struct FitOptions {
+  std::int64_t epochs = 1;  ///< Number of epochs, at least 1.
+
+  /// Called after each epoch. Returns the validation loss or another value to be minimized. If it
+  /// is empty, the mean loss of the epoch takes its place.
+  std::function<double()> validate = {};
+
+  int patience = 0;  ///< Stops after this many epochs in a row that are not the best; 0: never.
+
+  /// Where a checkpoint is saved after each epoch that is the best so far.
+  std::optional<FileSink> best_checkpoint = {};
+
+  /// Called about every `progress_seconds`, and at the end of each epoch. It must not train.
+  std::function<void(const FitProgress&)> on_progress = {};
+  double progress_seconds = 0.5;  ///< More than 0. Each report waits for the queued steps.
+
+  /// Called after each epoch, its validation and its checkpoint. Returns false to stop.
+  std::function<bool(const FitEpoch&)> on_epoch = {};
+};
+
+/// Result of Stepper::fit().
+struct FitResult {
+  std::vector<FitEpoch> epochs;  ///< In order.
+  std::size_t best = 0;          ///< Index of the best epoch.
+  bool stopped = false;          ///< True if `patience` or `on_epoch` ended the training.
+};
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
