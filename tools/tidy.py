@@ -3,7 +3,7 @@
 """Runs clang-tidy on the repository's .cpp files that have changed since they last passed.
 
 A file counts as changed if its code, that of one of our headers that it includes (also indirectly),
-.clang-tidy or clang-tidy itself has changed. BUILD/tidy/ stores a hash of all of these for each file
+a .clang-tidy or clang-tidy itself has changed. BUILD/tidy/ stores a hash of all of these for each file
 that passed.
 """
 
@@ -69,7 +69,7 @@ def main():
     args = parser.parse_args()
 
     version = subprocess.run([args.clang_tidy, "--version"], capture_output=True, check=True).stdout
-    common = version + (ROOT / ".clang-tidy").read_bytes()
+    common = version + b"".join((ROOT / folder / ".clang-tidy").read_bytes() for folder in (".", "tests"))
     passed = args.build / "tidy"
     passed.mkdir(exist_ok=True)
     commands = PRECOMPILED.sub("", (args.build / "compile_commands.json").read_text())
