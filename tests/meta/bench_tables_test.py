@@ -205,6 +205,14 @@ def steps(workload, device, ours, **peers):
     return lines
 
 
+def streamed(workload):
+    """Returns a function that makes lines from the ratio of `stream` to `run` on a GPU."""
+    def line(mode, us, where):
+        return step("tensorgrad", mode, us, 0, workload=workload, **where)
+    return lambda ratio: [line("run", 1000, GPU), line("stream", 1000 * ratio, GPU), line("step", 5000, GPU),
+                          line("run", 1, CPU), line("stream", 9000, CPU)]
+
+
 def launches(workload, count):
     return [step("tensorgrad", "run", 50, 0, workload=workload, **GPU) | {"launches": count},
             step("tensorgrad", "step", 50, 0, workload=workload, **GPU) | {"launches": 999},
@@ -310,6 +318,8 @@ GOALS = [
     ("addition, GPU", "at most 0.5", over("addition", GPU, JAX_scan=3000, PyTorch_graph=1000), 0.5, 0.504),
     ("mnist-cnn, GPU", "at most 0.7", over("mnist-cnn", GPU, JAX_scan=1000), 0.7, 0.704),
     ("char-gpt, GPU", "at most 1", over("char-gpt", GPU, PyTorch_graph=1000), 1, 1.004),
+    *((f"batches from the host over data of the device, {workload}, GPU", "at most 1.3", streamed(workload), 1.3, 1.304)
+      for workload in ("mlp-sin", "mnist-cnn", "char-gpt")),
     ("launches of mlp-sin, GPU", "at most 8 launches", lambda n: launches("mlp-sin", n), 8, 9),
     ("launches of addition, GPU", "at most 75 launches", lambda n: launches("addition", n), 75, 76),
     ("launches of mnist-cnn, GPU", "at most 30 launches", lambda n: launches("mnist-cnn", n), 30, 31),
@@ -429,7 +439,7 @@ class BenchGoals(unittest.TestCase):
             with self.subTest(what):
                 def of_ours(line):
                     return line["who"].startswith(tables.OURS)
-                of_itself = any(word in what for word in ("launches", "copy", "busy", "compiling", "mixed"))
+                of_itself = any(word in what for word in ("launches", "copy", "busy", "compiling", "mixed", "batches"))
                 self.assertEqual(self.row(what, filter(of_ours, lines(met))) is not None, of_itself)
                 self.assertEqual(self.rows(line for line in lines(met) if not of_ours(line)), [])
         copies = [line for line in memory_bound("16 MiB", 0.9) if line["what"] != "copy"]
