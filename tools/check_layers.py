@@ -147,6 +147,8 @@ def table(layers):
     rows.append("")
     for module, headers in layers.owners.items():
         named = " ".join(f"`{h}`" for h in headers if h != "*") or "every other header"
+        if "*" in headers and len(headers) > 1:
+            named += " and every header not named here"
         rows.append(f"- Of `include/tensorgrad/`, {named} {'belongs' if len(headers) == 1 else 'belong'} to `{module}`.")
     for module, parts in layers.apart.items():
         named = " ".join(f"`{p}`" for p in parts)
