@@ -2,6 +2,7 @@
 #include "kernel/launch_text.h"
 
 #include "base/check.h"
+#include "base/overloaded.h"
 #include "base/text.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -78,21 +79,38 @@ std::string print(const Program& program, const Launch& launch) {
   out << kind_name(launch) << ' ' << launch.name << ' ' << domain_text(launch) << '\n';
   for (std::size_t i = 0; i < launch.bindings.size(); ++i)
     out << "  b" << i << ": " << bound_text(program, launch.bindings[i]) << '\n';
-  print_program(out, launch.kind == LaunchKind::kContraction ? "operand a" : "elements a",
-                launch.a);
-  print_program(out, launch.kind == LaunchKind::kContraction ? "operand b" : "elements b",
-                launch.b);
-  print_program(out, "indices", launch.scatter_index);
-  print_program(out, "sources", launch.scatter_source);
-  for (std::size_t i = 0; i < launch.inputs.size(); ++i)
-    print_program(out, "input " + std::to_string(i), launch.inputs[i]);
+  std::visit(Overloaded{
+                 [](const MapLaunch&) {},
+                 [](const RowLaunch&) {},
+                 [&](const ContractionLaunch& product) {
+                   print_program(out, "operand a", product.a);
+                   print_program(out, "operand b", product.b);
+                 },
+                 [&](const ScatterLaunch& scatter) {
+                   print_program(out, "indices", scatter.index);
+                   print_program(out, "sources", scatter.source);
+                 },
+                 [&](const ScanLaunch& scan) {
+                   print_program(out, "elements a", scan.a);
+                   print_program(out, "elements b", scan.b);
+                 },
+                 [&](const SortLaunch& sort) { print_program(out, "elements b", sort.keys); },
+                 [&](const OpaqueLaunch& opaque) {
+                   for (std::size_t i = 0; i < opaque.inputs.size(); ++i)
+                     print_program(out, "input " + std::to_string(i), opaque.inputs[i]);
+                 },
+             },
+             launch.kind);
   print_program(out, "body", launch.body);
   out << "stores\n";
   const bool of_body = !launch.body.instrs.empty();
   for (const Store& store : launch.stores)
     print_store(out, store, of_body ? "v" + std::to_string(store.value) : "result");
-  if (launch.bias_grad_row) print_store(out, launch.bias_grad_store, "sum of b over k");
-  if (launch.bias_grad_column) print_store(out, launch.bias_grad_store, "sum of a over k");
+  const auto* product = launch.find<ContractionLaunch>();
+  if (product != nullptr && product->has_bias_grad()) {
+    print_store(out, product->bias_grad_store,
+                product->bias_grad_row ? "sum of b over k" : "sum of a over k");
+  }
   return out.str();
 }
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <type_traits>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 #include "base/text.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -81,81 +83,101 @@ RowPlan plan_rows(const Launch& launch) {
   return plan;
 }
 
-Window window_of(const Launch& launch) {
+namespace {
+
+// Returns all rows of a launch.
+Window whole_window(const Launch& launch) {
   Window all;
-  switch (launch.kind) {
-    case LaunchKind::kMap:
-    case LaunchKind::kRow: all.pitch = launch.rows; break;
-    case LaunchKind::kContraction:
-      all.outer_count = launch.batch * launch.parts;
-      all.pitch = launch.m;
-      break;
-    case LaunchKind::kScatter:
-      all.outer_count = launch.pre;
-      all.pitch = launch.size;
-      break;
-    case LaunchKind::kScan:
-    case LaunchKind::kSort: all.pitch = launch.pre; break;
-    case LaunchKind::kOpaque: all.pitch = launch.opaque->rows; break;
-  }
-  all.count = all.pitch;
-  if (launch.row_count == 0) return all;
-  all.outer_first = launch.first_row / all.pitch;
-  all.first = launch.first_row % all.pitch;
-  const bool whole = all.first == 0 && launch.row_count % all.pitch == 0;
-  all.outer_count = whole ? launch.row_count / all.pitch : 1;
-  if (!whole) all.count = launch.row_count;
+  const auto set = [&](std::int64_t outer, std::int64_t pitch, std::int64_t columns) {
+    all.outer_count = outer;
+    all.count = all.pitch = pitch;
+    all.columns = columns;
+  };
+  std::visit(
+      Overloaded{
+          [&](const MapLaunch& map) { set(1, map.rows, 1); },
+          [&](const RowLaunch& row) { set(1, row.rows, row.cols); },
+          [&](const ContractionLaunch& p) { set(p.batch * p.parts, p.m, p.n); },
+          [&](const ScatterLaunch& scatter) { set(scatter.pre, scatter.size, scatter.post); },
+          [&](const ScanLaunch& scan) { set(1, scan.pre, scan.count * scan.post); },
+          [&](const SortLaunch& sort) { set(1, sort.pre, sort.count * sort.post); },
+          [&](const OpaqueLaunch& opaque) { set(1, opaque.kernel->rows, 1); },
+      },
+      launch.kind);
   return all;
 }
 
-namespace {
+// The type of a member of L, which may be const.
+template <class L, class T>
+using MemberOf = std::conditional_t<std::is_const_v<L>, const T, T>;
 
-template <class Program, class L>
-std::vector<Program*> list_programs(L& launch) {
-  std::vector<Program*> programs = {&launch.body, &launch.a, &launch.b, &launch.scatter_index,
-                                    &launch.scatter_source};
-  for (Program& input : launch.inputs) programs.push_back(&input);
+template <class L>
+std::vector<MemberOf<L, ScalarProgram>*> list_programs(L& launch) {
+  std::vector<MemberOf<L, ScalarProgram>*> programs = {&launch.body};
+  const auto add = [&](auto&... more) { (programs.push_back(&more), ...); };
+  std::visit(Overloaded{
+                 [](MemberOf<L, MapLaunch>&) {},
+                 [](MemberOf<L, RowLaunch>&) {},
+                 [&](MemberOf<L, ContractionLaunch>& product) { add(product.a, product.b); },
+                 [&](MemberOf<L, ScatterLaunch>& scatter) { add(scatter.index, scatter.source); },
+                 [&](MemberOf<L, ScanLaunch>& scan) { add(scan.a, scan.b); },
+                 [&](MemberOf<L, SortLaunch>& sort) { add(sort.keys); },
+                 [&](MemberOf<L, OpaqueLaunch>& opaque) {
+                   for (auto& input : opaque.inputs) add(input);
+                 },
+             },
+             launch.kind);
   return programs;
+}
+
+template <class L>
+std::vector<MemberOf<L, Store>*> list_stores(L& launch) {
+  std::vector<MemberOf<L, Store>*> stores;
+  for (auto& store : launch.stores) stores.push_back(&store);
+  auto* const product = std::get_if<ContractionLaunch>(&launch.kind);
+  if (product != nullptr && product->has_bias_grad()) stores.push_back(&product->bias_grad_store);
+  return stores;
 }
 
 }  // namespace
 
-std::vector<ScalarProgram*> programs_of(Launch& launch) {
-  return list_programs<ScalarProgram>(launch);
+Window window_of(const Launch& launch) {
+  Window window = whole_window(launch);
+  if (launch.row_count == 0) return window;
+  window.outer_first = launch.first_row / window.pitch;
+  window.first = launch.first_row % window.pitch;
+  const bool whole = window.first == 0 && launch.row_count % window.pitch == 0;
+  window.outer_count = whole ? launch.row_count / window.pitch : 1;
+  if (!whole) window.count = launch.row_count;
+  return window;
 }
 
+std::vector<ScalarProgram*> programs_of(Launch& launch) { return list_programs(launch); }
 std::vector<const ScalarProgram*> programs_of(const Launch& launch) {
-  return list_programs<const ScalarProgram>(launch);
+  return list_programs(launch);
 }
 
-const ScalarProgram& line_program(const Launch& launch) {
-  const bool product = launch.kind == LaunchKind::kScan && launch.scan == ScanOp::kProduct;
-  return product ? launch.a : launch.b;
-}
-
-DType scan_dtype(const Launch& launch) {
-  const bool index = launch.scan == ScanOp::kArgMax || launch.scan == ScanOp::kArgMin;
-  return index ? DType::kI32 : line_program(launch).instrs.back().dtype;
-}
+std::vector<Store*> stores_of(Launch& launch) { return list_stores(launch); }
+std::vector<const Store*> stores_of(const Launch& launch) { return list_stores(launch); }
 
 // Returns true if the index program loads only through maps with stride 0 along q.
-bool index_repeats(const Launch& launch) {
-  if (launch.post == 1) return true;
-  const ScalarProgram& program = launch.scatter_index;
+bool index_repeats(const ScatterLaunch& scatter) {
+  if (scatter.post == 1) return true;
+  const ScalarProgram& program = scatter.index;
   for (const Instr& instr : program.instrs) {
     const bool still = instr.kind == InstrKind::kConst || instr.kind == InstrKind::kRuntimeScalar ||
                        instr.kind == InstrKind::kOp || instr.kind == InstrKind::kLoad ||
-                       (instr.kind == InstrKind::kCoord && instr.divisor % launch.post == 0);
+                       (instr.kind == InstrKind::kCoord && instr.divisor % scatter.post == 0);
     if (!still) return false;
   }
-  const View fence{{launch.pre * launch.count, launch.post}, {1, 1}, 0, {}, {}};
+  const View fence{{scatter.pre * scatter.count, scatter.post}, {1, 1}, 0, {}, {}};
   for (const Access& access : program.accesses) {
     const View& view = access.map.views.front();
     Shape cut;
     View fine;
     if (!common_cut({&view, &fence}, cut) || !recut(view, cut, fine)) return false;
     std::int64_t covered = 1;
-    for (std::size_t d = cut.size(); d-- > 0 && covered < launch.post; covered *= cut[d]) {
+    for (std::size_t d = cut.size(); d-- > 0 && covered < scatter.post; covered *= cut[d]) {
       const bool masked = fine.masked() && (fine.lo[d] > 0 || fine.hi[d] < fine.shape[d]);
       if (fine.strides[d] != 0 || masked) return false;
     }
@@ -206,22 +228,58 @@ void verify_store(const Launch& launch, const Store& store, std::int64_t rows,
   CHECK(store.map.views.size() == 1 && !store.map.masked(), launch.name);
   CHECK(store.map.domain_size() == (store.level == Level::kRow ? rows : elements), launch.name);
   if (store.at < 0) return;
-  CHECK(launch.kind == LaunchKind::kMap && store.ring_word < 0, launch.name);
+  CHECK(launch.is<MapLaunch>() && store.ring_word < 0, launch.name);
   CHECK(store.at < static_cast<int>(launch.body.instrs.size()), launch.name);
   CHECK(launch.body.instrs[static_cast<size_t>(store.at)].dtype == DType::kI32, launch.name);
   CHECK(launch.bindings[static_cast<size_t>(store.binding)].mode == BindMode::kReadWrite,
         launch.name);
 }
 
-void verify_opaque(const Launch& launch) {
-  CHECK(launch.opaque != nullptr && launch.body.instrs.empty(), launch.name);
-  const OpaqueKernel& kernel = *launch.opaque;
-  CHECK(launch.inputs.size() == kernel.inputs.size(), launch.name);
+// Check what a kind requires of its sizes and programs, other than the body.
+void verify_kind(const Launch& /*launch*/, const MapLaunch& /*map*/) {}
+void verify_kind(const Launch& /*launch*/, const RowLaunch& /*row*/) {}
+
+void verify_kind(const Launch& launch, const ContractionLaunch& p) {
+  const std::string& name = launch.name;
+  if (p.parts > 1 || p.by_rows || p.has_bias_grad()) CHECK(p.batch == 1, name);
+  CHECK(int{p.parts > 1} + int{p.by_rows} + int{p.bias_grad_row} + int{p.bias_grad_column} <= 1,
+        name);
+  if (p.parts > 1) CHECK((p.parts - 1) * p.part_depth < p.k && p.k <= p.parts * p.part_depth, name);
+  if (p.by_rows) CHECK(p.n <= kMaxRowColumns, name);
+  verify_program(launch, p.a, 1, p.batch * p.m * p.k);
+  verify_program(launch, p.b, 1, p.batch * p.k * p.n);
+  if (p.has_bias_grad()) verify_store(launch, p.bias_grad_store, 1, p.bias_grad_row ? p.n : p.m);
+}
+
+void verify_kind(const Launch& launch, const ScatterLaunch& scatter) {
+  const std::int64_t sources = scatter.pre * scatter.count * scatter.post;
+  verify_program(launch, scatter.index, 1, sources);
+  verify_program(launch, scatter.source, 1, sources);
+}
+
+void verify_kind(const Launch& launch, const ScanLaunch& scan) {
+  const bool has_a = scan.op == ScanOp::kProduct || scan.op == ScanOp::kLinear;
+  const bool has_b = scan.op != ScanOp::kProduct;
+  CHECK(scan.a.instrs.empty() != has_a && scan.b.instrs.empty() != has_b, launch.name);
+  const std::int64_t elements = scan.pre * scan.count * scan.post;
+  verify_program(launch, scan.a, 1, elements);
+  verify_program(launch, scan.b, 1, elements);
+}
+
+void verify_kind(const Launch& launch, const SortLaunch& sort) {
+  CHECK(!sort.keys.instrs.empty(), launch.name);
+  verify_program(launch, sort.keys, 1, sort.pre * sort.count * sort.post);
+}
+
+void verify_kind(const Launch& launch, const OpaqueLaunch& opaque) {
+  CHECK(opaque.kernel != nullptr && launch.body.instrs.empty(), launch.name);
+  const OpaqueKernel& kernel = *opaque.kernel;
+  CHECK(opaque.inputs.size() == kernel.inputs.size(), launch.name);
   for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
     const OpaqueInput& input = kernel.inputs[i];
-    CHECK(launch.inputs[i].instrs.empty() == input.absent(), launch.name);
+    CHECK(opaque.inputs[i].instrs.empty() == input.absent(), launch.name);
     CHECK(!input.by_row || input.size % kernel.rows == 0, launch.name);
-    if (!input.absent()) verify_program(launch, launch.inputs[i], 1, input.size);
+    if (!input.absent()) verify_program(launch, opaque.inputs[i], 1, input.size);
   }
   std::vector<int> stored(kernel.results.size(), 0);
   for (const Store& store : launch.stores) {
@@ -245,53 +303,16 @@ void verify_launch(const Program& program, const Launch& launch) {
     CHECK(binding.offset % 256 == 0 && binding.offset >= 0, launch.name);
     CHECK(binding.offset + binding.bytes <= buffer.bytes, launch.name + ": " + buffer.name);
   }
-  std::int64_t rows = launch.rows, elements = launch.rows * launch.cols;
-  if (launch.kind == LaunchKind::kMap) CHECK(launch.cols == 1, launch.name);
-  if (launch.kind == LaunchKind::kContraction) {
-    rows = elements = launch.batch * launch.parts * launch.m * launch.n;
-    if (launch.parts > 1) {
-      CHECK(
-          launch.batch == 1 && !launch.by_rows && !launch.bias_grad_row && !launch.bias_grad_column,
-          launch.name);
-      CHECK((launch.parts - 1) * launch.part_depth < launch.k &&
-                launch.k <= launch.parts * launch.part_depth,
-            launch.name);
-    }
-    if (launch.by_rows) {
-      CHECK(launch.batch == 1 && !launch.bias_grad_row && !launch.bias_grad_column, launch.name);
-      CHECK(launch.n <= kMaxRowColumns, launch.name);
-      rows = launch.m;
-    }
-    verify_program(launch, launch.a, 1, launch.batch * launch.m * launch.k);
-    verify_program(launch, launch.b, 1, launch.batch * launch.k * launch.n);
-    if (launch.bias_grad_row || launch.bias_grad_column) {
-      CHECK(launch.batch == 1 && !(launch.bias_grad_row && launch.bias_grad_column), launch.name);
-      verify_store(launch, launch.bias_grad_store, 1, launch.bias_grad_row ? launch.n : launch.m);
-    }
-  }
-  if (launch.kind == LaunchKind::kScatter) {
-    rows = elements = launch.pre * launch.size * launch.post;
-    const std::int64_t sources = launch.pre * launch.count * launch.post;
-    verify_program(launch, launch.scatter_index, 1, sources);
-    verify_program(launch, launch.scatter_source, 1, sources);
-  }
-  if (launch.kind == LaunchKind::kScan || launch.kind == LaunchKind::kSort) {
-    rows = elements = launch.pre * launch.count * launch.post;
-    const bool sort = launch.kind == LaunchKind::kSort;
-    const bool has_a = !sort && (launch.scan == ScanOp::kProduct || launch.scan == ScanOp::kLinear);
-    const bool has_b = sort || launch.scan != ScanOp::kProduct;
-    CHECK(launch.a.instrs.empty() != has_a && launch.b.instrs.empty() != has_b, launch.name);
-    verify_program(launch, launch.a, 1, elements);
-    verify_program(launch, launch.b, 1, elements);
-  }
-  if (launch.kind == LaunchKind::kOpaque) verify_opaque(launch);
-  const Window window = window_of(launch);
-  const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch * launch.parts
-                               : launch.kind == LaunchKind::kScatter   ? launch.pre
-                                                                       : 1;
+  std::visit([&](const auto& kind) { verify_kind(launch, kind); }, launch.kind);
+  const Window window = window_of(launch), whole = whole_window(launch);
   CHECK(window.first >= 0 && window.count >= 1 && window.end() <= window.pitch, launch.name);
-  CHECK(window.outer_first >= 0 && window.outer_first + window.outer_count <= batches, launch.name);
-  if (launch.kind == LaunchKind::kOpaque) return;
+  CHECK(window.outer_first >= 0 && window.outer_first + window.outer_count <= whole.outer_count,
+        launch.name);
+  if (launch.is<OpaqueLaunch>()) return;
+  const auto* product = launch.find<ContractionLaunch>();
+  const bool by_rows = launch.is<RowLaunch>() || (product != nullptr && product->by_rows);
+  const std::int64_t elements = whole.rows() * whole.columns;
+  const std::int64_t rows = by_rows ? whole.rows() : elements;
   verify_program(launch, launch.body, rows, elements);
   for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
 }
@@ -299,16 +320,11 @@ void verify_launch(const Program& program, const Launch& launch) {
 }  // namespace
 
 std::string kind_name(const Launch& launch) {
-  switch (launch.kind) {
-    case LaunchKind::kMap: return "map";
-    case LaunchKind::kRow: return "row";
-    case LaunchKind::kContraction: return "contraction";
-    case LaunchKind::kScatter: return "scatter";
-    case LaunchKind::kScan: return "scan";
-    case LaunchKind::kSort: return "sort";
-    case LaunchKind::kOpaque: return launch.opaque->name;
-  }
-  return "?";
+  return std::visit(Overloaded{
+                        [](const OpaqueLaunch& opaque) { return opaque.kernel->name; },
+                        [](const auto& kind) { return std::string(kind.kName); },
+                    },
+                    launch.kind);
 }
 
 namespace {
@@ -319,21 +335,24 @@ std::string whole_domain(const Launch& launch) {
     for (const std::int64_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
     return text;
   };
-  switch (launch.kind) {
-    case LaunchKind::kMap: return join({launch.rows});
-    case LaunchKind::kRow: return join({launch.rows, launch.cols});
-    case LaunchKind::kContraction: {
-      const std::string mnk = join({launch.m, launch.n, launch.k});
-      if (launch.parts > 1) return std::to_string(launch.parts) + "/" + mnk;
-      return launch.batch == 1 ? mnk : std::to_string(launch.batch) + "*" + mnk;
-    }
-    case LaunchKind::kScatter:
-      return join({launch.pre, launch.count, launch.post}) + "->" + std::to_string(launch.size);
-    case LaunchKind::kScan:
-    case LaunchKind::kSort: return join({launch.pre, launch.count, launch.post});
-    case LaunchKind::kOpaque: return launch.opaque->domain;
-  }
-  return "?";
+  return std::visit(
+      Overloaded{
+          [&](const MapLaunch& map) { return join({map.rows}); },
+          [&](const RowLaunch& row) { return join({row.rows, row.cols}); },
+          [&](const ContractionLaunch& p) {
+            const std::string mnk = join({p.m, p.n, p.k});
+            if (p.parts > 1) return std::to_string(p.parts) + "/" + mnk;
+            return p.batch == 1 ? mnk : std::to_string(p.batch) + "*" + mnk;
+          },
+          [&](const ScatterLaunch& scatter) {
+            return join({scatter.pre, scatter.count, scatter.post}) + "->" +
+                   std::to_string(scatter.size);
+          },
+          [&](const ScanLaunch& scan) { return join({scan.pre, scan.count, scan.post}); },
+          [&](const SortLaunch& sort) { return join({sort.pre, sort.count, sort.post}); },
+          [](const OpaqueLaunch& opaque) { return opaque.kernel->domain; },
+      },
+      launch.kind);
 }
 
 }  // namespace

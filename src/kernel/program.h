@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "ir/view.h"
@@ -99,16 +100,6 @@ struct ScalarProgram {
 
 // ---- launches --------------------------------------------------------------------------------
 
-enum class LaunchKind : std::uint8_t {
-  kMap,          // body over `rows` independent elements; cols == 1
-  kRow,          // body over rows x cols, with reductions over cols
-  kContraction,  // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n]); see Launch::parts
-  kScatter,      // out[p,v,q] = epilogue(sum of src[p,i,q] over i with index[p,i,q] == v)
-  kScan,         // out[p,t,q] = epilogue(h of line (p, q) after elements 0 to t)
-  kSort,         // out[p,i,q] = epilogue(t of the i-th b[p,t,q] of line (p, q) in sort order)
-  kOpaque,       // a kernel written by hand; see OpaqueKernel
-};
-
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
 
 // A range of a buffer that a launch accesses. A launch binds a buffer twice only if both bindings
@@ -119,8 +110,101 @@ struct Binding {
   BindMode mode = BindMode::kRead;
 };
 
+// The kinds of launches. `kName` is the name of the kind in dumps. The body (for some an epilogue)
+// and the stores are those of the Launch.
+
+// The body over `rows` independent elements. All its instructions are at element level.
+struct MapLaunch {
+  static constexpr const char* kName = "map";
+  std::int64_t rows = 1;
+};
+
+// The body over rows x cols elements, linear index = row * cols + col, with reductions over cols.
+struct RowLaunch {
+  static constexpr const char* kName = "row";
+  std::int64_t rows = 1, cols = 1;
+};
+
+// out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n]). The domain of the epilogue is batch*m*n,
+// row-major.
+struct ContractionLaunch {
+  static constexpr const char* kName = "contraction";
+  std::int64_t batch = 1, m = 1, n = 1, k = 1;
+  // Split-K: if parts > 1, out[p,m,n] is the sum over the p-th slice of k. Slices have `part_depth`
+  // steps; the last one may have fewer. Requires batch == 1 and no bias gradient. The epilogue is
+  // over parts*m*n.
+  std::int64_t parts = 1, part_depth = 0;
+  // If true, the epilogue is that of a row launch over m rows and n columns, whose elements are
+  // kAcc. Requires batch == 1, at most kMaxRowColumns columns, and no bias gradient.
+  bool by_rows = false;
+  // The last instruction of an operand program (f32) is the operand's element.
+  ScalarProgram a = {};  // over batch*m*k, row-major
+  ScalarProgram b = {};  // over batch*k*n, row-major
+  // Fused bias gradient. With bias_grad_row, A has an additional row m of ones, so that row m of
+  // the product is the column sum of B. It is stored by `bias_grad_store` (over n), and the body
+  // does not see it. With bias_grad_column, B has an additional column of ones, and
+  // `bias_grad_store` stores the row sum of A (over m). At most one of them is set. Requires batch
+  // == 1.
+  bool bias_grad_row = false, bias_grad_column = false;
+  Store bias_grad_store = {};
+
+  [[nodiscard]] bool has_bias_grad() const { return bias_grad_row || bias_grad_column; }
+};
+
+// out[p,v,q] = epilogue(sum of src[p,i,q] over i with index[p,i,q] == v). Sources
+// src[pre, count, post], result [pre, size, post].
+struct ScatterLaunch {
+  static constexpr const char* kName = "scatter";
+  std::int64_t pre = 1, count = 1, post = 1, size = 1;
+  ScalarProgram index = {};   // over pre*count*post; last instruction i32; out of range: dropped
+  ScalarProgram source = {};  // over pre*count*post; last instruction f32, i32 or u32
+};
+
+// out[p,t,q] = epilogue(h of line (p, q) after elements 0 to t), with lines of `count` elements
+// over [pre, count, post]. The element programs have that domain: `b` (f32, i32 or u32), `a` for
+// kProduct (the same types), both (f32) for kLinear.
+struct ScanLaunch {
+  static constexpr const char* kName = "scan";
+  std::int64_t pre = 1, count = 1, post = 1;
+  ScanOp op = ScanOp::kSum;
+  bool reverse = false;  // runs from the last element of a line to the first
+  ScalarProgram a = {}, b = {};
+
+  // Returns the element program that has the type of the line.
+  [[nodiscard]] const ScalarProgram& line() const { return op == ScanOp::kProduct ? a : b; }
+  // Returns the type of h.
+  [[nodiscard]] DType dtype() const {
+    const bool index = op == ScanOp::kArgMax || op == ScanOp::kArgMin;
+    return index ? DType::kI32 : line().instrs.back().dtype;
+  }
+};
+
+// out[p,i,q] = epilogue(t of the i-th key[p,t,q] of line (p, q) in sort order). The sort is stable;
+// NaN counts as the largest.
+struct SortLaunch {
+  static constexpr const char* kName = "sort";
+  std::int64_t pre = 1, count = 1, post = 1;
+  bool descending = false;
+  ScalarProgram keys = {};  // over pre*count*post; last instruction f32, i32 or u32
+};
+
+// A kernel written by hand. There is no body; Store::value is the number of the result.
+struct OpaqueLaunch {
+  std::shared_ptr<const OpaqueKernel> kernel = nullptr;
+  // The programs of the kernel's inputs, over their elements. An absent input has no instructions.
+  std::vector<ScalarProgram> inputs = {};
+
+  template <class Which>
+  [[nodiscard]] const ScalarProgram& input(Which which) const {
+    return inputs[static_cast<std::size_t>(which)];
+  }
+};
+
+using LaunchKind = std::variant<MapLaunch, RowLaunch, ContractionLaunch, ScatterLaunch, ScanLaunch,
+                                SortLaunch, OpaqueLaunch>;
+
 struct Launch {
-  LaunchKind kind = LaunchKind::kMap;
+  LaunchKind kind;
   std::string name;                       // from the ops: "matmul_bias_relu"
   std::vector<std::string> ops;           // what was fused, with shapes: "add f32[256,64]"
   std::vector<SourceLocation> locations;  // locations in user code
@@ -139,77 +223,49 @@ struct Launch {
   bool fused_sequence = false;
   std::int64_t blocks = 0;
   std::vector<Binding> bindings;
-
-  // kMap, kRow: the domain is rows * cols elements, linear index = row * cols + col. kMap has one
-  // column, and all its instructions are at element level.
-  std::int64_t rows = 1, cols = 1;
-  // kContraction: if true, the epilogue is that of a row launch over m rows and n columns, whose
-  // elements are kAcc. Requires batch == 1, at most kMaxRowColumns columns, and no bias_grad_row or
-  // bias_grad_column.
-  bool by_rows = false;
-  // The body of kMap and kRow, and the epilogue of others. Domain of the epilogue, row-major:
-  // - kContraction: batch*m*n
-  // - kScatter: pre*size*post
-  // - kScan, kSort: pre*count*post
+  // The body of maps and row launches, the epilogue of others, over Window::columns elements per
+  // row. Empty for opaque launches.
   ScalarProgram body;
   std::vector<Store> stores;
-
-  // kContraction. The last instruction of an operand program (f32) is the operand's element.
-  std::int64_t batch = 1, m = 1, n = 1, k = 1;
-  // Split-K: if parts > 1, out[p,m,n] is the sum over the p-th slice of k. Slices have `part_depth`
-  // steps; the last one may have fewer. Requires batch == 1 and no bias_grad_row or
-  // bias_grad_column. The epilogue is over parts*m*n.
-  std::int64_t parts = 1, part_depth = 0;
-  ScalarProgram a;  // over batch*m*k, row-major
-  ScalarProgram b;  // over batch*k*n, row-major
-  // Fused bias gradient. With bias_grad_row, A has an additional row m of ones, so that row m of
-  // the product is the column sum of B. It is stored by `bias_grad_store` (over n), and the body
-  // does not see it. With bias_grad_column, B has an additional column of ones, and
-  // `bias_grad_store` stores the row sum of A (over m). At most one of them is set. Requires batch
-  // == 1.
-  bool bias_grad_row = false, bias_grad_column = false;
-  Store bias_grad_store;
-
-  // kScatter: sources src[pre, count, post], result [pre, size, post].
-  std::int64_t pre = 1, count = 1, post = 1, size = 1;
-  ScalarProgram scatter_index;   // over pre*count*post; last instruction i32; out of range: dropped
-  ScalarProgram scatter_source;  // over pre*count*post; last instruction f32, i32 or u32
-
-  // kScan, kSort: lines of `count` elements over [pre, count, post]. The element programs have that
-  // domain: `b` (f32, i32 or u32), `a` for kProduct (likewise), both (f32) for kLinear.
-  ScanOp scan = ScanOp::kSum;
-  bool reverse = false;     // kScan: runs from the last element of a line to the first
-  bool descending = false;  // kSort: stable; NaN counts as the largest
-
-  // kOpaque: the kernel, and the programs of its inputs, over their elements. An absent input has
-  // no instructions. There is no body; Store::value is the number of the result.
-  std::shared_ptr<const OpaqueKernel> opaque;
-  std::vector<ScalarProgram> inputs;
-
-  template <class Which>
-  [[nodiscard]] const ScalarProgram& input(Which which) const {
-    return inputs[static_cast<std::size_t>(which)];
-  }
-
   // The range of rows that this launch computes; row_count == 0: all rows. Set if several launches
   // split the work because a buffer exceeds the binding limit. Maps, indices and coordinates still
   // refer to the whole. If the range covers several batches (or pre), it consists of whole ones.
   // The number of rows is:
-  // - kMap, kRow: rows
-  // - kContraction: batch * m, or parts * m; bias_grad_row is not counted
-  // - kScatter: pre * size
-  // - kScan, kSort: pre
-  // - kOpaque: OpaqueKernel::rows
+  // - MapLaunch, RowLaunch: rows
+  // - ContractionLaunch: batch * m, or parts * m; bias_grad_row is not counted
+  // - ScatterLaunch: pre * size
+  // - ScanLaunch, SortLaunch: pre
+  // - OpaqueLaunch: OpaqueKernel::rows
   std::int64_t first_row = 0, row_count = 0;
   // Estimates for reports, made at planning: bytes the launch must move, and 2 * multiply-adds.
   std::int64_t bytes_moved = 0, flops = 0;
+
+  template <class Kind>
+  [[nodiscard]] bool is() const {
+    return std::holds_alternative<Kind>(kind);
+  }
+  // Returns null if the launch is of another kind.
+  template <class Kind>
+  [[nodiscard]] const Kind* find() const {
+    return std::get_if<Kind>(&kind);
+  }
+  // The launch must be of this kind.
+  template <class Kind>
+  [[nodiscard]] const Kind& as() const {
+    return std::get<Kind>(kind);
+  }
+  template <class Kind>
+  [[nodiscard]] Kind& as() {
+    return std::get<Kind>(kind);
+  }
 };
 
-// The range of rows of a launch: a range of batches (pre) and of the rows in each. kMap and kRow
-// have one batch.
+// The range of rows of a launch: a range of batches (pre) and of the rows in each. Maps and row
+// launches have one batch.
 struct Window {
   std::int64_t outer_first = 0, outer_count = 1, first = 0, count = 1;
-  std::int64_t pitch = 1;  // rows per batch in total
+  std::int64_t pitch = 1;    // rows per batch in total
+  std::int64_t columns = 1;  // elements of the body per row
 
   [[nodiscard]] std::int64_t rows() const { return outer_count * count; }
   [[nodiscard]] std::int64_t first_row() const { return outer_first * pitch + first; }
@@ -269,32 +325,31 @@ struct Program {
   std::int64_t peak_bytes = 0;       // sum of all buffers
 };
 
-// kScatter: returns true if the index of (p, i) is known to be the same for all q.
-bool index_repeats(const Launch& launch);
+// Returns true if the index of (p, i) is known to be the same for all q.
+bool index_repeats(const ScatterLaunch& scatter);
 
 // Returns the kernel of a launch if it has the given type, otherwise null.
 template <class Kernel>
 const Kernel* find_kernel(const Launch& launch) {
-  return dynamic_cast<const Kernel*>(launch.opaque.get());
+  const auto* opaque = launch.find<OpaqueLaunch>();
+  return opaque == nullptr ? nullptr : dynamic_cast<const Kernel*>(opaque->kernel.get());
 }
 template <class Kernel>
 const Kernel& kernel_of(const Launch& launch) {
-  return dynamic_cast<const Kernel&>(*launch.opaque);
+  return dynamic_cast<const Kernel&>(*launch.as<OpaqueLaunch>().kernel);
 }
 
 // Returns all scalar programs of a launch, including empty ones.
 std::vector<ScalarProgram*> programs_of(Launch& launch);
 std::vector<const ScalarProgram*> programs_of(const Launch& launch);
 
-// Returns the type of a scan's value before the epilogue.
-DType scan_dtype(const Launch& launch);
-// Returns the element program of a scan or sort that has the type of the line: `a` for kProduct,
-// otherwise `b`.
-const ScalarProgram& line_program(const Launch& launch);
+// Returns all stores of a launch, including that of a bias gradient.
+std::vector<Store*> stores_of(Launch& launch);
+std::vector<const Store*> stores_of(const Launch& launch);
 
 // Throws InternalError if a launch violates a rule stated above.
 void verify(const Program& program);
-// Returns the kind of a launch, such as "map" or "row"; for kOpaque the name of the kernel.
+// Returns the kind of a launch, such as "map" or "row"; for opaque launches the kernel's name.
 std::string kind_name(const Launch& launch);
 // Maximum number of columns of a contraction with by_rows, and the workgroup memory it needs on a
 // GPU.

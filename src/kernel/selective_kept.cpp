@@ -30,8 +30,8 @@ std::int64_t last_reached(const IndexMap& map) {
 bool is_kept(const Launch& launch, const ScalarProgram& program) {
   const SelectiveKernel* kernel = find_kernel<SelectiveKernel>(launch);
   if (kernel == nullptr || kernel->scan.part != SelectivePart::kBackward ||
-      &program != &launch.input(SelectiveInput::kStates) || program.instrs.size() != 1 ||
-      program.accesses.size() != 1)
+      &program != &launch.as<OpaqueLaunch>().input(SelectiveInput::kStates) ||
+      program.instrs.size() != 1 || program.accesses.size() != 1)
     return false;
   const IndexMap& map = program.accesses[0].map;
   const View view = map.views.back().simplified();

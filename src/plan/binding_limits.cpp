@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 #include "ir/max_elements.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -31,36 +32,33 @@ class Touched {
     const Window w = window_of(launch);
     const Span outer{w.outer_first, w.outer_count};
     const Span rows{w.first_row(), w.rows()};
-    switch (launch.kind) {
-      case LaunchKind::kMap:
-      case LaunchKind::kRow: body(rows, launch.cols); break;
-      case LaunchKind::kContraction:
-        if (launch.parts > 1) {
-          program(launch.a, {0, launch.m * launch.k}, {});
-          program(launch.b, {0, launch.k * launch.n}, {});
-        } else {
-          program(launch.a, times(rows, launch.k), {});
-          program(launch.b, times(outer, launch.k * launch.n), {});
-        }
-        body(rows, launch.n);
-        if (launch.bias_grad_row) store(launch.bias_grad_store, {0, launch.n});
-        if (launch.bias_grad_column) store(launch.bias_grad_store, rows);
-        break;
-      case LaunchKind::kScatter:
-        program(launch.scatter_index, times(outer, launch.count * launch.post), {});
-        program(launch.scatter_source, times(outer, launch.count * launch.post), {});
-        body(rows, launch.post);
-        break;
-      case LaunchKind::kScan:
-      case LaunchKind::kSort: {
-        const std::int64_t each = launch.count * launch.post;
-        program(launch.a, times(rows, each), {});
-        program(launch.b, times(rows, each), {});
-        body(rows, each);
-        break;
-      }
-      case LaunchKind::kOpaque: opaque(*launch.opaque, rows); break;
-    }
+    const Span elements = times(rows, w.columns);
+    std::visit(Overloaded{
+                   [](const MapLaunch&) {},
+                   [](const RowLaunch&) {},
+                   [&](const ContractionLaunch& p) {
+                     const bool split = p.parts > 1;
+                     program(p.a, split ? Span{0, p.m * p.k} : times(rows, p.k), {});
+                     program(p.b, split ? Span{0, p.k * p.n} : times(outer, p.k * p.n), {});
+                     if (p.has_bias_grad())
+                       store(p.bias_grad_store, p.bias_grad_row ? Span{0, p.n} : rows);
+                   },
+                   [&](const ScatterLaunch& scatter) {
+                     const Span sources = times(outer, scatter.count * scatter.post);
+                     program(scatter.index, sources, {});
+                     program(scatter.source, sources, {});
+                   },
+                   [&](const ScanLaunch& scan) {
+                     program(scan.a, elements, {});
+                     program(scan.b, elements, {});
+                   },
+                   [&](const SortLaunch& sort) { program(sort.keys, elements, {}); },
+                   [&](const OpaqueLaunch& each) { opaque(each, rows); },
+               },
+               launch.kind);
+    if (launch.is<OpaqueLaunch>()) return;
+    program(launch.body, elements, rows);
+    for (const Store& s : launch.stores) store(s, s.level == Level::kRow ? rows : elements);
   }
 
   // Returns the offsets accessed through a binding; low > high if there are none.
@@ -75,12 +73,13 @@ class Touched {
     return {span.first * factor, span.count * factor};
   }
 
-  void opaque(const OpaqueKernel& kernel, Span rows) {
+  void opaque(const OpaqueLaunch& launch, Span rows) {
+    const OpaqueKernel& kernel = *launch.kernel;
     for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
       const OpaqueInput& input = kernel.inputs[i];
       const Span elements =
           input.by_row ? times(rows, input.size / kernel.rows) : Span{0, input.size};
-      program(launch_.inputs[i], elements, {});
+      program(launch.inputs[i], elements, {});
     }
     for (const Store& each : launch_.stores) {
       const OpaqueResult& result = kernel.results[static_cast<std::size_t>(each.value)];
@@ -88,16 +87,9 @@ class Touched {
     }
   }
 
-  void body(Span rows, std::int64_t cols) {
-    program(launch_.body, times(rows, cols), rows);
-    for (const Store& s : launch_.stores) {
-      store(s, s.level == Level::kRow ? rows : times(rows, cols));
-    }
-  }
-
   // Marks the instructions to compute. A map that stores only some of its values skips the others.
   [[nodiscard]] std::vector<bool> needed(const ScalarProgram& program) const {
-    const bool all = launch_.kind != LaunchKind::kMap;
+    const bool all = !launch_.is<MapLaunch>();
     std::vector<bool> marks(program.instrs.size(), all);
     if (all) return marks;
     for (const Store& s : launch_.stores) {
@@ -195,12 +187,8 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
     for (ScalarProgram* program : programs_of(launch)) {
       shift(program->accesses, number, elements);
     }
-    for (Store& store : launch.stores) {
-      if (store.binding == number) store.map.views[0].offset -= elements;
-    }
-    const bool ones = launch.bias_grad_row || launch.bias_grad_column;
-    if (ones && launch.bias_grad_store.binding == number) {
-      launch.bias_grad_store.map.views[0].offset -= elements;
+    for (Store* store : stores_of(launch)) {
+      if (store->binding == number) store->map.views[0].offset -= elements;
     }
   }
 }
@@ -292,7 +280,8 @@ bool fit(const Program& program, const Launch& launch, const BindingLimits& most
   front.row_count = half;
   back.first_row = front.first_row + half;
   back.row_count = w.rows() - half;
-  back.bias_grad_row = false;  // the first half sums all columns
+  if (auto* const product = std::get_if<ContractionLaunch>(&back.kind))
+    product->bias_grad_row = false;  // the first half sums all columns
   front.bytes_moved = share(launch.bytes_moved, half, w.rows());
   front.flops = share(launch.flops, half, w.rows());
   back.bytes_moved = launch.bytes_moved - front.bytes_moved;
@@ -307,7 +296,7 @@ std::vector<Launch> by_stores(const Launch& launch) {
   const bool in_place =
       std::any_of(launch.bindings.begin(), launch.bindings.end(),
                   [](const Binding& b) { return b.mode == BindMode::kReadWrite; });
-  if (launch.kind != LaunchKind::kMap || in_place) return {launch};
+  if (!launch.is<MapLaunch>() || in_place) return {launch};
   std::vector<Launch> launches;
   for (const Store& store : launch.stores) {
     launches.push_back(launch);

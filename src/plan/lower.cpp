@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 #include "base/visits.h"
 #include "ir/sources.h"
 #include "ops/opaque.h"
@@ -55,11 +56,12 @@ void count_work(Launch& launch) {
   const auto move = [&](std::int64_t elements, DType dtype) {
     bytes += elements * static_cast<std::int64_t>(element_bytes(dtype));
   };
+  const Window window = window_of(launch);
   const auto program = [&](const ScalarProgram& p, std::int64_t domain) {
     std::set<std::pair<int, std::string>> seen;
     for (const Instr& instr : p.instrs) {
       if (instr.kind == InstrKind::kOp)
-        ops += instr.level == Level::kElement ? domain : launch.by_rows ? launch.m : launch.rows;
+        ops += instr.level == Level::kElement ? domain : window.rows();
       if (instr.kind == InstrKind::kReduce) ops += domain;
       if (instr.kind != InstrKind::kLoad && instr.kind != InstrKind::kLoadAt) continue;
       const Access& access = p.accesses[static_cast<size_t>(instr.index)];
@@ -67,37 +69,39 @@ void count_work(Launch& launch) {
       move(instr.kind == InstrKind::kLoadAt ? domain : elements_touched(access.map), access.dtype);
     }
   };
-  std::int64_t domain = launch.rows * launch.cols;
-  if (launch.kind == LaunchKind::kContraction) {
-    program(launch.a, launch.batch * launch.m * launch.k);
-    program(launch.b, launch.batch * launch.k * launch.n);
-    const std::int64_t products = launch.batch * launch.m * launch.n;
-    ops += 2 * products * launch.k;
-    domain = products * launch.parts;
-  }
-  if (launch.kind == LaunchKind::kScatter) {
-    const std::int64_t sources = launch.pre * launch.count * launch.post;
-    program(launch.scatter_index, sources);
-    program(launch.scatter_source, sources);
-    domain = launch.pre * launch.size * launch.post;
-    ops += sources;
-  }
-  if (launch.kind == LaunchKind::kOpaque) {
-    for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
-      program(launch.inputs[i], launch.opaque->inputs[i].size);
-    }
-    ops += launch.opaque->flops;
-  }
-  if (launch.kind == LaunchKind::kScan || launch.kind == LaunchKind::kSort) {
-    domain = launch.pre * launch.count * launch.post;
-    program(launch.a, domain);
-    program(launch.b, domain);
-    ops += domain;
-  }
+  const std::int64_t domain = window.rows() * window.columns;
+  std::visit(Overloaded{
+                 [](const MapLaunch&) {},
+                 [](const RowLaunch&) {},
+                 [&](const ContractionLaunch& p) {
+                   program(p.a, p.batch * p.m * p.k);
+                   program(p.b, p.batch * p.k * p.n);
+                   ops += 2 * p.batch * p.m * p.n * p.k;
+                 },
+                 [&](const ScatterLaunch& scatter) {
+                   const std::int64_t sources = scatter.pre * scatter.count * scatter.post;
+                   program(scatter.index, sources);
+                   program(scatter.source, sources);
+                   ops += sources;
+                 },
+                 [&](const ScanLaunch& scan) {
+                   program(scan.a, domain);
+                   program(scan.b, domain);
+                   ops += domain;
+                 },
+                 [&](const SortLaunch& sort) {
+                   program(sort.keys, domain);
+                   ops += domain;
+                 },
+                 [&](const OpaqueLaunch& opaque) {
+                   for (std::size_t i = 0; i < opaque.inputs.size(); ++i)
+                     program(opaque.inputs[i], opaque.kernel->inputs[i].size);
+                   ops += opaque.kernel->flops;
+                 },
+             },
+             launch.kind);
   program(launch.body, domain);
-  for (const Store& store : launch.stores) move(store.map.domain_size(), store.dtype);
-  if (launch.bias_grad_row) move(launch.n, launch.bias_grad_store.dtype);
-  if (launch.bias_grad_column) move(launch.m, launch.bias_grad_store.dtype);
+  for (const Store* store : stores_of(launch)) move(store->map.domain_size(), store->dtype);
   launch.bytes_moved = bytes;
   launch.flops = ops;
 }
@@ -128,8 +132,10 @@ class GroupLowering {
       lower_scatter();
     } else if (root == OpKind::kOpaque) {
       lower_opaque();
-    } else if (root != OpKind::kLeaf) {
-      lower_lines(root);
+    } else if (root == OpKind::kScan) {
+      lower_scan();
+    } else if (root == OpKind::kSort) {
+      lower_sort();
     } else if (graph_[members_.back()].op->kind == OpKind::kIndexUpdate) {
       lower_index_update();
     } else if (reduce_ != kNoValue) {
@@ -142,22 +148,26 @@ class GroupLowering {
   }
 
  private:
+  // Sets the kind of the launch.
+  template <class Kind>
+  Kind& make(Kind kind = {}) {
+    return launch_.kind.emplace<Kind>(std::move(kind));
+  }
+
   void lower_map() {
-    launch_.kind = LaunchKind::kMap;
-    launch_.rows = numel(graph_[members_.front()].type.shape);
-    ProgramBuilder body(context_, launch_.body, launch_.rows, 1, false);
+    const MapLaunch& map = make<MapLaunch>({numel(graph_[members_.front()].type.shape)});
+    ProgramBuilder body(context_, launch_.body, map.rows, 1, false);
     for (const ValueId id : members_) store_element(body, id);
   }
 
   // A map over the new elements, stored from a run-time offset on.
   void lower_index_update() {
-    launch_.kind = LaunchKind::kMap;
     const ValueId id = members_.back();
     const Node& node = graph_[id];
     const Shape& slice = graph_[node.inputs[1]].type.shape;
     const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
-    launch_.rows = numel(slice);
-    ProgramBuilder body(context_, launch_.body, launch_.rows, 1, false);
+    const MapLaunch& map = make<MapLaunch>({numel(slice)});
+    ProgramBuilder body(context_, launch_.body, map.rows, 1, false);
     for (const ValueId member : members_) {
       if (member != id) store_element(body, member);
     }
@@ -170,8 +180,7 @@ class GroupLowering {
     lines.strides[axis] = 0;
     int at = body.value(node.inputs[2], IndexMap{{lines}}, Level::kElement);
     if (slice[axis] > 1) at = body.op(ops::add, {at, body.coordinate(slice, axis)}, DType::kI32);
-    Store store =
-        make_store(place->second, node.type.dtype, Level::kElement, launch_.rows, value, -1);
+    Store store = make_store(place->second, node.type.dtype, Level::kElement, map.rows, value, -1);
     View rows = View::contiguous(node.type.shape);
     store.at = at;
     store.at_stride = rows.strides[axis];
@@ -185,10 +194,8 @@ class GroupLowering {
   }
 
   void lower_rows() {
-    launch_.kind = LaunchKind::kRow;
     const ReduceShape shape = reduce_shape(graph_, graph_[reduce_]);
-    launch_.rows = shape.rows;
-    launch_.cols = shape.cols;
+    make<RowLaunch>({shape.rows, shape.cols});
     ProgramBuilder body(context_, launch_.body, shape.rows, shape.cols, true);
     store_rows(body, shape.rows, shape.cols);
   }
@@ -207,30 +214,34 @@ class GroupLowering {
   }
 
   void lower_contraction() {
-    launch_.kind = LaunchKind::kContraction;
+    auto& launch = make<ContractionLaunch>();
     const Node& product = graph_[root_];
     const Shape& a_shape = graph_[product.inputs[0]].type.shape;
     const std::size_t rank = a_shape.size();
-    launch_.m = a_shape[rank - 2];
-    launch_.k = a_shape[rank - 1];
-    launch_.n = product.type.shape.back();
-    (product.type.shape.size() > rank ? launch_.parts : launch_.batch) =
-        numel(product.type.shape) / (launch_.m * launch_.n);
-    if (launch_.parts > 1) launch_.part_depth = product.attrs.integer(ops::kPartDepth);
-    operand(product.inputs[0], launch_.a);
-    operand(product.inputs[1], launch_.b);
-    if (reduces_own()) return lower_row_epilogue();
+    launch.m = a_shape[rank - 2];
+    launch.k = a_shape[rank - 1];
+    launch.n = product.type.shape.back();
+    (product.type.shape.size() > rank ? launch.parts : launch.batch) =
+        numel(product.type.shape) / (launch.m * launch.n);
+    if (launch.parts > 1) launch.part_depth = product.attrs.integer(ops::kPartDepth);
+    operand(product.inputs[0], launch.a);
+    operand(product.inputs[1], launch.b);
+    launch.by_rows = reduces_own();
+    if (launch.by_rows) {
+      ProgramBuilder body(context_, launch_.body, launch.m, launch.n, true, root_);
+      return store_rows(body, launch.m, launch.n);
+    }
     ProgramBuilder body(context_, launch_.body, numel(product.type.shape), 1, false, root_);
     for (const ValueId id : members_) {
       if (id == reduce_) {
         // The sum over k of one operand. Sizes and source tell which one.
         const Source summed = through_views(graph_, graph_[id].inputs[0]);
         const Source b = through_views(graph_, product.inputs[1]);
-        launch_.bias_grad_row = summed.value == b.value && b.map.is_identity() &&
-                                numel(graph_[id].type.shape) == launch_.n;
-        launch_.bias_grad_column = !launch_.bias_grad_row;
-        launch_.bias_grad_store = make_store(placement_.places.at(id), DType::kF32, Level::kElement,
-                                             launch_.bias_grad_row ? launch_.n : launch_.m, 0, -1);
+        launch.bias_grad_row = summed.value == b.value && b.map.is_identity() &&
+                               numel(graph_[id].type.shape) == launch.n;
+        launch.bias_grad_column = !launch.bias_grad_row;
+        launch.bias_grad_store = make_store(placement_.places.at(id), DType::kF32, Level::kElement,
+                                            launch.bias_grad_row ? launch.n : launch.m, 0, -1);
       } else {
         store_element(body, id);
       }
@@ -255,12 +266,6 @@ class GroupLowering {
     return false;
   }
 
-  void lower_row_epilogue() {
-    launch_.by_rows = true;
-    ProgramBuilder body(context_, launch_.body, launch_.m, launch_.n, true, root_);
-    store_rows(body, launch_.m, launch_.n);
-  }
-
   void operand(ValueId id, ScalarProgram& program) {
     const Shape& shape = graph_[id].type.shape;
     ProgramBuilder builder(context_, program, numel(shape), 1, false);
@@ -274,67 +279,67 @@ class GroupLowering {
   }
 
   void lower_scatter() {
-    launch_.kind = LaunchKind::kScatter;
     const Node& node = graph_[root_];
-    const Shape& from = graph_[node.inputs[0]].type.shape;
-    const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
-    for (std::size_t d = 0; d < from.size(); ++d) {
-      (d < axis ? launch_.pre : d == axis ? launch_.count : launch_.post) *= from[d];
-    }
-    launch_.size = node.type.shape[axis];
-    operand(node.inputs[0], launch_.scatter_source);
-    scatter_index(node.inputs[1]);
-    ProgramBuilder body(context_, launch_.body, numel(node.type.shape), 1, false, root_);
-    for (const ValueId id : members_) store_element(body, id);
+    const std::int64_t axis = node.attrs.integer("axis");
+    const AxisSplit from = split_at(graph_[node.inputs[0]].type.shape, axis);
+    auto& scatter = make<ScatterLaunch>({from.pre, from.size, from.post});
+    scatter.size = node.type.shape[static_cast<std::size_t>(axis)];
+    operand(node.inputs[0], scatter.source);
+    scatter_index(node.inputs[1], scatter.index);
+    store_epilogue();
   }
 
-  // Lowers scans and sorts.
-  void lower_lines(OpKind kind) {
-    launch_.kind = kind == OpKind::kScan ? LaunchKind::kScan : LaunchKind::kSort;
+  void lower_scan() {
     const Node& node = graph_[root_];
     const AxisSplit lines = split_at(node.type.shape, node.attrs.integer("axis"));
-    launch_.pre = lines.pre;
-    launch_.count = lines.size;
-    launch_.post = lines.post;
-    if (kind == OpKind::kSort) {
-      launch_.descending = node.attrs.integer("descending") != 0;
-    } else {
-      launch_.reverse = node.attrs.integer("reverse") != 0;
-      launch_.scan = node.op == &ops::cumsum              ? ScanOp::kSum
-                     : node.op == &ops::cumprod           ? ScanOp::kProduct
-                     : node.op == &ops::linear_recurrence ? ScanOp::kLinear
-                     : node.op == &ops::arg_cummax        ? ScanOp::kArgMax
-                                                          : ScanOp::kArgMin;
-    }
-    const bool product = node.op == &ops::cumprod || node.op == &ops::linear_recurrence;
-    if (product) operand(node.inputs[0], launch_.a);
-    if (node.op != &ops::cumprod) operand(node.inputs.back(), launch_.b);
-    ProgramBuilder body(context_, launch_.body, numel(node.type.shape), 1, false, root_);
+    auto& scan = make<ScanLaunch>({lines.pre, lines.size, lines.post});
+    scan.op = node.op == &ops::cumsum              ? ScanOp::kSum
+              : node.op == &ops::cumprod           ? ScanOp::kProduct
+              : node.op == &ops::linear_recurrence ? ScanOp::kLinear
+              : node.op == &ops::arg_cummax        ? ScanOp::kArgMax
+                                                   : ScanOp::kArgMin;
+    scan.reverse = node.attrs.integer("reverse") != 0;
+    const bool has_a = scan.op == ScanOp::kProduct || scan.op == ScanOp::kLinear;
+    if (has_a) operand(node.inputs[0], scan.a);
+    if (scan.op != ScanOp::kProduct) operand(node.inputs.back(), scan.b);
+    store_epilogue();
+  }
+
+  void lower_sort() {
+    const Node& node = graph_[root_];
+    const AxisSplit lines = split_at(node.type.shape, node.attrs.integer("axis"));
+    auto& sort = make<SortLaunch>({lines.pre, lines.size, lines.post});
+    sort.descending = node.attrs.integer("descending") != 0;
+    operand(node.inputs.back(), sort.keys);
+    store_epilogue();
+  }
+
+  // Stores the values that follow from each element of the root.
+  void store_epilogue() {
+    ProgramBuilder body(context_, launch_.body, numel(graph_[root_].type.shape), 1, false, root_);
     for (const ValueId id : members_) store_element(body, id);
   }
 
   void lower_opaque() {
-    launch_.kind = LaunchKind::kOpaque;
     const Node& node = graph_[root_];
-    launch_.opaque = opaque_kernel(graph_, node);
-    const OpaqueKernel& kernel = *launch_.opaque;
-    if (!kernel.label.empty()) launch_.name = kernel.label;
-    for (const OpaqueInput& input : kernel.inputs) {
-      launch_.inputs.emplace_back();
+    auto& opaque = make<OpaqueLaunch>({opaque_kernel(graph_, node)});
+    if (!opaque.kernel->label.empty()) launch_.name = opaque.kernel->label;
+    for (const OpaqueInput& input : opaque.kernel->inputs) {
+      opaque.inputs.emplace_back();
       if (input.absent()) continue;
-      operand(node.inputs[static_cast<std::size_t>(input.operand)], launch_.inputs.back());
+      operand(node.inputs[static_cast<std::size_t>(input.operand)], opaque.inputs.back());
     }
-    for (const ValueId id : members_) store_results(id);
+    for (const ValueId id : members_) store_results(id, opaque.kernel->results);
   }
 
   // Stores the results of the kernel that an op returns, consecutively in one flat value.
-  void store_results(ValueId id) {
+  void store_results(ValueId id, const std::vector<OpaqueResult>& results) {
     if (!placement_.places.contains(id)) return;
     BufferRange place = placement_.places.at(id);
     const int only = graph_[id].op->only_result;
-    for (int i = 0; i < static_cast<int>(launch_.opaque->results.size()); ++i) {
+    for (int i = 0; i < static_cast<int>(results.size()); ++i) {
       if (only >= 0 && i != only) continue;
-      const std::int64_t size = launch_.opaque->results[static_cast<std::size_t>(i)].size;
+      const std::int64_t size = results[static_cast<std::size_t>(i)].size;
       launch_.stores.push_back(
           make_store(place, graph_[id].type.dtype, Level::kElement, size, i, -1));
       place.offset += size;
@@ -343,8 +348,7 @@ class GroupLowering {
 
   // Converts u32 to i32 bitwise: indices above the i32 range become negative, and both are out of
   // range.
-  void scatter_index(ValueId id) {
-    ScalarProgram& program = launch_.scatter_index;
+  void scatter_index(ValueId id, ScalarProgram& program) {
     ProgramBuilder builder(context_, program, numel(graph_[id].type.shape), 1, false);
     int value = builder.value(id, IndexMap::identity(graph_[id].type.shape), Level::kElement);
     if (graph_[id].type.dtype == DType::kU32)
@@ -409,15 +413,16 @@ Launch lower_copy(const Graph& graph, const Placement& placement, const ScalarWo
   const Type& type = graph[value].type;
   launch.ops = {"copy " + to_string(type)};
   if (graph[value].location.known()) launch.locations = {graph[value].location};
-  launch.rows = numel(type.shape);
+  const std::int64_t elements = numel(type.shape);
+  launch.kind = MapLaunch{elements};
   LaunchContext context{graph, placement, scalars, -1, launch};
-  ProgramBuilder body(context, launch.body, launch.rows, 1, false);
+  ProgramBuilder body(context, launch.body, elements, 1, false);
   Store store;
   store.value = body.value(value, IndexMap::identity(type.shape), Level::kElement);
   store.binding = context.bind(to.buffer, true);
   store.dtype = placement.stored(type.dtype);
-  const std::int64_t bytes = launch.rows * static_cast<std::int64_t>(element_bytes(store.dtype));
-  store.map = IndexMap::identity({launch.rows});
+  const std::int64_t bytes = elements * static_cast<std::int64_t>(element_bytes(store.dtype));
+  store.map = IndexMap::identity({elements});
   store.map.views[0].offset = to.offset;
   launch.stores.push_back(std::move(store));
   launch.bytes_moved = 2 * bytes;

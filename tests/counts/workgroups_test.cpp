@@ -69,14 +69,16 @@ void expect_dispatches_that_fit(const std::shared_ptr<Device>& plain) {
       const WgslKernel kernel = write_wgsl(launch, options);
       EXPECT_LE(kernel.groups_x, kMaxGroups) << launch.name;
       EXPECT_LE(kernel.groups_y, kMaxGroups) << launch.name;
-      if (launch.kind == LaunchKind::kRow && launch.name == "grad_norm" && launch.rows > 1) {
+      const auto* row = launch.find<RowLaunch>();
+      if (row != nullptr && launch.name == "grad_norm" && row->rows > 1) {
         ++sums;
-        EXPECT_EQ(launch.rows * launch.cols, kElements);
-        EXPECT_EQ(std::int64_t{kernel.groups_x} * kernel.groups_y, launch.rows);
+        EXPECT_EQ(row->rows * row->cols, kElements);
+        EXPECT_EQ(std::int64_t{kernel.groups_x} * kernel.groups_y, row->rows);
       }
-      if (launch.kind != LaunchKind::kMap) continue;
+      const auto* map = launch.find<MapLaunch>();
+      if (map == nullptr) continue;
       ++maps;
-      EXPECT_EQ(launch.rows, kElements);
+      EXPECT_EQ(map->rows, kElements);
       if (neighbours_of(kernel, kElements) > 1) continue;
       EXPECT_GT(std::int64_t{kernel.groups_x} * kernel.groups_y, kMaxGroups)
           << "so few that nothing is folded";

@@ -159,8 +159,8 @@ TEST(Profile, launches_of_one_kernel_are_one) {
   for (int i = 0; i < 4; ++i) {
     Launch& launch = program.launches[static_cast<std::size_t>(i)];
     launch.name = std::string(1, static_cast<char>('a' + i));
-    launch.kind = i == 2 ? LaunchKind::kRow : LaunchKind::kMap;
-    launch.rows = launch.cols = 5 + i;
+    launch.kind = MapLaunch{5 + i};
+    if (i == 2) launch.kind = RowLaunch{5 + i, 5 + i};
     launch.ops = {"op" + std::to_string(i)};
     launch.locations = {i == 2 ? second : first};
     launch.bytes_moved = 10 << i;

@@ -13,7 +13,7 @@ namespace tensorgrad::testing {
 // Replaces `from` with `to` in every launch.
 inline void corrupt(Program& program, const OpDef& from, const OpDef& to) {
   for (Launch& launch : program.launches) {
-    for (ScalarProgram* part : {&launch.body, &launch.a, &launch.b}) {
+    for (ScalarProgram* part : programs_of(launch)) {
       for (Instr& instr : part->instrs) {
         if (instr.code == from.code) instr.code = to.code;
       }

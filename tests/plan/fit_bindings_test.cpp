@@ -110,7 +110,7 @@ void check_cut_along_k(Where where) {
   check_program(program, kLimit, print(program));
   std::vector<std::int64_t> depths;
   for (const Launch& launch : program.launches) {
-    if (launch.kind == LaunchKind::kContraction) depths.push_back(launch.k);
+    if (const auto* p = launch.find<ContractionLaunch>()) depths.push_back(p->k);
   }
   EXPECT_THAT(depths, ::testing::ElementsAre(500, 500)) << print(program);
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, where, 8, kLimit),

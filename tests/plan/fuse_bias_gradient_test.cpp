@@ -18,7 +18,8 @@ std::vector<Launch> launches_within(const Graph& graph, std::int64_t limit) {
 
 std::int64_t with_sums(const std::vector<Launch>& launches) {
   return std::count_if(launches.begin(), launches.end(), [](const Launch& launch) {
-    return launch.bias_grad_row || launch.bias_grad_column;
+    const auto* product = launch.find<ContractionLaunch>();
+    return product != nullptr && product->has_bias_grad();
   });
 }
 

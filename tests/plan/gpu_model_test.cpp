@@ -27,9 +27,9 @@ Program program_for(const GpuModel& gpu, const Graph& graph) {
   return compile_graph(std::move(request)).program;
 }
 
-std::int64_t launches_of(const Program& program, LaunchKind kind) {
+std::int64_t row_launches(const Program& program) {
   return std::count_if(program.launches.begin(), program.launches.end(),
-                       [&](const Launch& launch) { return launch.kind == kind; });
+                       [](const Launch& launch) { return launch.is<RowLaunch>(); });
 }
 
 // One tile of 128 x 128 leaves half of 132 cores idle, but not half of two.
@@ -37,7 +37,7 @@ TEST(GpuModel, of_few_cores_keeps_a_product_whole) {
   GraphBuilder s;
   s.output("y", matmul(s.input({96, 1 << 16}), s.input({1 << 16, 96})));
   const auto parts = [&](const GpuModel& gpu) {
-    return program_for(gpu, s.graph()).launches.front().parts;
+    return program_for(gpu, s.graph()).launches.front().as<ContractionLaunch>().parts;
   };
   EXPECT_GT(parts({}), 1);
   EXPECT_EQ(parts({.cores = 2}), 1);
@@ -47,7 +47,7 @@ TEST(GpuModel, of_few_threads_keeps_long_rows_whole) {
   GraphBuilder s;
   s.output("y", sum(s.input({4, 1 << 18}), {1}));
   const auto launches = [&](const GpuModel& gpu) {
-    return launches_of(program_for(gpu, s.graph()), LaunchKind::kRow);
+    return row_launches(program_for(gpu, s.graph()));
   };
   EXPECT_EQ(launches({}), 2);
   EXPECT_EQ(launches({.full_rows = 4}), 1);

@@ -89,7 +89,8 @@ TEST(IndexUpdate, of_a_state_moves_what_is_new_whatever_the_size_of_the_state) {
       filled_cache(s, room, count, two_starts(s, 2, 3));
       const Program program = compile_for_test(s.graph(), 8).program;
       ASSERT_EQ(program.launches.size(), 1U) << print(program);
-      EXPECT_EQ(program.launches[0].rows, 2 * 3 * count * 4);  // elements that each device computes
+      EXPECT_EQ(program.launches[0].as<MapLaunch>().rows,
+                2 * 3 * count * 4);  // elements that each device computes
       EXPECT_FALSE(has_slots(program));
       moved.push_back(bytes_moved(program));
       s.check(Where::kCpu);

@@ -29,11 +29,15 @@ std::size_t launches_of(const Graph& graph, int row_columns) {
   return compile_for_test(graph, 16, 0, true, 0, row_columns).program.launches.size();
 }
 
+bool is_by_rows(const Launch& launch) {
+  const auto* product = launch.find<ContractionLaunch>();
+  return product != nullptr && product->by_rows;
+}
+
 std::size_t by_rows(const Graph& graph) {
   const Program program = compile_for_test(graph, 16, 0, true, 0, kColumns).program;
   return static_cast<std::size_t>(
-      std::count_if(program.launches.begin(), program.launches.end(),
-                    [](const Launch& launch) { return launch.by_rows; }));
+      std::count_if(program.launches.begin(), program.launches.end(), is_by_rows));
 }
 
 // Whole and ragged tiles; one row, few columns, and depths below and above a step of k.
@@ -65,7 +69,7 @@ TEST(RowEpilogue, is_right_for_many_rows_on_webgpu) {
     s.output("best", argmax(y, 1));
     const Program program = compile_for_test(s.graph(), 8, 0, true, 0, kColumns).program;
     ASSERT_EQ(program.launches.size(), 1U);
-    EXPECT_TRUE(program.launches[0].by_rows);
+    EXPECT_TRUE(is_by_rows(program.launches[0]));
     const bool high = emit_wgsl(program.launches[0]).find("tile * 16u") != std::string::npos;
     EXPECT_EQ(high, size[0] >= 4096);
     s.check(Where::kWebGpu);
@@ -95,7 +99,7 @@ TEST(RowEpilogue, split_for_bindings_keeps_the_bits_on_webgpu) {
     EXPECT_EQ(launches(0).size(), 1U);
     const std::vector<Launch> parts = launches(most_bytes);
     ASSERT_EQ(parts.size(), 2U);
-    for (const Launch& part : parts) EXPECT_TRUE(part.by_rows);
+    for (const Launch& part : parts) EXPECT_TRUE(is_by_rows(part));
     EXPECT_EQ(parts[1].first_row, 123);
     const ValueMap whole = run_graph(s.graph(), s.leaves, Where::kWebGpu, 8);
     EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kWebGpu, 8, most_bytes), whole);
@@ -117,7 +121,7 @@ TEST(RowEpilogue, fuses_the_whole_gradient_of_a_norm_on_webgpu) {
   s.output("dy", grad(mean(out * s.input({48, 64})), {y})[0]);
   const Program program = compile_for_test(s.graph(), 16, 0, true, 0, kColumns).program;
   EXPECT_EQ(std::count_if(program.launches.begin(), program.launches.end(),
-                          [](const Launch& launch) { return launch.kind == LaunchKind::kRow; }),
+                          [](const Launch& launch) { return launch.is<RowLaunch>(); }),
             1);
   s.check(Where::kWebGpu);
 }

@@ -116,11 +116,11 @@ TEST(SelectiveScan, is_split_by_batch_on_webgpu) {
   const std::int64_t most = 32 * 1024;  // `wide` has 61,440 bytes
   const Compiled cut = compile_for_test(s.graph(), 8, most);
   const auto scans = [&](bool gated) {
-    return std::count_if(cut.program.launches.begin(), cut.program.launches.end(),
-                         [&](const Launch& l) {
-                           return find_kernel<SelectiveKernel>(l) != nullptr &&
-                                  l.input(SelectiveInput::kZ).instrs.empty() != gated;
-                         });
+    return std::count_if(
+        cut.program.launches.begin(), cut.program.launches.end(), [&](const Launch& l) {
+          return find_kernel<SelectiveKernel>(l) != nullptr &&
+                 l.as<OpaqueLaunch>().input(SelectiveInput::kZ).instrs.empty() != gated;
+        });
   };
   EXPECT_GT(scans(false), 2);
   EXPECT_GT(scans(true), 1);

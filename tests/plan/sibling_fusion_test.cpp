@@ -19,7 +19,7 @@ std::int64_t reductions(const Graph& graph, Where where, std::int64_t cached_ele
   request.fusing.cached_elements = cached_elements;
   const Program program = compile_graph(std::move(request)).program;
   return std::count_if(program.launches.begin(), program.launches.end(),
-                       [](const Launch& launch) { return launch.kind == LaunchKind::kRow; });
+                       [](const Launch& launch) { return launch.is<RowLaunch>(); });
 }
 
 // Tests sizes that are multiples of the blocks of rows and columns, and sizes that are not.

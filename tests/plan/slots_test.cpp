@@ -34,12 +34,8 @@ Touched touched(const Launch& launch) {
   for (const ScalarProgram* program : programs_of(launch)) {
     result.reads.merge(accesses(*program, launch));
   }
-  for (const Store& store : launch.stores) {
-    result.writes.insert(launch.bindings[static_cast<std::size_t>(store.binding)].buffer);
-  }
-  if (launch.bias_grad_row) {
-    result.writes.insert(
-        launch.bindings[static_cast<std::size_t>(launch.bias_grad_store.binding)].buffer);
+  for (const Store* store : stores_of(launch)) {
+    result.writes.insert(launch.bindings[static_cast<std::size_t>(store->binding)].buffer);
   }
   return result;
 }
@@ -322,9 +318,9 @@ void check_clipped(std::int64_t elements, Where where) {
   s.check(where);
   if (where != Where::kCpu) return;
   const Program program = compile_for_test(s.graph(), 8).program;
-  std::vector<LaunchKind> kinds;
-  for (const Launch& launch : program.launches) kinds.push_back(launch.kind);
-  EXPECT_EQ(kinds, (std::vector{LaunchKind::kRow, LaunchKind::kMap})) << print(program);
+  std::vector<std::string> kinds;
+  for (const Launch& launch : program.launches) kinds.push_back(kind_name(launch));
+  EXPECT_EQ(kinds, (std::vector<std::string>{"row", "map"})) << print(program);
 }
 
 TEST(Updates, clipped_by_the_norm_of_all_are_in_place) {

@@ -71,7 +71,7 @@ Tensor eighths(GraphBuilder& s, const Shape& shape, DType dtype = f32) {
 
 std::int64_t parts_of_product(const Graph& graph) {
   for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
-    if (launch.kind == LaunchKind::kContraction) return launch.parts;
+    if (const auto* p = launch.find<ContractionLaunch>()) return p->parts;
   }
   return 0;
 }

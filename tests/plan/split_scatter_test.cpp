@@ -17,7 +17,7 @@ void embed(GraphBuilder& s) {
 
 const Launch& scatter_of(const Program& program) {
   return *std::find_if(program.launches.begin(), program.launches.end(),
-                       [](const Launch& launch) { return launch.kind == LaunchKind::kScatter; });
+                       [](const Launch& launch) { return launch.is<ScatterLaunch>(); });
 }
 
 void check_split_embedding(Where where) {

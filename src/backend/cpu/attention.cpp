@@ -43,8 +43,9 @@ class AttentionStep final : public Step {
     const std::int64_t sizes[kAttentionInputs][2] = {
         {s_.rows, s_.depth}, {s_.columns, s_.depth}, {s_.columns, s_.width}, {s_.rows, s_.width},
         {s_.rows, 1},        {s_.rows, 1},           {s_.rows, s_.columns},  {s_.rows, s_.columns}};
+    const auto& opaque = prepare.launch.as<OpaqueLaunch>();
     for (std::size_t i = 0; i < kAttentionInputs; ++i) {
-      const ScalarProgram& program = l_.inputs[i];
+      const ScalarProgram& program = opaque.inputs[i];
       if (program.instrs.empty()) continue;
       inputs_[i].emplace(prepare, program, s_.batch, sizes[i][0], sizes[i][1], false);
     }
@@ -57,7 +58,7 @@ class AttentionStep final : public Step {
                                store.dtype == DType::kF16};
     }
     truth_mask_ = has(AttentionInput::kMask) &&
-                  l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
+                  opaque.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
     lay_out();
   }
 

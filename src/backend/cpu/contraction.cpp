@@ -189,7 +189,7 @@ class Planner {
 
   const TileEngine& engine_;
   const GemmKernels& k_ = gemm_kernels();
-  const ProductShape& s_;
+  const ContractionLaunch& s_;
   const int threads_;
   std::int64_t tasks_ = 1;
   Plan plan_;
@@ -205,7 +205,7 @@ ResultTile largest_tile(const Plan& plan) {
 
 class ContractionStep final : public Step {
  public:
-  ContractionStep(const Prepare& prepare, const ProductShape& shape)
+  ContractionStep(const Prepare& prepare, const ContractionLaunch& shape)
       : engine_(prepare, shape), plan_(Planner(engine_, prepare.threads).plan()) {
     small = plan_.small;
     engine_.lay_out(largest_tile(plan_));
@@ -247,7 +247,7 @@ class ContractionStep final : public Step {
   // Packs stripes of A and panels of columns [begin, end) of B in one parallel loop.
   void pack(const RunContext& context, float* a, float* b, std::int64_t begin,
             std::int64_t end) const {
-    const ProductShape& s = engine_.shape();
+    const ContractionLaunch& s = engine_.shape();
     const auto tasks_for = [&](const float* out, const Operand& operand, std::int64_t elements,
                                std::int64_t pieces) {
       if (out == nullptr) return std::int64_t{0};
@@ -280,7 +280,7 @@ class ContractionStep final : public Step {
   }
 
   void multiply(const RunContext& context, std::int64_t begin, std::int64_t end) const {
-    const ProductShape& s = engine_.shape();
+    const ContractionLaunch& s = engine_.shape();
     const std::int64_t down = ceil_div(s.m, plan_.rows);
     const std::int64_t across = ceil_div(end - begin, plan_.columns);
     const std::int64_t in_group = ceil_div(across, plan_.groups);
@@ -339,12 +339,10 @@ class ContractionStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_contraction(const Prepare& prepare) {
-  const Launch& launch = prepare.launch;
-  CHECK(launch.parts == 1, launch.name + ": split-K is only for GPUs");
-  if (std::unique_ptr<Step> step = make_row_product(prepare)) return step;
-  const ProductShape shape{launch.batch, launch.m, launch.n, launch.k};
-  return std::make_unique<ContractionStep>(prepare, shape);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const ContractionLaunch& product) {
+  CHECK(product.parts == 1, prepare.launch.name + ": split-K is only for GPUs");
+  if (std::unique_ptr<Step> step = make_row_product(prepare, product)) return step;
+  return std::make_unique<ContractionStep>(prepare, product);
 }
 
 }  // namespace tensorgrad::cpu

@@ -19,11 +19,6 @@ struct ResultTile {
   std::int64_t batch = 0, batches = 1, row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// The shape of out[b, m, n] = body(sum_k a[b, m, k] * b[b, k, n]).
-struct ProductShape {
-  std::int64_t batch = 1, m = 1, n = 1, k = 1;
-};
-
 // The destination of the result if the epilogue is only a strided store.
 struct DirectStore {
   float* data = nullptr;  // null: use the epilogue
@@ -31,11 +26,11 @@ struct DirectStore {
   std::vector<std::int64_t> offsets;  // per batch
 };
 
-// The store of the sums that Launch::bias_grad_row or bias_grad_column requests.
+// The store of the sums that bias_grad_row or bias_grad_column requests.
 class BiasGradStore {
  public:
   BiasGradStore() = default;
-  explicit BiasGradStore(const Prepare& prepare);
+  BiasGradStore(const Prepare& prepare, const ContractionLaunch& product);
 
   void start(const RuntimeScalars& runtime_scalars) {
     if (ring_ >= 0) target_ = data_ + runtime_scalars.words[ring_];
@@ -54,12 +49,12 @@ class BiasGradStore {
 // Computes tiles. run() is const, so all workers share one object.
 class TileEngine {
  public:
-  TileEngine(const Prepare& prepare, const ProductShape& shape);
+  TileEngine(const Prepare& prepare, const ContractionLaunch& product);
   // Sets the maximum rows, columns and batches of a tile. Must be called before any run.
   void lay_out(const ResultTile& largest);
 
   [[nodiscard]] std::size_t worker_bytes() const { return worker_bytes_; }
-  [[nodiscard]] const ProductShape& shape() const { return shape_; }
+  [[nodiscard]] const ContractionLaunch& shape() const { return shape_; }
   [[nodiscard]] const Operand& left() const { return a_; }
   [[nodiscard]] const Operand& right() const { return b_; }
   // True if the epilogue only stores the sum.
@@ -120,11 +115,10 @@ class TileEngine {
                    std::byte* scratch) const;
 
   const GemmKernels& kernels_;
-  ProductShape shape_;
+  const ContractionLaunch& shape_;
   Operand a_, b_;
   VectorProgram epilogue_;
   DirectStore direct_;
-  bool bias_grad_row_ = false, bias_grad_column_ = false;
   BiasGradStore bias_grad_;
   // Offsets in a worker's scratch memory.
   std::size_t a_packed_ = 0, a_block_ = 0, b_packed_ = 0, b_block_ = 0, c_ = 0, edge_ = 0,
@@ -133,6 +127,6 @@ class TileEngine {
 
 // Creates a step for vector times matrix, or matrix times vector, if the matrix can be read in
 // place. Returns null for other launches.
-std::unique_ptr<Step> make_row_product(const Prepare& prepare);
+std::unique_ptr<Step> make_row_product(const Prepare& prepare, const ContractionLaunch& l);
 
 }  // namespace tensorgrad::cpu

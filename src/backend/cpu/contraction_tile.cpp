@@ -31,11 +31,11 @@ float* floats_at(std::byte* scratch, std::size_t offset) {
 
 }  // namespace
 
-BiasGradStore::BiasGradStore(const Prepare& prepare) {
+BiasGradStore::BiasGradStore(const Prepare& prepare, const ContractionLaunch& product) {
   const Launch& launch = prepare.launch;
-  const Store& ones = launch.bias_grad_store;
+  const Store& ones = product.bias_grad_store;
   CHECK(ones.map.views.size() == 1 &&
-            ones.map.domain_size() == (launch.bias_grad_row ? launch.n : launch.m),
+            ones.map.domain_size() == (product.bias_grad_row ? product.n : product.m),
         launch.name);
   const Binding& bound = launch.bindings[static_cast<std::size_t>(ones.binding)];
   const OffsetRange range = offset_range(ones.map.views.back());
@@ -45,23 +45,21 @@ BiasGradStore::BiasGradStore(const Prepare& prepare) {
   ring_ = ones.ring_word;
 }
 
-TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
+TileEngine::TileEngine(const Prepare& prepare, const ContractionLaunch& product)
     : kernels_(gemm_kernels()),
-      shape_(shape),
-      a_(prepare, prepare.launch.a, shape.batch, shape.m, shape.k),
-      b_(prepare, prepare.launch.b, shape.batch, shape.k, shape.n),
-      epilogue_(prepare, epilogue_spec(prepare.launch, shape.batch * shape.m * shape.n)),
-      bias_grad_row_(prepare.launch.bias_grad_row),
-      bias_grad_column_(prepare.launch.bias_grad_column) {
+      shape_(product),
+      a_(prepare, product.a, product.batch, product.m, product.k),
+      b_(prepare, product.b, product.batch, product.k, product.n),
+      epilogue_(prepare, epilogue_spec(prepare.launch, product.batch * product.m * product.n)) {
   epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
   const VectorStore* store = epilogue_.plain_store();
   if (store != nullptr && store->ring_word < 0 && store->walker->view() != nullptr) {
     std::int64_t cs = 0;
-    const bool split = split_strides(*store->walker->view(), shape.batch, shape.m, shape.n,
+    const bool split = split_strides(*store->walker->view(), product.batch, product.m, product.n,
                                      direct_.rs, cs, direct_.offsets);
     if (split && cs == 1) direct_.data = reinterpret_cast<float*>(store->data);
   }
-  if (bias_grad_row_ || bias_grad_column_) bias_grad_ = BiasGradStore(prepare);
+  if (product.has_bias_grad()) bias_grad_ = BiasGradStore(prepare, product);
 }
 
 void TileEngine::lay_out(const ResultTile& largest) {
@@ -80,7 +78,7 @@ void TileEngine::lay_out(const ResultTile& largest) {
   take(b_block_, b_.scratch_bytes(shape_.k, kernels_.nr));
   take(c_, direct_.data == nullptr ? floats(largest.batches * rows * columns) : 0);
   take(edge_, floats(kMaxTileRows * kMaxTileColumns));
-  take(sums_, bias_grad_row_ ? floats(columns) : bias_grad_column_ ? floats(rows) : 0);
+  take(sums_, shape_.bias_grad_row ? floats(columns) : shape_.bias_grad_column ? floats(rows) : 0);
   take(frame_, epilogue_.scratch_bytes());
 }
 
@@ -103,7 +101,7 @@ bool TileEngine::direct_b(std::int64_t rows) const {
 bool TileEngine::packs_a(std::int64_t columns) const {
   if (a_.windowed()) return true;
   if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;
-  return (bias_grad_column_ ? shape_.n : columns) > 2 * kernels_.nr;
+  return (shape_.bias_grad_column ? shape_.n : columns) > 2 * kernels_.nr;
 }
 
 void TileEngine::pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end,
@@ -303,8 +301,8 @@ void TileEngine::run(const ResultTile& tile, const float* packed_a, const float*
     const std::int64_t batch = tile.batch + i;
     const Side a = prepare_a(tile, batch, packed_a, scratch);
     const Side b = prepare_b(tile, batch, packed_b, scratch);
-    if (bias_grad_row_ && tile.row == 0) sum_columns(tile, b, floats_at(scratch, sums_));
-    if (bias_grad_column_ && tile.column == 0) sum_rows(tile, a, floats_at(scratch, sums_));
+    if (shape_.bias_grad_row && tile.row == 0) sum_columns(tile, b, floats_at(scratch, sums_));
+    if (shape_.bias_grad_column && tile.column == 0) sum_rows(tile, a, floats_at(scratch, sums_));
     if (direct_.data != nullptr) {
       ldc = direct_.rs;
       c = direct_.data + direct_.offsets[static_cast<std::size_t>(batch)] + tile.row * ldc +

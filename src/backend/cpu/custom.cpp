@@ -34,24 +34,26 @@ const Word* in_memory(const Prepare& prepare, const ScalarProgram& program) {
 
 class CustomStep final : public Step {
  public:
-  explicit CustomStep(const Prepare& prepare)
-      : l_(prepare.launch), op_(*kernel_of<UserKernel>(l_).op), rows_(l_.opaque->rows) {
+  explicit CustomStep(const Prepare& prepare) : op_(*kernel_of<UserKernel>(prepare.launch).op) {
+    const Launch& launch = prepare.launch;
+    const auto& opaque = launch.as<OpaqueLaunch>();
     if (!op_.cpu) {
       throw UserError("custom op '" + op_.name + "' has no CPU body",
-                      l_.locations.empty() ? SourceLocation() : l_.locations.front());
+                      launch.locations.empty() ? SourceLocation() : launch.locations.front());
     }
-    for (std::size_t k = 0; k < l_.inputs.size(); ++k) {
+    rows_ = opaque.kernel->rows;
+    for (std::size_t k = 0; k < opaque.inputs.size(); ++k) {
       const std::int64_t count = numel(op_.inputs[k].shape);
-      data_.push_back(in_memory(prepare, l_.inputs[k]));
+      data_.push_back(in_memory(prepare, opaque.inputs[k]));
       if (data_.back() != nullptr) continue;
       computed_.push_back(
-          {k, count, shared_bytes, VectorProgram(prepare, operand_spec(l_.inputs[k], count))});
+          {k, count, shared_bytes, VectorProgram(prepare, operand_spec(opaque.inputs[k], count))});
       VectorProgram& vector_program = computed_.back().vector_program;
       vector_program.lay_out(block_elements(vector_program.element_registers()), 0);
       worker_bytes = std::max(worker_bytes, vector_program.scratch_bytes());
       shared_bytes += static_cast<std::size_t>(round_up(count, 16)) * sizeof(Word);
     }
-    const Store& store = l_.stores.at(0);
+    const Store& store = launch.stores.at(0);
     result_ = prepare.data[static_cast<std::size_t>(store.binding)] + store.map.views[0].offset;
   }
 
@@ -102,9 +104,8 @@ class CustomStep final : public Step {
     });
   }
 
-  const Launch& l_;
   const CustomKernel& op_;
-  std::int64_t rows_;
+  std::int64_t rows_ = 0;
   std::vector<const Word*> data_;  // inputs that are read in place; null: computed
   std::deque<Computed> computed_;
   Word* result_ = nullptr;

@@ -20,9 +20,9 @@
 namespace tensorgrad::cpu {
 namespace {
 
-std::unique_ptr<Step> make_opaque(const Prepare& prepare) {
+std::unique_ptr<Step> make_step(const Prepare& prepare, const OpaqueLaunch& opaque) {
   for (const OpaqueStep& each : kOpaqueSteps) {
-    if (each.name == prepare.launch.opaque->name) return each.make(prepare);
+    if (each.name == opaque.kernel->name) return each.make(prepare);
   }
   UNREACHABLE();
 }
@@ -134,24 +134,12 @@ class CpuExecutable final : public Executable {
     const Prepare prepare{launch, constants_, pointers(launch, buffers),
                           static_cast<int>(workers_.size())};
     try {
-      return {prepare.data, make_step(prepare)};
+      const auto step = [&](const auto& kind) { return make_step(prepare, kind); };
+      return {prepare.data, std::visit(step, launch.kind)};
     } catch (Error& error) {
       error.add_context("while preparing launch " + launch.name);
       throw;
     }
-  }
-
-  static std::unique_ptr<Step> make_step(const Prepare& prepare) {
-    switch (prepare.launch.kind) {
-      case LaunchKind::kMap: return make_map(prepare);
-      case LaunchKind::kRow: return make_rows(prepare);
-      case LaunchKind::kContraction: return make_contraction(prepare);
-      case LaunchKind::kScatter: return make_scatter(prepare);
-      case LaunchKind::kScan: return make_scan(prepare);
-      case LaunchKind::kSort: return make_sort(prepare);
-      case LaunchKind::kOpaque: return make_opaque(prepare);
-    }
-    UNREACHABLE();
   }
 
   const Program& program_;

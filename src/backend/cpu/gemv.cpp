@@ -17,13 +17,13 @@ constexpr double kReadNs = 0.15;
 class RowProductStep final : public Step {
  public:
   // `flipped`: n = 1, so v is B and w is A transposed.
-  RowProductStep(const Prepare& prepare, std::unique_ptr<Operand> v, std::unique_ptr<Operand> w,
-                 bool flipped)
+  RowProductStep(const Prepare& prepare, const ContractionLaunch& l, std::unique_ptr<Operand> v,
+                 std::unique_ptr<Operand> w, bool flipped)
       : v_(std::move(v)),
         w_(std::move(w)),
         flipped_(flipped),
-        k_(prepare.launch.k),
-        n_(flipped ? prepare.launch.m : prepare.launch.n),
+        k_(l.k),
+        n_(flipped ? l.m : l.n),
         epilogue_(prepare, epilogue_spec(prepare.launch, n_)) {
     epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
     const double ns = static_cast<double>(k_ * n_) * kReadNs;
@@ -33,10 +33,10 @@ class RowProductStep final : public Step {
     worker_bytes = static_cast<std::size_t>(v_scratch_) + v_->scratch_bytes(k_, 1);
     v_words_ = round_up(k_, 16);
     sums_words_ = round_up(n_, 16);
-    adds_up_ = prepare.launch.bias_grad_column;
+    adds_up_ = l.bias_grad_column;
     shared_bytes =
         static_cast<std::size_t>(v_words_ + (adds_up_ ? 2 : 1) * sums_words_) * sizeof(float);
-    if (adds_up_) bias_grad_ = BiasGradStore(prepare);
+    if (adds_up_) bias_grad_ = BiasGradStore(prepare, l);
   }
 
   void run(const RunContext& context) override {
@@ -97,14 +97,13 @@ class RowProductStep final : public Step {
   bool flipped_;
   std::int64_t k_, n_, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
   VectorProgram epilogue_;
-  bool adds_up_ = false;  // Launch::bias_grad_column: sums the rows of A, which are columns of w
+  bool adds_up_ = false;  // bias_grad_column: sums the rows of A, which are columns of w
   BiasGradStore bias_grad_;
 };
 
 }  // namespace
 
-std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
-  const Launch& l = prepare.launch;
+std::unique_ptr<Step> make_row_product(const Prepare& prepare, const ContractionLaunch& l) {
   if (l.batch != 1 || (l.m != 1 && l.n != 1) || l.k == 1 || l.bias_grad_row) return nullptr;
   const bool flipped = l.m != 1;
   auto a = std::make_unique<Operand>(prepare, l.a, 1, l.m, l.k);
@@ -115,8 +114,8 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   if (v.windowed() || !(lies || (w.packed() && lines))) return nullptr;
   // The row sums of A are supported only if the columns of A are contiguous.
   if (l.bias_grad_column && !(flipped && lies && w.columns_are_contiguous())) return nullptr;
-  if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
-  return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);
+  if (flipped) std::swap(a, b);
+  return std::make_unique<RowProductStep>(prepare, l, std::move(a), std::move(b), flipped);
 }
 
 }  // namespace tensorgrad::cpu

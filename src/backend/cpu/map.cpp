@@ -10,19 +10,10 @@
 namespace tensorgrad::cpu {
 namespace {
 
-VectorProgramSpec map_spec(const Launch& launch) {
-  VectorProgramSpec spec;
-  spec.program = &launch.body;
-  spec.stores = &launch.stores;
-  spec.rows = launch.rows * launch.cols;
-  return spec;
-}
-
 class MapStep final : public Step {
  public:
-  explicit MapStep(const Prepare& prepare)
-      : elements_(prepare.launch.rows * prepare.launch.cols),
-        vector_program_(prepare, map_spec(prepare.launch)) {
+  MapStep(const Prepare& prepare, const MapLaunch& map)
+      : elements_(map.rows), vector_program_(prepare, epilogue_spec(prepare.launch, elements_)) {
     block_ = std::min(block_elements(vector_program_.element_registers()), round_up(elements_, 16));
     vector_program_.lay_out(block_, 0);
     worker_bytes = vector_program_.scratch_bytes();
@@ -52,8 +43,8 @@ class MapStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_map(const Prepare& prepare) {
-  return std::make_unique<MapStep>(prepare);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const MapLaunch& map) {
+  return std::make_unique<MapStep>(prepare, map);
 }
 
 }  // namespace tensorgrad::cpu

@@ -19,11 +19,11 @@ bool jumps(const Walker& walker) {
 }
 
 // True if walking along rows has more strided loads and stores than walking along columns.
-bool better_swapped(const Launch& launch) {
+bool better_swapped(const Launch& launch, const RowLaunch& row) {
   int score = 0;
   const auto vote = [&](const IndexMap& map) {
     score += jumps(Walker(map)) ? 1 : 0;
-    score -= jumps(Walker::swapped(map, launch.rows, launch.cols)) ? 1 : 0;
+    score -= jumps(Walker::swapped(map, row.rows, row.cols)) ? 1 : 0;
   };
   for (const Access& access : launch.body.accesses) {
     if (access.level == Level::kElement) vote(access.map);
@@ -37,8 +37,8 @@ bool better_swapped(const Launch& launch) {
 // Processes blocks of whole rows.
 class WholeRowStep final : public Step {
  public:
-  WholeRowStep(const Launch& launch, std::unique_ptr<VectorProgram> vector_program)
-      : rows_(launch.rows), cols_(launch.cols), vector_program_(std::move(vector_program)) {
+  WholeRowStep(const RowLaunch& row, std::unique_ptr<VectorProgram> vector_program)
+      : rows_(row.rows), cols_(row.cols), vector_program_(std::move(vector_program)) {
     const std::int64_t block = block_elements(vector_program_->element_registers());
     group_ = std::clamp(block / cols_, std::int64_t{1}, rows_);
     // Groups that start at a multiple of 16 elements can be read in place.
@@ -74,25 +74,24 @@ class WholeRowStep final : public Step {
 
 }  // namespace
 
-VectorProgramSpec row_spec(const Launch& launch) {
+VectorProgramSpec row_spec(const Launch& launch, const RowLaunch& row) {
   VectorProgramSpec spec;
   spec.program = &launch.body;
   spec.stores = &launch.stores;
-  spec.rows = launch.rows;
-  spec.cols = launch.cols;
+  spec.rows = row.rows;
+  spec.cols = row.cols;
   spec.leveled = true;
   return spec;
 }
 
-std::unique_ptr<Step> make_rows(const Prepare& prepare) {
-  const Launch& launch = prepare.launch;
-  if (better_swapped(launch)) return make_row_stream(prepare, true);
-  if (launch.cols > kResidentWords) return make_row_stream(prepare, false);
-  auto vector_program = std::make_unique<VectorProgram>(prepare, row_spec(launch));
-  if (launch.cols * vector_program->element_registers() > kResidentWords) {
-    return make_row_stream(prepare, false);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const RowLaunch& row) {
+  if (better_swapped(prepare.launch, row)) return make_row_stream(prepare, row, true);
+  if (row.cols > kResidentWords) return make_row_stream(prepare, row, false);
+  auto vector_program = std::make_unique<VectorProgram>(prepare, row_spec(prepare.launch, row));
+  if (row.cols * vector_program->element_registers() > kResidentWords) {
+    return make_row_stream(prepare, row, false);
   }
-  return std::make_unique<WholeRowStep>(launch, std::move(vector_program));
+  return std::make_unique<WholeRowStep>(row, std::move(vector_program));
 }
 
 }  // namespace tensorgrad::cpu

@@ -9,10 +9,10 @@
 namespace tensorgrad::cpu {
 
 // Returns the vector program spec of a row launch's body: rows in blocks, columns along rows.
-VectorProgramSpec row_spec(const Launch& launch);
+VectorProgramSpec row_spec(const Launch& launch, const RowLaunch& row);
 
 // Creates a step that streams rows pass by pass. If `swapped`, blocks have many rows and few
 // columns.
-std::unique_ptr<Step> make_row_stream(const Prepare& prepare, bool swapped);
+std::unique_ptr<Step> make_row_stream(const Prepare& prepare, const RowLaunch& row, bool swapped);
 
 }  // namespace tensorgrad::cpu

@@ -19,10 +19,10 @@ constexpr std::int64_t kWalkedRows = 256;
 // Runs the passes over groups of rows: one row, or many if the walk is along columns.
 class StreamStep final : public Step {
  public:
-  StreamStep(const Prepare& prepare, bool swapped)
-      : rows_(prepare.launch.rows), cols_(prepare.launch.cols), swapped_(swapped) {
+  StreamStep(const Prepare& prepare, const RowLaunch& row, bool swapped)
+      : rows_(row.rows), cols_(row.cols), swapped_(swapped) {
     const RowPlan plan = plan_rows(prepare.launch);
-    VectorProgramSpec spec = row_spec(prepare.launch);
+    VectorProgramSpec spec = row_spec(prepare.launch, row);
     spec.swapped = swapped;
     spec.plan = &plan;
     vector_program_ = std::make_unique<VectorProgram>(prepare, spec);
@@ -174,8 +174,8 @@ class StreamStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_row_stream(const Prepare& prepare, bool swapped) {
-  return std::make_unique<StreamStep>(prepare, swapped);
+std::unique_ptr<Step> make_row_stream(const Prepare& prepare, const RowLaunch& row, bool swapped) {
+  return std::make_unique<StreamStep>(prepare, row, swapped);
 }
 
 }  // namespace tensorgrad::cpu

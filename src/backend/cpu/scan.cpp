@@ -107,12 +107,12 @@ class Carry {
 
 class ScanStep final : public Step {
  public:
-  explicit ScanStep(const Prepare& prepare)
-      : l_(prepare.launch),
-        carry_(l_.scan, line_program(l_).instrs.back().dtype),
+  ScanStep(const Prepare& prepare, const ScanLaunch& scan)
+      : l_(scan),
+        carry_(l_.op, l_.line().instrs.back().dtype),
         product_(ScanOp::kProduct, DType::kF32),
         elements_(l_.pre * l_.count * l_.post),
-        epilogue_(prepare, epilogue_spec(l_, elements_)) {
+        epilogue_(prepare, epilogue_spec(prepare.launch, elements_)) {
     if (!l_.a.instrs.empty()) a_.emplace(prepare, operand_spec(l_.a, elements_));
     if (!l_.b.instrs.empty()) b_.emplace(prepare, operand_spec(l_.b, elements_));
     lay_out();
@@ -226,7 +226,7 @@ class ScanStep final : public Step {
     const Word* b = compute(b_, w.b, first, count);
     carry_.kernel()(a, b, t, steps, of.width, l_.reverse, w.carry, w.acc);
     if (finish) return finish_block(w, first, count);
-    if (l_.scan != ScanOp::kLinear) return;
+    if (l_.op != ScanOp::kLinear) return;
     product_.kernel()(a, nullptr, t, steps, of.width, l_.reverse, w.product, w.acc);
   }
 
@@ -298,7 +298,7 @@ class ScanStep final : public Step {
     work(true);
   }
 
-  const Launch& l_;
+  const ScanLaunch& l_;
   Carry carry_, product_;
   std::int64_t elements_;
   std::optional<VectorProgram> a_, b_;
@@ -312,8 +312,8 @@ class ScanStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_scan(const Prepare& prepare) {
-  return std::make_unique<ScanStep>(prepare);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const ScanLaunch& scan) {
+  return std::make_unique<ScanStep>(prepare, scan);
 }
 
 }  // namespace tensorgrad::cpu

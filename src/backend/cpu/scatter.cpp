@@ -19,13 +19,13 @@ constexpr std::int64_t kMaxScatterScans = 4;
 
 class ScatterStep final : public Step {
  public:
-  explicit ScatterStep(const Prepare& prepare)
-      : l_(prepare.launch),
+  ScatterStep(const Prepare& prepare, const ScatterLaunch& scatter)
+      : l_(scatter),
         sources_(l_.pre * l_.count * l_.post),
         results_(l_.pre * l_.size * l_.post),
-        index_(prepare, operand_spec(l_.scatter_index, sources_)),
-        source_(prepare, operand_spec(l_.scatter_source, sources_)),
-        epilogue_(prepare, epilogue_spec(l_, results_)),
+        index_(prepare, operand_spec(l_.index, sources_)),
+        source_(prepare, operand_spec(l_.source, sources_)),
+        epilogue_(prepare, epilogue_spec(prepare.launch, results_)),
         rows_alike_(index_repeats(l_)) {
     for (VectorProgram* vector_program : {&index_, &source_, &epilogue_}) {
       vector_program->lay_out(block_elements(vector_program->element_registers()), 0);
@@ -52,7 +52,7 @@ class ScatterStep final : public Step {
     auto* acc = direct_ != nullptr ? direct_ : reinterpret_cast<Word*>(context.shared + acc_at_);
     compute(context, index_, sources_, index);
     compute(context, source_, sources_, source);
-    const bool real = l_.scatter_source.instrs.back().dtype == DType::kF32;
+    const bool real = l_.source.instrs.back().dtype == DType::kF32;
     context.pool.parallel_for(pre_tasks_ * post_tasks_ * value_tasks_, [&](std::int64_t t, int) {
       if (!real) return add_part(t, index, source, acc);
       add_part(t, index, reinterpret_cast<const float*>(source), reinterpret_cast<float*>(acc));
@@ -149,7 +149,7 @@ class ScatterStep final : public Step {
     });
   }
 
-  const Launch& l_;
+  const ScatterLaunch& l_;
   std::int64_t sources_, results_;
   VectorProgram index_, source_, epilogue_;
   bool rows_alike_;
@@ -160,8 +160,8 @@ class ScatterStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_scatter(const Prepare& prepare) {
-  return std::make_unique<ScatterStep>(prepare);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const ScatterLaunch& scatter) {
+  return std::make_unique<ScatterStep>(prepare, scatter);
 }
 
 }  // namespace tensorgrad::cpu

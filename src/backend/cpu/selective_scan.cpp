@@ -41,9 +41,11 @@ class SelectiveScanStep final : public Step {
         {s.batch, s.states, s.channels}, {s.batch * s.chunks(), s.states, s.channels},
         {s.batch, s.length, s.channels}, {s.batch * s.segments(), s.states, s.channels},
         {s.batch, s.length, s.channels}, {s.batch, s.length, s.channels}};
+    const auto& opaque = prepare.launch.as<OpaqueLaunch>();
     for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
-      if (l_.inputs[i].instrs.empty()) continue;
-      inputs_[i].emplace(prepare, l_.inputs[i], shapes[i][0], shapes[i][1], shapes[i][2], false);
+      const ScalarProgram& program = opaque.inputs[i];
+      if (program.instrs.empty()) continue;
+      inputs_[i].emplace(prepare, program, shapes[i][0], shapes[i][1], shapes[i][2], false);
     }
     for (const Store& store : l_.stores) {
       CHECK(store.map.is_identity() || store.map.views[0].simplified().shape.size() <= 1, l_.name);

@@ -124,11 +124,11 @@ void compute_words(const RunContext& context, VectorProgram& program, std::int64
 
 class SortStep final : public Step {
  public:
-  explicit SortStep(const Prepare& prepare)
-      : l_(prepare.launch),
+  SortStep(const Prepare& prepare, const SortLaunch& sort)
+      : l_(sort),
         elements_(l_.pre * l_.count * l_.post),
-        keys_(prepare, operand_spec(l_.b, elements_)),
-        epilogue_(prepare, epilogue_spec(l_, elements_)) {
+        keys_(prepare, operand_spec(l_.keys, elements_)),
+        epilogue_(prepare, epilogue_spec(prepare.launch, elements_)) {
     for (VectorProgram* vector_program : {&keys_, &epilogue_}) {
       vector_program->lay_out(block_elements(vector_program->element_registers()), 0);
       worker_bytes = std::max(worker_bytes, vector_program->scratch_bytes());
@@ -161,13 +161,13 @@ class SortStep final : public Step {
  private:
   void order_line(Word* words, std::int64_t line, Entry* entries) const {
     Word* at = words + line / l_.post * l_.count * l_.post + line % l_.post;
-    const DType dtype = l_.b.instrs.back().dtype;
+    const DType dtype = l_.keys.instrs.back().dtype;
     write_entries(at, l_.post, l_.count, dtype, l_.descending, entries);
     sort_line(entries, entries + l_.count, l_.count);
     for (std::int64_t t = 0; t < l_.count; ++t) at[t * l_.post] = entries[t].place;
   }
 
-  const Launch& l_;
+  const SortLaunch& l_;
   std::int64_t elements_;
   VectorProgram keys_, epilogue_;
 };
@@ -175,16 +175,15 @@ class SortStep final : public Step {
 class TopkStep final : public Step {
  public:
   explicit TopkStep(const Prepare& prepare)
-      : l_(prepare.launch),
-        kernel_(kernel_of<TopkKernel>(l_)),
+      : kernel_(kernel_of<TopkKernel>(prepare.launch)),
         elements_(kernel_.inputs[0].size),
-        values_(prepare, operand_spec(l_.inputs[0], elements_)),
-        dtype_(l_.inputs[0].instrs.back().dtype) {
+        values_(prepare, operand_spec(prepare.launch.as<OpaqueLaunch>().inputs[0], elements_)),
+        dtype_(prepare.launch.as<OpaqueLaunch>().inputs[0].instrs.back().dtype) {
     values_.lay_out(block_elements(values_.element_registers()), 0);
     const auto entry_bytes = static_cast<std::size_t>(capacity()) * sizeof(Entry);
     worker_bytes = std::max(values_.scratch_bytes(), entry_bytes);
     shared_bytes = static_cast<std::size_t>(round_up(elements_, 16)) * sizeof(Word);
-    const Store& store = l_.stores.at(0);
+    const Store& store = prepare.launch.stores.at(0);
     places_ = prepare.data[static_cast<std::size_t>(store.binding)] + store.map.views[0].offset;
   }
 
@@ -250,7 +249,6 @@ class TopkStep final : public Step {
     std::sort(entries, entries + k, comes_first);
   }
 
-  const Launch& l_;
   const TopkKernel& kernel_;
   std::int64_t elements_;
   VectorProgram values_;
@@ -264,8 +262,8 @@ std::unique_ptr<Step> make_topk(const Prepare& prepare) {
   return std::make_unique<TopkStep>(prepare);
 }
 
-std::unique_ptr<Step> make_sort(const Prepare& prepare) {
-  return std::make_unique<SortStep>(prepare);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const SortLaunch& sort) {
+  return std::make_unique<SortStep>(prepare, sort);
 }
 
 }  // namespace tensorgrad::cpu

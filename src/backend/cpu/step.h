@@ -83,11 +83,12 @@ class Step {
   }
 };
 
-std::unique_ptr<Step> make_map(const Prepare& prepare);
-std::unique_ptr<Step> make_rows(const Prepare& prepare);
-std::unique_ptr<Step> make_contraction(const Prepare& prepare);
-std::unique_ptr<Step> make_scatter(const Prepare& prepare);
-std::unique_ptr<Step> make_scan(const Prepare& prepare);
-std::unique_ptr<Step> make_sort(const Prepare& prepare);
+// Create the step of prepare.launch, of which the second argument is the kind.
+std::unique_ptr<Step> make_step(const Prepare& prepare, const MapLaunch& map);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const RowLaunch& row);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const ContractionLaunch& product);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const ScatterLaunch& scatter);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const ScanLaunch& scan);
+std::unique_ptr<Step> make_step(const Prepare& prepare, const SortLaunch& sort);
 
 }  // namespace tensorgrad::cpu

@@ -26,9 +26,9 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   queue_.throw_faults();
   CHECK(buffers.size() == program.buffers.size());
   const auto could_use_subgroups = [](const Launch& launch) {
-    return launch.kind == LaunchKind::kRow || launch.kind == LaunchKind::kContraction ||
-           launch.kind == LaunchKind::kScatter ||
-           (launch.kind == LaunchKind::kOpaque && launch.opaque->uses_subgroups);
+    const auto* opaque = launch.find<OpaqueLaunch>();
+    return launch.is<RowLaunch>() || launch.is<ContractionLaunch>() || launch.is<ScatterLaunch>() ||
+           (opaque != nullptr && opaque->kernel->uses_subgroups);
   };
   if (std::any_of(program.launches.begin(), program.launches.end(), could_use_subgroups)) {
     probe_.try_subgroups();

@@ -31,7 +31,8 @@ constexpr double kHopeless = 2;  // multiple of the fastest variant's first run
 
 bool has_forms(const Program& program, const Dispatch& dispatch) {
   const Launch& launch = program.launches[dispatch.first];
-  return dispatch.count == 1 && launch.kind == LaunchKind::kContraction && !launch.by_rows;
+  const auto* product = launch.find<ContractionLaunch>();
+  return dispatch.count == 1 && product != nullptr && !product->by_rows;
 }
 
 Kernel kernel_of_form(const Launch& launch, const ContractionForm& form) {

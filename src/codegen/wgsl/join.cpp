@@ -43,9 +43,7 @@ std::string renamed(const std::string& text, const Names& names) {
   return out;
 }
 
-std::int64_t results_of(const Launch& launch) {
-  return launch.batch * launch.parts * launch.m * launch.n;
-}
+std::int64_t results_of(const ContractionLaunch& p) { return p.batch * p.parts * p.m * p.n; }
 
 class Joiner {
  public:
@@ -86,14 +84,16 @@ class Joiner {
 
   // Returns the number of results of all products with the same k, divided by that of `launch`.
   [[nodiscard]] double concurrent_work_ratio(const Launch& launch) const {
-    if (launch.kind != LaunchKind::kContraction) return 1;
+    const auto* product = launch.find<ContractionLaunch>();
+    if (product == nullptr) return 1;
     std::int64_t all = 0;
     for (const Launch& each : launches_) {
-      const bool alike = each.kind == LaunchKind::kContraction && each.k == launch.k &&
-                         each.part_depth == launch.part_depth;
-      all += alike ? results_of(each) : 0;
+      const auto* other = each.find<ContractionLaunch>();
+      const bool alike =
+          other != nullptr && other->k == product->k && other->part_depth == product->part_depth;
+      all += alike ? results_of(*other) : 0;
     }
-    return static_cast<double>(all) / static_cast<double>(results_of(launch));
+    return static_cast<double>(all) / static_cast<double>(results_of(*product));
   }
 
   // A written buffer is bound once and so needs one type. If shaders disagree, it is accessed as

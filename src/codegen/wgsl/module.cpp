@@ -75,12 +75,8 @@ std::string Scope::let(const std::string& prefix, const std::string& expression,
 
 Module::Module(const Launch& launch) : types_(launch.bindings.size()) {
   for (const ScalarProgram* program : programs_of(launch)) count_use(*program);
-  for (const Store& store : launch.stores) {
-    types_.at(static_cast<std::size_t>(store.binding)).emplace(memory_type(store.dtype));
-  }
-  if (launch.bias_grad_row || launch.bias_grad_column) {
-    types_.at(static_cast<std::size_t>(launch.bias_grad_store.binding))
-        .emplace(memory_type(launch.bias_grad_store.dtype));
+  for (const Store* store : stores_of(launch)) {
+    types_.at(static_cast<std::size_t>(store->binding)).emplace(memory_type(store->dtype));
   }
   // A buffer that is read as two types is an array of words.
   for (std::set<std::string>& types : types_) {

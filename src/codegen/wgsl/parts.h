@@ -279,12 +279,13 @@ void write_row_passes(Scope& scope, Module& module, const Launch& launch, const 
                       const Tile& tile, const WgslOptions& options);
 
 Shader write_shader(const Launch& launch, const WgslOptions& options);
-Shader write_map(const Launch& launch, const WgslOptions& options);
-Shader write_row(const Launch& launch, const WgslOptions& options);
-Shader write_contraction(const Launch& launch, const WgslOptions& options);
-Shader write_scatter(const Launch& launch, const WgslOptions& options);
-Shader write_scan(const Launch& launch, const WgslOptions& options);
-Shader write_sort(const Launch& launch, const WgslOptions& options);
+// Write a launch, of which the second argument is the kind.
+Shader write_kind(const Launch& launch, const MapLaunch& map, const WgslOptions& options);
+Shader write_kind(const Launch& launch, const RowLaunch& row, const WgslOptions& options);
+Shader write_kind(const Launch& launch, const ContractionLaunch& p, const WgslOptions& options);
+Shader write_kind(const Launch& launch, const ScatterLaunch& scatter, const WgslOptions& options);
+Shader write_kind(const Launch& launch, const ScanLaunch& scan, const WgslOptions& options);
+Shader write_kind(const Launch& launch, const SortLaunch& sort, const WgslOptions& options);
 
 // Write functions over a domain of axes p, i, q. `fn NAME(p, i, q) -> TYPE` returns the value of
 // the program's last instruction. `fn finish(p, i, q, acc)` runs the launch's body and stores for

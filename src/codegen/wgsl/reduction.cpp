@@ -32,27 +32,27 @@ std::int64_t elements_of_group(std::int64_t elements, std::int64_t threads,
 
 // Returns true if rows are kept in registers: they have several passes, are bound by memory, and
 // are then read only once. A lane's elements are unrolled, unless that makes the kernel too long.
-bool keeps_rows(const Launch& launch, const WgslOptions& options) {
-  return options.blocks == 0 && launch.rows * launch.cols * 4 >= options.gpu.cached_bytes &&
+bool keeps_rows(const Launch& launch, const RowLaunch& row, const WgslOptions& options) {
+  return options.blocks == 0 && row.rows * row.cols * 4 >= options.gpu.cached_bytes &&
          launch.body.instrs.size() <= kMaxKeptInstrs && plan_rows(launch).passes.size() > 1;
 }
 
-Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
-  const Domain domain = {{"row", launch.rows}, {"col", launch.cols}};
+Tile row_tile(const Launch& launch, const RowLaunch& row, bool kept, const WgslOptions& options) {
+  const Domain domain = {{"row", row.rows}, {"col", row.cols}};
   const int most = std::min(256, floor_pow2(options.max_threads));
   Tile tile;
   tile.lanes_first = !runs_along(launch.body, domain, 0, 1);
   if (tile.lanes_first) {
-    tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, 4));
+    tile.lanes = row.cols < 8 ? 1 : ceil_pow2(ceil_div(row.cols, 4));
     // Lanes wait for each other, so use the fewest lanes that still fill the GPU.
-    if (kept && launch.rows * kFewLanes >= options.gpu.full_threads) {
-      const int few = ceil_pow2(ceil_div(launch.cols, kMaxWrittenOut));
+    if (kept && row.rows * kFewLanes >= options.gpu.full_threads) {
+      const int few = ceil_pow2(ceil_div(row.cols, kMaxWrittenOut));
       tile.lanes = std::min(tile.lanes, std::max(few, kFewLanes));
     }
   } else {
     // Neighboring rows share cache lines, but a few rows must be split finely to fill a GPU.
-    tile.lanes = std::min(ceil_pow2(ceil_div(launch.cols, 8)),
-                          floor_pow2(options.gpu.full_threads / launch.rows));
+    tile.lanes =
+        std::min(ceil_pow2(ceil_div(row.cols, 8)), floor_pow2(options.gpu.full_threads / row.rows));
   }
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
@@ -61,7 +61,7 @@ Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
   const int most_lanes = kept ? 64 : 32;
   const int wanted = tile.lanes == 1 || (tile.lanes_first && tile.lanes <= most_lanes) ? 64 : 256;
   tile.rows = std::max(1, group_threads(wanted, options) / tile.lanes);
-  while (options.blocks > 0 && launch.rows / options.blocks % tile.rows != 0) {
+  while (options.blocks > 0 && row.rows / options.blocks % tile.rows != 0) {
     tile.rows /= 2;
     tile.lanes *= 2;
   }
@@ -273,9 +273,10 @@ bool apart(const IndexMap& map) {
 // Vectorizes a map if enough threads remain to fill the GPU, as more memory is then in flight.
 // Accesses that are contiguous and aligned must be of floats, so that they can be vectors. No
 // access may be strided.
-Vectorized in_fours(const Launch& launch, const Window& window, const WgslOptions& options) {
+Vectorized in_fours(const Launch& launch, const MapLaunch& map, const Window& window,
+                    const WgslOptions& options) {
   Vectorized part{.program = &launch.body,
-                  .domain = {{"row", launch.rows * launch.cols}},
+                  .domain = {{"row", map.rows}},
                   .operand = true,
                   .stores = launch.stores};
   const bool many =
@@ -292,10 +293,10 @@ Vectorized in_fours(const Launch& launch, const Window& window, const WgslOption
   if (std::any_of(launch.stores.begin(), launch.stores.end(),
                   [](const Store& store) { return store.at >= 0; }))
     return part;
-  const auto refuses = [&](const IndexMap& map, DType dtype, Level level) {
+  const auto refuses = [&](const IndexMap& by, DType dtype, Level level) {
     const bool real = dtype == DType::kF32 || dtype == DType::kF16;
     if (level != Level::kElement) return false;
-    return apart(map) || (!real && vec_access(part.domain, map, part.axis) == VecAccess::kTouching);
+    return apart(by) || (!real && vec_access(part.domain, by, part.axis) == VecAccess::kTouching);
   };
   const auto& accesses = launch.body.accesses;
   if (std::any_of(accesses.begin(), accesses.end(),
@@ -329,10 +330,10 @@ Grouping open_map(Scope& scope, const Window& window, const std::string& name, i
 
 }  // namespace
 
-Shader write_map(const Launch& launch, const WgslOptions& options) {
+Shader write_kind(const Launch& launch, const MapLaunch& map, const WgslOptions& options) {
   Module module(launch);
   const Window window = window_of(launch);
-  Vectorized fours = in_fours(launch, window, options);
+  Vectorized fours = in_fours(launch, map, window, options);
   std::set<int> vectors;
   if (fours.chosen) vectors = choose_vectorized(launch, {&fours}, options);
   Scope scope;
@@ -358,13 +359,13 @@ void write_row_passes(Scope& scope, Module& module, const Launch& launch, const 
   RowWriter(launch, domain, tile, module, scope, options).write();
 }
 
-Shader write_row(const Launch& launch, const WgslOptions& options) {
+Shader write_kind(const Launch& launch, const RowLaunch& row, const WgslOptions& options) {
   const Window window = window_of(launch);
-  const bool kept = keeps_rows(launch, options);
-  const Tile tile = row_tile(launch, kept, options);
+  const bool kept = keeps_rows(launch, row, options);
+  const Tile tile = row_tile(launch, row, kept, options);
   Module module(launch);
   Scope scope;
-  const RowDomain domain{launch.rows, launch.cols,
+  const RowDomain domain{row.rows, row.cols,
                          open_rows(scope, tile, window.count, "row", window.first), "", kept};
   write_row_passes(scope, module, launch, domain, tile, options);
   return make_shader(module, scope, tile.threads(), ceil_div(window.count, tile.rows));

@@ -20,19 +20,19 @@ constexpr std::int64_t kShortStretch = 8;
 // these are all about the cube root of the length.
 constexpr std::int64_t kUnblocked = 64;
 
-bool is_arg(const Launch& launch) {
-  return launch.scan == ScanOp::kArgMax || launch.scan == ScanOp::kArgMin;
+bool is_arg(const ScanLaunch& scan) {
+  return scan.op == ScanOp::kArgMax || scan.op == ScanOp::kArgMin;
 }
 
-Tile scan_tile(const Launch& launch, std::int64_t lines, const WgslOptions& options) {
+Tile scan_tile(const ScanLaunch& scan, std::int64_t lines, const WgslOptions& options) {
   const int most = std::min(256, floor_pow2(options.max_threads));
   Tile tile;
   // If lines are contiguous or nearly so, neighboring threads share a line; otherwise each has its
   // own.
-  tile.lanes_first = launch.post < 8;
+  tile.lanes_first = scan.post < 8;
   tile.lanes = floor_pow2(std::max<std::int64_t>(1, options.gpu.full_threads / lines));
   if (tile.lanes_first) tile.lanes = std::max(tile.lanes, 16);
-  tile.lanes = std::min(tile.lanes, ceil_pow2(ceil_div(launch.count, kShortStretch)));
+  tile.lanes = std::min(tile.lanes, ceil_pow2(ceil_div(scan.count, kShortStretch)));
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
   tile.rows = std::max(1, std::min(tile.lanes >= 64 ? 256 : 64, most) / tile.lanes);
@@ -42,30 +42,30 @@ Tile scan_tile(const Launch& launch, std::int64_t lines, const WgslOptions& opti
 
 class ScanWriter {
  public:
-  ScanWriter(const Launch& launch, const WgslOptions& options)
+  ScanWriter(const Launch& launch, const ScanLaunch& scan, const WgslOptions& options)
       : launch_(launch),
+        scan_(scan),
         window_(window_of(launch)),
-        tile_(scan_tile(launch, window_.count * launch.post, options)),
-        type_(register_type(line_program(launch).instrs.back().dtype)),
+        tile_(scan_tile(scan, window_.count * scan.post, options)),
+        type_(register_type(scan.line().instrs.back().dtype)),
         module_(launch) {}
 
   Shader write() {
-    const Domain domain = {{"p", launch_.pre}, {"i", launch_.count}, {"q", launch_.post}};
-    if (!launch_.a.instrs.empty()) write_source(module_, "a_at", launch_.a, domain);
-    if (!launch_.b.instrs.empty()) write_source(module_, "b_at", launch_.b, domain);
-    write_finish(module_, launch_, domain, scan_dtype(launch_));
-    const std::int64_t lines = window_.count * launch_.post;
-    const Domain line = {{"line", launch_.pre * launch_.post}};
-    const std::string live = open_rows(scope_, tile_, lines, "line", window_.first * launch_.post);
-    scope_.line("let q = " + coordinate(scope_, line, 1, launch_.post) + ";");
-    scope_.line("let p = " + coordinate(scope_, line, launch_.post, launch_.pre) + ";");
+    const Domain domain = {{"p", scan_.pre}, {"i", scan_.count}, {"q", scan_.post}};
+    if (!scan_.a.instrs.empty()) write_source(module_, "a_at", scan_.a, domain);
+    if (!scan_.b.instrs.empty()) write_source(module_, "b_at", scan_.b, domain);
+    write_finish(module_, launch_, domain, scan_.dtype());
+    const std::int64_t lines = window_.count * scan_.post;
+    const Domain line = {{"line", scan_.pre * scan_.post}};
+    const std::string live = open_rows(scope_, tile_, lines, "line", window_.first * scan_.post);
+    scope_.line("let q = " + coordinate(scope_, line, 1, scan_.post) + ";");
+    scope_.line("let p = " + coordinate(scope_, line, scan_.post, scan_.pre) + ";");
     scope_.line("var h = " + nothing() + ";");
-    if (is_arg(launch_)) scope_.line("var at = 0u;");
+    if (is_arg(scan_)) scope_.line("var at = 0u;");
     begin_ = "0u";
-    end_ = u32_literal(launch_.count);
-    const std::int64_t stretch = ceil_div(launch_.count, tile_.lanes);
-    if (launch_.scan == ScanOp::kSum && type_ == "f32" && stretch > kUnblocked)
-      begin_blocks(stretch);
+    end_ = u32_literal(scan_.count);
+    const std::int64_t stretch = ceil_div(scan_.count, tile_.lanes);
+    if (scan_.op == ScanOp::kSum && type_ == "f32" && stretch > kUnblocked) begin_blocks(stretch);
     if (tile_.lanes > 1) share();
     Scope last(&scope_);
     add_step(last);
@@ -77,10 +77,10 @@ class ScanWriter {
 
  private:
   std::string nothing() {
-    const DType dtype = line_program(launch_).instrs.back().dtype;
-    if (launch_.scan == ScanOp::kProduct) return type_ + "(1)";
-    if (!is_arg(launch_)) return type_ + "(0)";
-    const bool max = launch_.scan == ScanOp::kArgMax;
+    const DType dtype = scan_.line().instrs.back().dtype;
+    if (scan_.op == ScanOp::kProduct) return type_ + "(1)";
+    if (!is_arg(scan_)) return type_ + "(0)";
+    const bool max = scan_.op == ScanOp::kArgMax;
     if (dtype == DType::kU32) return max ? "0u" : "0xffffffffu";
     if (dtype == DType::kI32) return module_.constant(dtype, max ? 0x80000000u : 0x7fffffffu);
     return module_.constant(dtype, max ? 0xff800000u : 0x7f800000u);
@@ -88,8 +88,8 @@ class ScanWriter {
 
   // Returns the argument of `finish`.
   [[nodiscard]] std::string result() const {
-    if (is_arg(launch_)) return "i32(at)";
-    return launch_.scan == ScanOp::kSum && tile_.lanes > 1 ? "base + " + total() : total();
+    if (is_arg(scan_)) return "i32(at)";
+    return scan_.op == ScanOp::kSum && tile_.lanes > 1 ? "base + " + total() : total();
   }
 
   void begin_blocks(std::int64_t stretch) {
@@ -118,7 +118,7 @@ class ScanWriter {
   // Returns the condition that `later` replaces `best`. Of equal values, and of NaNs, the last
   // wins.
   std::string reaches(const std::string& later, const std::string& best) {
-    const std::string compare = launch_.scan == ScanOp::kArgMax ? " >= " : " <= ";
+    const std::string compare = scan_.op == ScanOp::kArgMax ? " >= " : " <= ";
     const bool real = type_ == "f32";
     if (real) module_.use_helpers("tg_isnan(x)");
     const std::string test = later + compare + best;
@@ -127,9 +127,8 @@ class ScanWriter {
 
   // Writes scan step `i`, which processes element `t`.
   void step(Scope& scope) {
-    scope.line(launch_.reverse ? "let t = " + u32_literal(launch_.count - 1) + " - i;"
-                               : "let t = i;");
-    switch (launch_.scan) {
+    scope.line(scan_.reverse ? "let t = " + u32_literal(scan_.count - 1) + " - i;" : "let t = i;");
+    switch (scan_.op) {
       case ScanOp::kSum: scope.line("h += b_at(p, t, q);"); break;
       case ScanOp::kProduct: scope.line("h *= a_at(p, t, q);"); break;
       case ScanOp::kLinear: scope.line("h = a_at(p, t, q) * h + b_at(p, t, q);"); break;
@@ -147,12 +146,12 @@ class ScanWriter {
 
   // Divides the line among lanes. Sets h (and `at`) to the result of all previous lanes.
   void share() {
-    const std::int64_t stretch = ceil_div(launch_.count, tile_.lanes);
+    const std::int64_t stretch = ceil_div(scan_.count, tile_.lanes);
     scope_.line("let begin = min(lane * " + u32_literal(stretch) + ", " + end_ + ");");
     scope_.line("let end = min(begin + " + u32_literal(stretch) + ", " + end_ + ");");
     begin_ = "begin";
     end_ = "end";
-    const bool linear = launch_.scan == ScanOp::kLinear;
+    const bool linear = scan_.op == ScanOp::kLinear;
     if (linear) scope_.line("var product = 1.0f;");
     Scope own(&scope_);
     add_step(own);
@@ -161,11 +160,11 @@ class ScanWriter {
     if (block_ > 0) scope_.line("h = " + total() + ";");
     module_.shared("hs", type_, tile_.threads(), 4);
     if (linear) module_.shared("products", "f32", tile_.threads(), 4);
-    if (is_arg(launch_)) module_.shared("places", "u32", tile_.threads(), 4);
+    if (is_arg(scan_)) module_.shared("places", "u32", tile_.threads(), 4);
     const std::string pitch = tile_.lanes_first ? "1u" : u32_literal(tile_.rows);
     write_doubling(pitch);
     // Sums restart from 0, and `base` is added last, which rounds less.
-    const bool sum = launch_.scan == ScanOp::kSum;
+    const bool sum = scan_.op == ScanOp::kSum;
     const std::string from = sum ? "base" : "h";
     scope_.line((sum ? "var base = " : "h = ") + nothing() + ";");
     if (sum) scope_.line("h = base;");
@@ -175,14 +174,14 @@ class ScanWriter {
     }
     Scope take(&scope_);
     take.line(from + " = hs[local - " + pitch + "];");
-    if (is_arg(launch_)) take.line("at = places[local - " + pitch + "];");
+    if (is_arg(scan_)) take.line("at = places[local - " + pitch + "];");
     scope_.block("if (lane > 0u)", take);
   }
 
   void publish(Scope& scope) const {
     scope.line("hs[local] = h;");
-    if (launch_.scan == ScanOp::kLinear) scope.line("products[local] = product;");
-    if (is_arg(launch_)) scope.line("places[local] = at;");
+    if (scan_.op == ScanOp::kLinear) scope.line("products[local] = product;");
+    if (is_arg(scan_)) scope.line("places[local] = at;");
     scope.line("workgroupBarrier();");
   }
 
@@ -191,7 +190,7 @@ class ScanWriter {
     publish(scope_);
     Scope round(&scope_), join(&round);
     join.line("let other = local - s * " + pitch + ";");
-    switch (launch_.scan) {
+    switch (scan_.op) {
       case ScanOp::kSum: join.line("h = hs[other] + h;"); break;
       case ScanOp::kProduct: join.line("h = hs[other] * h;"); break;
       case ScanOp::kLinear:
@@ -212,6 +211,7 @@ class ScanWriter {
   }
 
   const Launch& launch_;
+  const ScanLaunch& scan_;
   Window window_;
   Tile tile_;
   std::string type_;
@@ -223,8 +223,8 @@ class ScanWriter {
 
 }  // namespace
 
-Shader write_scan(const Launch& launch, const WgslOptions& options) {
-  return ScanWriter(launch, options).write();
+Shader write_kind(const Launch& launch, const ScanLaunch& scan, const WgslOptions& options) {
+  return ScanWriter(launch, scan, options).write();
 }
 
 }  // namespace tensorgrad::wgsl

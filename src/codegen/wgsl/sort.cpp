@@ -122,9 +122,9 @@ class LineSorter {
 
 class SortWriter : private LineSorter {
  public:
-  SortWriter(const Launch& launch, const WgslOptions& options)
-      : LineSorter(launch, launch.b, launch.descending) {
-    size_ = pow2_of(launch.count);
+  SortWriter(const Launch& launch, const SortLaunch& sort, const WgslOptions& options)
+      : LineSorter(launch, sort.keys, sort.descending), sort_(sort) {
+    size_ = pow2_of(sort.count);
     // a key and an index each
     tile_ = std::min<std::int64_t>(size_, floor_pow2(options.max_workgroup_bytes / 8));
     if (options.tile >= 2) tile_ = std::min<std::int64_t>(tile_, floor_pow2(options.tile));
@@ -132,12 +132,12 @@ class SortWriter : private LineSorter {
   }
 
   Shader write() {
-    const Domain domain = {{"p", launch_.pre}, {"i", launch_.count}, {"q", launch_.post}};
-    write_source(module_, "value_at", launch_.b, domain);
+    const Domain domain = {{"p", sort_.pre}, {"i", sort_.count}, {"q", sort_.post}};
+    write_source(module_, "value_at", sort_.keys, domain);
     write_finish(module_, launch_, domain, DType::kI32);
     write_key();
     write_network();
-    const std::int64_t lines = open_line(launch_.pre, launch_.post);
+    const std::int64_t lines = open_line(sort_.pre, sort_.post);
     if (tile_ == size_) {
       write_inside();
     } else {
@@ -148,15 +148,15 @@ class SortWriter : private LineSorter {
 
  private:
   void write_inside() {
-    const std::string count = u32_literal(launch_.count);
+    const std::string count = u32_literal(sort_.count);
     Scope load(&scope_), store(&scope_);
     load.line("keys[e] = key_of(value_at(p, e, q));");
     load.line("places[e] = e;");
-    each(scope_, launch_.count, load);
+    each(scope_, sort_.count, load);
     scope_.line("workgroupBarrier();");
     write_tile_sort(scope_, count);
     store.line("finish(p, e, q, i32(places[e]));");
-    each(scope_, launch_.count, store);
+    each(scope_, sort_.count, store);
   }
 
   // The indices of a line are sorted in the buffer where the launch stores them, so the epilogue
@@ -183,7 +183,7 @@ class SortWriter : private LineSorter {
   template <class Work>
   void each_tile(Scope& scope, const std::string& place, const Work& work) const {
     Scope tile(&scope), load(&tile), store(&tile);
-    const std::string size = u32_literal(tile_), total = u32_literal(launch_.count);
+    const std::string size = u32_literal(tile_), total = u32_literal(sort_.count);
     tile.line("let count = min(" + size + ", " + total + " - base);");
     load.line("if (e < count) {");
     load.line("  let t = " + place + ";");
@@ -205,7 +205,7 @@ class SortWriter : private LineSorter {
     Scope pair(&scope);
     pair.line("let i = ((e & ~(" + half + " - 1u)) << 1u) | (e & (" + half + " - 1u));");
     pair.line("let j = i ^ " + mask + ";");
-    pair.line("if (j < " + u32_literal(launch_.count) + ") { order_in_buffer(p, i, j, q); }");
+    pair.line("if (j < " + u32_literal(sort_.count) + ") { order_in_buffer(p, i, j, q); }");
     each(scope, size_ / 2, pair);
     scope.line("storageBarrier();");
   }
@@ -225,13 +225,15 @@ class SortWriter : private LineSorter {
                  stage);
   }
 
+  const SortLaunch& sort_;
   std::int64_t size_ = 2;  // of a line, rounded up to a power of two
 };
 
 class TopkWriter : private LineSorter {
  public:
   TopkWriter(const Launch& launch, const WgslOptions& options)
-      : LineSorter(launch, launch.inputs[0], kernel_of<TopkKernel>(launch).descending),
+      : LineSorter(launch, launch.as<OpaqueLaunch>().inputs[0],
+                   kernel_of<TopkKernel>(launch).descending),
         kernel_(kernel_of<TopkKernel>(launch)) {
     tile_ = pow2_of(kernel_.k);
     threads_ = std::min(256, floor_pow2(options.max_threads));
@@ -240,7 +242,7 @@ class TopkWriter : private LineSorter {
   Shader write() {
     const TopkKernel& t = kernel_;
     const Domain domain = {{"p", t.rows}, {"i", t.count}, {"q", t.post}};
-    write_source(module_, "value_at", launch_.inputs[0], domain);
+    write_source(module_, "value_at", launch_.as<OpaqueLaunch>().inputs[0], domain);
     write_key();
     write_network();
     module_.shared("counts", "atomic<u32>", kDigits, 4);
@@ -343,8 +345,8 @@ Shader write_topk(const Launch& launch, const WgslOptions& options) {
   return TopkWriter(launch, options).write();
 }
 
-Shader write_sort(const Launch& launch, const WgslOptions& options) {
-  return SortWriter(launch, options).write();
+Shader write_kind(const Launch& launch, const SortLaunch& sort, const WgslOptions& options) {
+  return SortWriter(launch, sort, options).write();
 }
 
 }  // namespace tensorgrad::wgsl

@@ -57,8 +57,9 @@ std::set<int> choose_vectorized(const Launch& launch, const std::vector<Vectoriz
         (vector && alike ? vectors : others).insert(binding);
       });
     }
-    if (launch.bias_grad_row || launch.bias_grad_column)
-      others.insert(launch.bias_grad_store.binding);
+    const auto* product = launch.find<ContractionLaunch>();
+    if (product != nullptr && product->has_bias_grad())
+      others.insert(product->bias_grad_store.binding);
     for (const int binding : others) vectors.erase(binding);
     std::erase_if(vectors, [&](int binding) {
       return options.scalar_buffers.contains(

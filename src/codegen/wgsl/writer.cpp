@@ -37,32 +37,27 @@ std::string header_of(const Launch& launch) {
 namespace tensorgrad::wgsl {
 namespace {
 
-const OpaqueWriter& opaque_writer(const Launch& launch) {
+const OpaqueWriter& opaque_writer(const OpaqueLaunch& opaque) {
   for (const OpaqueWriter& each : kOpaqueWriters) {
-    if (each.name == launch.opaque->name) return each;
+    if (each.name == opaque.kernel->name) return each;
   }
   UNREACHABLE();
+}
+
+Shader write_kind(const Launch& launch, const OpaqueLaunch& opaque, const WgslOptions& options) {
+  return opaque_writer(opaque).write(launch, options);
 }
 
 }  // namespace
 
 Shader write_shader(const Launch& launch, const WgslOptions& asked) {
   WgslOptions options = asked;
-  const OpaqueWriter* opaque =
-      launch.kind == LaunchKind::kOpaque ? &opaque_writer(launch) : nullptr;
+  const auto* opaque = launch.find<OpaqueLaunch>();
   const bool needs_barriers =
-      launch.kind == LaunchKind::kSort || (opaque != nullptr && opaque->needs_barriers);
+      launch.is<SortLaunch>() || (opaque != nullptr && opaque_writer(*opaque).needs_barriers);
   if (asked.barrier_free && !needs_barriers) options.tile = options.lanes = 1;
-  switch (launch.kind) {
-    case LaunchKind::kMap: return write_map(launch, options);
-    case LaunchKind::kRow: return write_row(launch, options);
-    case LaunchKind::kContraction: return write_contraction(launch, options);
-    case LaunchKind::kScatter: return write_scatter(launch, options);
-    case LaunchKind::kScan: return write_scan(launch, options);
-    case LaunchKind::kSort: return write_sort(launch, options);
-    case LaunchKind::kOpaque: return opaque->write(launch, options);
-  }
-  UNREACHABLE();
+  return std::visit([&](const auto& kind) { return write_kind(launch, kind, options); },
+                    launch.kind);
 }
 
 std::string print_enables(const std::vector<std::string>& types, bool uses_subgroup_matrix,
@@ -137,7 +132,8 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
 
 std::string emit_wgsl(const Launch& launch, const WgslOptions& options) {
   WgslOptions roomy = options;
-  if (launch.by_rows) {
+  const auto* product = launch.find<ContractionLaunch>();
+  if (product != nullptr && product->by_rows) {
     roomy.max_workgroup_bytes = std::max(roomy.max_workgroup_bytes, kRowEpilogueBytes);
   }
   return write_wgsl(launch, roomy).text();

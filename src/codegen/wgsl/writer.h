@@ -57,18 +57,18 @@ struct Subgroups {
 struct WgslOptions {
   int max_threads = 256;  // per workgroup
   std::int64_t max_workgroup_bytes = 16 << 10;
-  // Threads that share one result, or one line of a kScan; a power of two. Unused for kMap and
-  // kSort.
+  // Threads that share one result, or one line of a scan; a power of two. Unused for maps and
+  // sorts.
   int lanes = 0;
   // Meaning by kind:
-  // - kContraction: 8, 16, 32, 33 (32 x 32, k in slices), 64, 96 (128 x 64), 128, or 129 (128 x 128
+  // - contraction: 8, 16, 32, 33 (32 x 32, k in slices), 64, 96 (128 x 64), 128, or 129 (128 x 128
   //   with twice the threads)
-  // - kScatter: 2 for blocks of results
-  // - kContraction, kScatter: 1 for separate lanes per result
-  // - kSort: elements sorted at a time, at least 2
+  // - scatter: 2 for blocks of results
+  // - contraction, scatter: 1 for separate lanes per result
+  // - sort: elements sorted at a time, at least 2
   // - attention: columns of the score tile: 4 (of 8 rows), or 8, 16 or 32 (of as many rows). Uses
   //   the largest of these up to `tile` that fits workgroup memory.
-  // - kMap: elements per thread, 4 or 1
+  // - map: elements per thread, 4 or 1
   int tile = 0;
   // One thread per result, line of a scan or 4 x 4 results of a product, and no tiles. For adapters
   // on which a barrier costs more than the arithmetic it saves. Overrides `tile` and `lanes`,
@@ -79,10 +79,10 @@ struct WgslOptions {
   bool joined = false;
   // Launch::blocks if a fused sequence is one kernel. The workgroups of a block are contiguous.
   std::int64_t blocks = 0;
-  // kContraction: number of results of all concurrent products with the same k, divided by its own.
+  // Contraction: number of results of all concurrent products with the same k, divided by its own.
   double concurrent_work_ratio = 1;
   SubgroupMatrix subgroup_matrix = {};  // for contractions whose operands are f16
-  // kContraction: -1: no subgroup matrices; > 0: number of a subgroup matrix tile.
+  // Contraction: -1: no subgroup matrices; > 0: number of a subgroup matrix tile.
   int subgroup_matrix_tile = 0;
   Subgroups subgroups = {};
   std::set<int> scalar_buffers = {};  // buffers that must not be accessed as vectors

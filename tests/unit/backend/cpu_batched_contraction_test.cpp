@@ -18,11 +18,11 @@ struct BatchedProduct {
 enum class LeftOperand { kColumns, kRows, kWindows, kComputed, kOfEachBatch };
 
 LaunchBuilder batched_product(const BatchedProduct& s, LeftOperand left) {
-  LaunchBuilder built(LaunchKind::kContraction,
+  LaunchBuilder built(ContractionLaunch{.batch = s.batch, .m = s.m, .n = s.n, .k = s.k},
                       std::to_string(s.batch) + "*" + std::to_string(s.m) + "x" +
                           std::to_string(s.n) + "x" + std::to_string(s.k));
   Launch& l = built.launch();
-  l.batch = s.batch, l.m = s.m, l.n = s.n, l.k = s.k;
+  auto& product = l.as<ContractionLaunch>();
   const bool windows = left == LeftOperand::kWindows, each = left == LeftOperand::kOfEachBatch;
   const std::int64_t line = 2 * s.m + 4, steps = s.k / 4;  // of the image
   const int a = built.input(windows ? line * steps : s.m * s.k * (each ? s.batch : 1));
@@ -31,10 +31,10 @@ LaunchBuilder batched_product(const BatchedProduct& s, LeftOperand left) {
   View view{{s.batch, s.m, s.k}, {each ? s.m * s.k : 0, 1, s.m}, 0, {}, {}};
   if (left == LeftOperand::kRows) view.strides = {0, s.k, 1};
   if (windows) view = {{s.batch, s.m, steps, 4}, {0, 2, line, 1}, 0, {}, {}};
-  Scalar of_a(l.a), body(l.body);
+  Scalar of_a(product.a), body(l.body);
   const int value = of_a.load(a, {{view}});
   if (left == LeftOperand::kComputed) of_a.op(op_max(), {value, of_a.constant(0)});
-  Scalar(l.b).load(b, IndexMap::identity({s.batch, s.k, s.n}));
+  Scalar(product.b).load(b, IndexMap::identity({s.batch, s.k, s.n}));
   const Shape results = {s.batch, s.m, s.n};
   const int along = body.load(bias, {{View{results, {0, 0, 1}, 0, {}, {}}}});
   l.stores = {store_to(out, IndexMap::identity(results), body.op(op_add(), {body.acc(), along}))};
@@ -46,8 +46,9 @@ std::int64_t rows_packed_once(LaunchBuilder& built, int threads) {
   cpu::ConstPool constants;
   cpu::Prepare prepare{built.launch(), constants, {}, threads};
   for (std::vector<std::uint32_t>& each : built.contents) prepare.data.push_back(each.data());
-  const std::size_t bytes = cpu::make_contraction(prepare)->shared_bytes;
-  return static_cast<std::int64_t>(bytes / sizeof(float)) / built.launch().k;
+  const auto& product = built.launch().as<ContractionLaunch>();
+  const std::size_t bytes = cpu::make_step(prepare, product)->shared_bytes;
+  return static_cast<std::int64_t>(bytes / sizeof(float)) / product.k;
 }
 
 // Batches that are finished together, rows in several tiles of which the last is shorter, and

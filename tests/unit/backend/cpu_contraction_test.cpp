@@ -32,11 +32,8 @@ struct Made {
 };
 
 Made make_product(LaunchBuilder& b, const ProductSize& s, bool a_transposed, bool b_transposed) {
-  Launch& l = b.launch();
-  l.batch = s.batch;
-  l.m = s.m;
-  l.n = s.n;
-  l.k = s.k;
+  auto& l = b.launch().kind.emplace<ContractionLaunch>(
+      ContractionLaunch{.batch = s.batch, .m = s.m, .n = s.n, .k = s.k});
   Made made{b.input(s.batch * s.m * s.k), b.input(s.batch * s.k * s.n),
             b.output(s.batch * s.m * s.n)};
   Scalar(l.a).load(made.a, matrix(s.batch, s.m, s.k, a_transposed));
@@ -56,7 +53,7 @@ TEST(CpuContraction, every_layout_of_many_shapes) {
       {1, 130, 200, 450}, {1, 3, 2000, 30},  {1, 2000, 3, 30}, {1, 12, 12, 5000}, {1, 14, 32, 384}};
   for (const ProductSize& s : sizes) {
     for (int layout = 0; layout < 4; ++layout) {
-      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      LaunchBuilder b(ContractionLaunch{}, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
       b.launch().stores = {store_to(made.out, whole(s), Scalar(b.launch().body).acc())};
       expect_as_oracle(b, oracle_scalars(), room(s));
@@ -69,7 +66,7 @@ TEST(CpuContraction, batches_of_every_layout) {
                                {5, 1, 40, 20},  {7, 20, 1, 30}, {2, 300, 260, 20}, {9, 1, 1, 4}};
   for (const ProductSize& s : sizes) {
     for (int layout = 0; layout < 4; ++layout) {
-      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      LaunchBuilder b(ContractionLaunch{}, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
       const int bias = b.input(s.n);
       Scalar body(b.launch().body);
@@ -84,26 +81,26 @@ TEST(CpuContraction, batches_of_every_layout) {
 TEST(CpuContraction, attention_heads_are_read_and_written_where_they_lie) {
   const std::int64_t batch = 6, heads = 4, t = 9, d = 16;
   const ProductSize s{batch * heads, t, t, d};
-  LaunchBuilder b(LaunchKind::kContraction, "scores");
+  LaunchBuilder b(ContractionLaunch{.batch = s.batch, .m = t, .n = t, .k = d}, "scores");
   Launch& l = b.launch();
-  l.batch = s.batch, l.m = t, l.n = t, l.k = d;
+  auto& scores = l.as<ContractionLaunch>();
   const int q = b.input(batch * t * heads * d), k = b.input(batch * t * heads * d);
   const int out = b.output(s.batch * t * t);
   const std::int64_t row = heads * d;
-  Scalar(l.a).load(q, {{View{{batch, heads, t, d}, {t * row, d, row, 1}, 0, {}, {}}}});
-  Scalar(l.b).load(k, {{View{{batch, heads, d, t}, {t * row, d, 1, row}, 0, {}, {}}}});
+  Scalar(scores.a).load(q, {{View{{batch, heads, t, d}, {t * row, d, row, 1}, 0, {}, {}}}});
+  Scalar(scores.b).load(k, {{View{{batch, heads, d, t}, {t * row, d, 1, row}, 0, {}, {}}}});
   l.stores = {store_to(out, whole(s), Scalar(l.body).acc())};
   expect_as_oracle(b, oracle_scalars(), room(s));
 
   // The other product writes [batch, t, heads, d].
-  LaunchBuilder c(LaunchKind::kContraction, "mix");
+  LaunchBuilder c(ContractionLaunch{.batch = s.batch, .m = t, .n = d, .k = t}, "mix");
   Launch& m = c.launch();
-  m.batch = s.batch, m.m = t, m.n = d, m.k = t;
+  auto& mix = m.as<ContractionLaunch>();
   const int p = c.input(s.batch * t * t), v = c.input(batch * t * row),
             mixed = c.output(batch * t * row);
-  Scalar(m.a).load(p, IndexMap::identity({s.batch, t, t}));
+  Scalar(mix.a).load(p, IndexMap::identity({s.batch, t, t}));
   const IndexMap lying{{View{{batch, heads, t, d}, {t * row, d, row, 1}, 0, {}, {}}}};
-  Scalar(m.b).load(v, lying);
+  Scalar(mix.b).load(v, lying);
   m.stores = {store_to(mixed, lying, Scalar(m.body).acc())};
   expect_as_oracle(c, oracle_scalars(), {1e-4, 1e-5});
 }
@@ -112,7 +109,7 @@ TEST(CpuContraction, epilogue_with_bias_relu_and_a_second_output) {
   for (const ProductSize s :
        {ProductSize{1, 128, 10, 256}, ProductSize{1, 70, 200, 90}, ProductSize{1, 50, 1000, 20},
         ProductSize{1, 1, 64, 100}, ProductSize{1, 90, 1, 80}, ProductSize{4, 33, 47, 21}}) {
-    LaunchBuilder b(LaunchKind::kContraction, text(s));
+    LaunchBuilder b(ContractionLaunch{}, text(s));
     const Made made = make_product(b, s, false, true);
     const int bias = b.input(s.n), mask = b.output(s.batch * s.m * s.n),
               sideways = b.output(s.batch * s.m * s.n);
@@ -137,11 +134,12 @@ TEST(CpuContraction, prologues_compute_the_operands) {
        {ProductSize{1, 60, 70, 50}, ProductSize{1, 9, 300, 500}, ProductSize{5, 20, 30, 40},
         ProductSize{1, 200, 1, 90}, ProductSize{1, 1, 200, 90}}) {
     for (int layout = 0; layout < 4; ++layout) {
-      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      LaunchBuilder b(ContractionLaunch{}, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
       const int scale = b.input(s.k);
       Launch& l = b.launch();
-      Scalar left(l.a), right(l.b);
+      auto& product = l.as<ContractionLaunch>();
+      Scalar left(product.a), right(product.b);
       left.op(op_max(), {0, left.constant(0)});
       const IndexMap along{{View{{s.batch, s.k, s.n}, {0, 1, 0}, 0, {}, {}}}};
       const int scaled = right.op(op_mul(), {0, right.load(scale, along)});
@@ -156,12 +154,12 @@ TEST(CpuContraction, prologues_compute_the_operands) {
 
 TEST(CpuContraction, padded_operands_read_zeros) {
   const ProductSize s{1, 30, 40, 50};
-  LaunchBuilder b(LaunchKind::kContraction, "padded");
+  LaunchBuilder b(ContractionLaunch{.m = s.m, .n = s.n, .k = s.k}, "padded");
   Launch& l = b.launch();
-  l.m = s.m, l.n = s.n, l.k = s.k;
+  auto& product = l.as<ContractionLaunch>();
   const int a = b.input(s.m * s.k), w = b.input(s.k * s.n), out = b.output(s.m * s.n);
-  Scalar(l.a).load(a, {{View{{s.m, s.k}, {s.k, 1}, -2, {0, 2}, {s.m, s.k}}}});
-  Scalar(l.b).load(w, {{View{{s.k, s.n}, {1, s.k}, -s.k, {0, 1}, {s.k, s.n}}}});
+  Scalar(product.a).load(a, {{View{{s.m, s.k}, {s.k, 1}, -2, {0, 2}, {s.m, s.k}}}});
+  Scalar(product.b).load(w, {{View{{s.k, s.n}, {1, s.k}, -s.k, {0, 1}, {s.k, s.n}}}});
   l.stores = {store_to(out, whole(s), Scalar(l.body).acc())};
   expect_as_oracle(b, oracle_scalars(), room(s));
 }
@@ -173,14 +171,15 @@ TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
         ProductSize{1, 20, 260, 2000}, ProductSize{1, 300, 1, 1000}}) {
     for (int layout = 0; layout < 8; ++layout) {
       const bool of_b = layout < 4;
-      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      LaunchBuilder b(ContractionLaunch{}, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
       Launch& l = b.launch();
-      l.bias_grad_row = of_b;
-      l.bias_grad_column = !of_b;
+      auto& product = l.as<ContractionLaunch>();
+      product.bias_grad_row = of_b;
+      product.bias_grad_column = !of_b;
       const std::int64_t count = of_b ? s.n : s.m;
       const int sums = b.output(2 * count);
-      l.bias_grad_store = store_to(sums, {{View{{count}, {2}, 1, {}, {}}}}, 0);
+      product.bias_grad_store = store_to(sums, {{View{{count}, {2}, 1, {}, {}}}}, 0);
       l.stores = {store_to(made.out, whole(s), Scalar(l.body).acc())};
       expect_as_oracle(b, oracle_scalars(), room(s), {2, 4, 12});
     }
@@ -189,7 +188,7 @@ TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
 
 TEST(CpuContraction, large_products_cut_in_many_tiles) {
   const ProductSize s{1, 301, 517, 811};
-  LaunchBuilder b(LaunchKind::kContraction, "large");
+  LaunchBuilder b(ContractionLaunch{}, "large");
   const Made made = make_product(b, s, true, true);
   Scalar body(b.launch().body);
   const int twice = body.op(op_mul(), {body.acc(), body.constant(2)});
@@ -204,7 +203,7 @@ TEST(CpuContraction, threads_share_rows_and_columns) {
                                {1, 57, 900, 331},  {1, 90, 333, 900}, {1, 20, 4000, 70}};
   for (const ProductSize& s : sizes) {
     for (int layout = 0; layout < 4; ++layout) {
-      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      LaunchBuilder b(ContractionLaunch{}, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
       Scalar body(b.launch().body);
       const int twice = body.op(op_mul(), {body.acc(), body.constant(2)});
@@ -232,7 +231,7 @@ void expect_sums(const LaunchBuilder& built, const Made& made, const ProductSize
 
 // Returns a product whose operands are computed as max(x, 0) * 0.5, or stored with these values.
 OracleBuffers halves_of(const ProductSize& s, bool a_computed, bool b_computed, int threads) {
-  LaunchBuilder built(LaunchKind::kContraction, text(s));
+  LaunchBuilder built(ContractionLaunch{}, text(s));
   const Made made = make_product(built, s, false, false);
   const auto half = [&](int binding, ScalarProgram& program, bool computed) {
     if (computed) {
@@ -243,8 +242,9 @@ OracleBuffers halves_of(const ProductSize& s, bool a_computed, bool b_computed, 
     for (std::uint32_t& word : built.contents[static_cast<std::size_t>(binding)])
       word = std::bit_cast<std::uint32_t>(std::max(std::bit_cast<float>(word), 0.0f) * 0.5f);
   };
-  half(made.a, built.launch().a, a_computed);
-  half(made.b, built.launch().b, b_computed);
+  auto& operands = built.launch().as<ContractionLaunch>();
+  half(made.a, operands.a, a_computed);
+  half(made.b, operands.b, b_computed);
   built.launch().stores = {store_to(made.out, whole(s), Scalar(built.launch().body).acc())};
   verify(built.program);
   OracleBuffers buffers = run_on(*make_cpu_device({.threads = threads}), built);

@@ -16,8 +16,7 @@ namespace {
 
 // x += 1, in place.
 LaunchBuilder counter(std::int64_t n) {
-  LaunchBuilder b(LaunchKind::kMap, "count");
-  b.launch().rows = n;
+  LaunchBuilder b(MapLaunch{n}, "count");
   const int x = b.in_place(n);
   b.set(x, std::vector<float>(static_cast<std::size_t>(n), 0.0f));
   Scalar s(b.launch().body);
@@ -92,8 +91,7 @@ TEST(CpuDevice, runs_once_per_set_of_scalars_and_times_a_run_that_counts) {
 TEST(CpuDevice, denormals_are_zeros_in_a_run) {
   const std::int64_t n = 1 << 20;
   const float least = std::numeric_limits<float>::min();
-  LaunchBuilder b(LaunchKind::kMap, "halve");
-  b.launch().rows = n;
+  LaunchBuilder b(MapLaunch{n}, "halve");
   const int x = b.in_place(n);
   Scalar s(b.launch().body);
   const auto id = IndexMap::identity({n});
@@ -151,7 +149,7 @@ TEST(NullDevice, computes_nothing) {
 }
 
 TEST(NullDevice, holds_programs_to_its_limits) {
-  LaunchBuilder b(LaunchKind::kMap, "crowd");
+  LaunchBuilder b(MapLaunch{}, "crowd");
   for (int i = 0; i < 9; ++i) b.input(4);
   EXPECT_THROW(run_on(*make_null_device({}), b), DeviceError);
   EXPECT_NO_THROW(run_on(*make_null_device({.max_storage_bindings = 9}), b));

@@ -17,8 +17,7 @@ IndexMap view(const Shape& shape, std::vector<std::int64_t> strides, std::int64_
 
 TEST(CpuMap, adds_two_arrays_of_any_length) {
   for (const std::int64_t n : {1, 3, 15, 16, 17, 1000, 1024, 1025, 5000, 200003}) {
-    LaunchBuilder b(LaunchKind::kMap);
-    b.launch().rows = n;
+    LaunchBuilder b(MapLaunch{n});
     const int x = b.input(n), y = b.input(n), out = b.output(n);
     Scalar s(b.launch().body);
     const auto id = IndexMap::identity({n});
@@ -48,8 +47,7 @@ TEST(CpuMap, reads_through_every_kind_of_view) {
       {{View{{m, n}, {n, 0}, 0, {}, {}}, View{{all}, {1}, -9, {9}, {all}}}},
   };
   for (const IndexMap& map : maps) {
-    LaunchBuilder b(LaunchKind::kMap, to_string(map));
-    b.launch().rows = all;
+    LaunchBuilder b(MapLaunch{all}, to_string(map));
     const int x = b.input(all + 64), y = b.input(all), out = b.output(all), where = b.output(all);
     Scalar s(b.launch().body);
     const auto id = IndexMap::identity({all});
@@ -67,8 +65,7 @@ TEST(CpuMap, rereads_repeated_blocks) {
   for (const std::int64_t n : {8, 16, 48, 64, 512, 1024, 4096}) {
     for (const std::int64_t offset : {0, 3, 16}) {
       const std::int64_t rows = 70000 / n + 3, all = rows * n;
-      LaunchBuilder b(LaunchKind::kMap, std::to_string(n) + " from " + std::to_string(offset));
-      b.launch().rows = all;
+      LaunchBuilder b(MapLaunch{all}, std::to_string(n) + " from " + std::to_string(offset));
       const int x = b.input(all), bias = b.input(n + 64), out = b.output(all), less = b.output(all);
       Scalar s(b.launch().body);
       const auto id = IndexMap::identity({all});
@@ -99,8 +96,7 @@ TEST(CpuMap, reads_and_writes_windows_of_images) {
       view({images * h / 3, 3, w}, {5, 1, 0}, 2, {0, 1, 3}, {images * h / 3, 3, w}),
   };
   for (const IndexMap& map : maps) {
-    LaunchBuilder b(LaunchKind::kMap, to_string(map));
-    b.launch().rows = all;
+    LaunchBuilder b(MapLaunch{all}, to_string(map));
     const int x = b.input(2 * all), out = b.output(all), where = b.output(all);
     Scalar s(b.launch().body);
     const auto id = IndexMap::identity({all});
@@ -118,8 +114,7 @@ TEST(CpuMap, reads_and_writes_windows_of_images) {
         std::count(map.views[0].strides.begin(), map.views[0].strides.end(), 0) > 0) {
       continue;
     }
-    LaunchBuilder other(LaunchKind::kMap, "to " + to_string(map));
-    other.launch().rows = all;
+    LaunchBuilder other(MapLaunch{all}, "to " + to_string(map));
     const int from = other.input(all), to = other.output(4 * all);
     Scalar t(other.launch().body);
     other.launch().stores = {store_to(to, map, t.op(op_add(), {t.load(from, id), t.constant(1)}))};
@@ -131,8 +126,7 @@ TEST(CpuMap, stores_through_strides) {
   const std::int64_t m = 40, n = 48;
   for (const IndexMap& map : {view({m, n}, {1, m}), view({m, n}, {2 * n, 2}, 1),
                               view({m, n}, {n, -1}, n - 1), view({m, n}, {n, 1}, 7)}) {
-    LaunchBuilder b(LaunchKind::kMap);
-    b.launch().rows = m * n;
+    LaunchBuilder b(MapLaunch{m * n});
     const int x = b.input(m * n), out = b.output(2 * m * n + 16);
     Scalar s(b.launch().body);
     const int v = s.op(op_add(), {s.load(x, IndexMap::identity({m * n})), s.constant(1)});
@@ -143,8 +137,7 @@ TEST(CpuMap, stores_through_strides) {
 
 TEST(CpuMap, updates_in_place_even_if_later_steps_read_the_old_value) {
   for (const std::int64_t n : {1000, 4096, 50001}) {
-    LaunchBuilder b(LaunchKind::kMap);
-    b.launch().rows = n;
+    LaunchBuilder b(MapLaunch{n});
     const int p = b.in_place(n), m = b.in_place(n), g = b.input(n);
     const auto id = IndexMap::identity({n});
     Scalar s(b.launch().body);
@@ -165,8 +158,7 @@ TEST(CpuMap, updates_in_place_even_if_later_steps_read_the_old_value) {
 
 TEST(CpuMap, a_store_in_place_waits_for_a_later_load) {
   const std::int64_t n = 2048;
-  LaunchBuilder b(LaunchKind::kMap);
-  b.launch().rows = n;
+  LaunchBuilder b(MapLaunch{n});
   const int x = b.in_place(n), out = b.output(n);
   const auto id = IndexMap::identity({n});
   Scalar s(b.launch().body);
@@ -183,8 +175,7 @@ TEST(CpuMap, writes_in_place_under_a_condition) {
   const auto id = IndexMap::identity({n});
   for (const bool two : {false, true}) {  // conditions
     for (const std::int64_t first : {0, 1, 1023, 1024, 20000, 50000}) {
-      LaunchBuilder b(LaunchKind::kMap);
-      b.launch().rows = n;
+      LaunchBuilder b(MapLaunch{n});
       const int x = b.in_place(n), y = b.in_place(n), fresh = b.input(n);
       Scalar s(b.launch().body);
       const int at = s.index(), edge = s.constant_u32(static_cast<std::uint32_t>(first));
@@ -209,9 +200,8 @@ struct CacheLine {
 };
 
 LaunchBuilder cache_line(const CacheLine& given) {
-  LaunchBuilder b(LaunchKind::kMap);
   const std::int64_t n = given.heads * given.places * given.width;
-  b.launch().rows = n;
+  LaunchBuilder b(MapLaunch{n});
   const int cache = b.in_place(n), fresh = b.input(n), place = b.input(given.places),
             keep = b.input(1);
   std::vector<float> distance;
@@ -258,8 +248,7 @@ TEST(CpuMap, stores_where_one_condition_for_all_holds) {
   const std::int64_t n = 5003;
   for (const bool alike : {true, false}) {
     for (const float due : {0, 1}) {
-      LaunchBuilder b(LaunchKind::kMap);
-      b.launch().rows = n;
+      LaunchBuilder b(MapLaunch{n});
       const int x = b.in_place(n), y = b.in_place(n), flag = b.input(1);
       b.set(flag, {due});
       Scalar s(b.launch().body);
@@ -289,14 +278,13 @@ TEST(CpuMap, stores_where_conditions_differ_within_lines) {
 LaunchBuilder placed_lines(std::int64_t count, std::int64_t post,
                            const std::vector<std::uint32_t>& starts) {
   constexpr std::int64_t kPlaces = 40;
-  LaunchBuilder b(LaunchKind::kMap);
-  const auto batch = static_cast<std::int64_t>(starts.size());
-  b.launch().rows = batch * count * post;
-  const int kept = b.in_place(batch * kPlaces * post), fresh = b.input(b.launch().rows);
-  const int start = b.input(batch, DType::kI32), copy = b.output(b.launch().rows);
+  const auto batch = static_cast<std::int64_t>(starts.size()), rows = batch * count * post;
+  LaunchBuilder b(MapLaunch{rows});
+  const int kept = b.in_place(batch * kPlaces * post), fresh = b.input(rows);
+  const int start = b.input(batch, DType::kI32), copy = b.output(rows);
   b.set_words(start, starts);
   const Shape shape = {batch, count, post};
-  const auto id = IndexMap::identity({b.launch().rows});
+  const auto id = IndexMap::identity({rows});
   Scalar s(b.launch().body);
   const int line = s.op(op_cast(), {s.coord(post, count)}, DType::kI32);
   const int at = s.op(op_add(), {s.load(start, view(shape, {1, 0, 0}), DType::kI32), line});
@@ -319,8 +307,7 @@ TEST(CpuMap, stores_lines_from_a_place_on) {
 
 TEST(CpuMap, stores_loaded_values_and_constants) {
   const std::int64_t n = 3001;
-  LaunchBuilder b(LaunchKind::kMap);
-  b.launch().rows = n;
+  LaunchBuilder b(MapLaunch{n});
   const int x = b.input(n), copy = b.output(n), twice = b.output(2 * n), fill = b.output(n);
   const auto id = IndexMap::identity({n});
   Scalar s(b.launch().body);
@@ -332,8 +319,7 @@ TEST(CpuMap, stores_loaded_values_and_constants) {
 
 TEST(CpuMap, gathers_with_a_guard) {
   const std::int64_t rows = 200, width = 24, table = 10;
-  LaunchBuilder b(LaunchKind::kMap);
-  b.launch().rows = rows * width;
+  LaunchBuilder b(MapLaunch{rows * width});
   const int x = b.input(table * width), i = b.input(rows, DType::kI32, 14),
             out = b.output(rows * width);
   b.contents[1][3] = static_cast<std::uint32_t>(-1);
@@ -346,8 +332,7 @@ TEST(CpuMap, gathers_with_a_guard) {
 
 TEST(CpuMap, knows_indices_and_coordinates) {
   const std::int64_t a = 7, c = 11, d = 13, n = a * c * d;
-  LaunchBuilder b(LaunchKind::kMap);
-  b.launch().rows = n;
+  LaunchBuilder b(MapLaunch{n});
   const int out = b.output(n), other = b.output(n);
   Scalar s(b.launch().body);
   const int sum =
@@ -359,8 +344,7 @@ TEST(CpuMap, knows_indices_and_coordinates) {
 }
 
 TEST(CpuMap, adds_the_ring_word_and_rejects_one_outside) {
-  LaunchBuilder b(LaunchKind::kMap, "ring_writer");
-  b.launch().rows = 1;
+  LaunchBuilder b(MapLaunch{1}, "ring_writer");
   const int x = b.input(1), out = b.output(8);
   Scalar s(b.launch().body);
   Store store = store_to(out, IndexMap::identity({1}), s.load(x, IndexMap::identity({1})));
@@ -405,8 +389,7 @@ IndexMap random_map(std::mt19937& random) {
 TEST(CpuMap, random_programs_agree_with_the_oracle) {
   for (unsigned seed = 0; seed < 150; ++seed) {
     std::mt19937 random(seed);
-    LaunchBuilder b(LaunchKind::kMap, "seed " + std::to_string(seed));
-    b.launch().rows = 480;
+    LaunchBuilder b(MapLaunch{480}, "seed " + std::to_string(seed));
     const int in[] = {b.input(64 * 64), b.input(64 * 64)};
     const int out[] = {b.output(480), b.output(480)};
     Scalar s(b.launch().body);

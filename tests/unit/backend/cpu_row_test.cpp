@@ -13,9 +13,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-struct RowSize {
-  std::int64_t rows, cols;
-};
+using RowSize = RowLaunch;
 
 // Rows processed as a whole, streamed rows, and few long rows.
 const std::vector<RowSize> kRowSizes = {{1, 1},     {5, 1},     {128, 10},   {33, 64},   {7, 1000},
@@ -25,17 +23,11 @@ IndexMap over(std::vector<std::int64_t> strides, const RowSize& s, std::int64_t 
   return {{View{{s.rows, s.cols}, std::move(strides), offset, {}, {}}}};
 }
 
-void make_rows(LaunchBuilder& b, const RowSize& size) {
-  b.launch().rows = size.rows;
-  b.launch().cols = size.cols;
-}
-
 TEST(CpuRow, softmax_and_its_statistics) {
   for (const RowSize size : kRowSizes) {
     for (const bool transposed : {false, true}) {
-      LaunchBuilder b(LaunchKind::kRow, "softmax " + std::to_string(size.rows) + "x" +
-                                            std::to_string(size.cols) + (transposed ? " t" : ""));
-      make_rows(b, size);
+      LaunchBuilder b(size, "softmax " + std::to_string(size.rows) + "x" +
+                                std::to_string(size.cols) + (transposed ? " t" : ""));
       const std::int64_t n = size.rows * size.cols;
       const int x = b.input(n), out = b.output(n), tops = b.output(size.rows),
                 sums = b.output(size.rows);
@@ -60,8 +52,7 @@ TEST(CpuRow, rereads_repeated_blocks) {
   for (const std::int64_t period : {16, 32, 64, 128}) {
     for (const std::int64_t offset : {0, 5}) {
       const RowSize size{2000, 48};
-      LaunchBuilder b(LaunchKind::kRow, std::to_string(period) + " from " + std::to_string(offset));
-      make_rows(b, size);
+      LaunchBuilder b(size, std::to_string(period) + " from " + std::to_string(offset));
       const std::int64_t n = size.rows * size.cols;
       const int x = b.input(n), again = b.input(period + 64), out = b.output(n);
       const IndexMap repeated{{View{{n / period, period}, {0, 1}, offset, {}, {}}}};
@@ -78,8 +69,7 @@ TEST(CpuRow, sums_of_a_million_stay_accurate) {
   for (const RowSize size : {RowSize{1, 1 << 20}, RowSize{3, 1 << 16}, RowSize{16, 1 << 13}}) {
     for (const bool transposed : {false, true}) {
       if (transposed && size.rows == 1) continue;  // the same
-      LaunchBuilder b(LaunchKind::kRow, transposed ? "column sums" : "row sums");
-      make_rows(b, size);
+      LaunchBuilder b(size, transposed ? "column sums" : "row sums");
       const int x = b.input(size.rows * size.cols), out = b.output(size.rows);
       Scalar s(b.launch().body);
       const int v = s.load(x, transposed ? over({1, size.rows}, size) : over({size.cols, 1}, size));
@@ -97,8 +87,7 @@ TEST(CpuRow, long_rows_have_values_of_their_own) {
   for (const RowSize size :
        {RowSize{1, 1 << 17}, RowSize{2, 70'000}, RowSize{16, 1 << 13}, RowSize{300, 300}}) {
     for (const bool transposed : {false, true}) {
-      LaunchBuilder b(LaunchKind::kRow, transposed ? "columns" : "rows");
-      make_rows(b, size);
+      LaunchBuilder b(size, transposed ? "columns" : "rows");
       const int x = b.input(size.rows * size.cols), before = b.input(size.rows),
                 after = b.input(size.rows), out = b.output(size.rows);
       const IndexMap id = IndexMap::identity({size.rows});
@@ -121,8 +110,7 @@ TEST(CpuRow, every_reduction_of_every_type) {
        {RowSize{40, 9}, RowSize{6, 700}, RowSize{2, 100'000}, RowSize{500, 70}}) {
     for (const DType type : {DType::kF32, DType::kI32, DType::kU32}) {
       for (const bool transposed : {false, true}) {
-        LaunchBuilder b(LaunchKind::kRow, "reductions");
-        make_rows(b, size);
+        LaunchBuilder b(size, "reductions");
         const int x = b.input(size.rows * size.cols, type, 1000);
         const IndexMap id = IndexMap::identity({size.rows});
         Scalar s(b.launch().body);
@@ -146,8 +134,7 @@ TEST(CpuRow, nan_wins_and_the_first_of_equals) {
   for (const std::int64_t cols : {5, 40, 70000}) {
     for (const bool transposed : {false, true}) {
       const RowSize size{4, cols};
-      LaunchBuilder b(LaunchKind::kRow, "nan " + std::to_string(cols));
-      make_rows(b, size);
+      LaunchBuilder b(size, "nan " + std::to_string(cols));
       const int x = b.input(size.rows * cols);
       std::vector<float> values(static_cast<std::size_t>(size.rows * cols), 1.0f);
       const auto at = [&](std::int64_t r, std::int64_t c) -> float& {
@@ -177,8 +164,7 @@ TEST(CpuRow, nan_wins_and_the_first_of_equals) {
 
 TEST(CpuRow, row_values_are_loaded_gathered_and_broadcast) {
   for (const RowSize size : {RowSize{60, 12}, RowSize{9, 3000}, RowSize{3, 90000}}) {
-    LaunchBuilder b(LaunchKind::kRow, "cross entropy");
-    make_rows(b, size);
+    LaunchBuilder b(size, "cross entropy");
     const int x = b.input(size.rows * size.cols), label = b.input(size.rows, DType::kI32, 12);
     const int bias = b.input(size.cols), weight = b.input(size.rows);
     const int out = b.output(size.rows * size.cols), picked = b.output(size.rows);
@@ -208,8 +194,7 @@ TEST(CpuRow, row_values_are_loaded_gathered_and_broadcast) {
 
 TEST(CpuRow, variance_takes_two_passes_and_works_in_place) {
   for (const RowSize size : {RowSize{50, 16}, RowSize{4, 5000}, RowSize{2, 200'000}}) {
-    LaunchBuilder b(LaunchKind::kRow, "normalise");
-    make_rows(b, size);
+    LaunchBuilder b(size, "normalise");
     const int x = b.in_place(size.rows * size.cols), out = b.output(size.rows);
     const IndexMap map = over({size.cols, 1}, size);
     Scalar s(b.launch().body);
@@ -228,8 +213,7 @@ TEST(CpuRow, variance_takes_two_passes_and_works_in_place) {
 
 TEST(CpuRow, reduces_constants_and_indices) {
   for (const RowSize size : {RowSize{5, 30}, RowSize{1, 80000}}) {
-    LaunchBuilder b(LaunchKind::kRow, "counts");
-    make_rows(b, size);
+    LaunchBuilder b(size, "counts");
     const IndexMap rows = IndexMap::identity({size.rows});
     Scalar s(b.launch().body);
     b.launch().body.instrs.reserve(8);
@@ -249,8 +233,7 @@ TEST(CpuRow, random_programs_agree_with_the_oracle) {
     const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
     const RowSize sizes[] = {{16, 12}, {64, 300}, {3, 4000}, {2, 23000}, {300, 20}};
     const RowSize size = sizes[pick(5)];
-    LaunchBuilder b(LaunchKind::kRow, "seed " + std::to_string(seed));
-    make_rows(b, size);
+    LaunchBuilder b(size, "seed " + std::to_string(seed));
     const std::int64_t n = size.rows * size.cols;
     const int in[] = {b.input(n), b.input(n)};
     const int row_in = b.input(size.rows);

@@ -126,7 +126,7 @@ const PointwiseCode& op_cast() {
 
 LaunchBuilder::LaunchBuilder(LaunchKind kind, const std::string& name) {
   program.launches.resize(1);
-  launch().kind = kind;
+  launch().kind = std::move(kind);
   launch().name = name;
 }
 

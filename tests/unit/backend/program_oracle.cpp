@@ -175,22 +175,28 @@ void store_span(Machine& m, const std::vector<Values>& values, const Span& span,
   }
 }
 
-void run_rows(Machine& m) {
-  const Launch& l = m.launch;
-  const Window window = window_of(l);
-  if (l.kind == LaunchKind::kMap) {
-    const Span all{window.first, window.count, 0};
-    store_span(m, evaluate(m, l.body, all, false), all, false);
-    return;
-  }
+void run_kind(Machine& m, const MapLaunch& /*map*/) {
+  const Window window = window_of(m.launch);
+  const Span all{window.first, window.count, 0};
+  store_span(m, evaluate(m, m.launch.body, all, false), all, false);
+}
+
+void run_kind(Machine& m, const RowLaunch& l) {
+  const Window window = window_of(m.launch);
   for (std::int64_t row = window.first; row < window.end(); ++row) {
     const Span span{row * l.cols, l.cols, row};
-    store_span(m, evaluate(m, l.body, span, true), span, true);
+    store_span(m, evaluate(m, m.launch.body, span, true), span, true);
   }
 }
 
-void run_contraction(Machine& m) {
-  const Launch& l = m.launch;
+// Stores the epilogue of the accumulated values.
+void store_epilogue(Machine& m, const Values& acc) {
+  const Window window = window_of(m.launch);
+  const Span mine{window.first_row() * window.columns, window.rows() * window.columns, 0};
+  store_span(m, evaluate(m, m.launch.body, mine, false, &acc), mine, false);
+}
+
+void run_kind(Machine& m, const ContractionLaunch& l) {
   const Span all_a{0, l.batch * l.m * l.k, 0}, all_b{0, l.batch * l.k * l.n, 0};
   const Values a = evaluate(m, l.a, all_a, false).back();
   const Values b = evaluate(m, l.b, all_b, false).back();
@@ -209,9 +215,8 @@ void run_contraction(Machine& m) {
       }
     }
   }
-  const Window window = window_of(l);
-  const Span mine{window.first_row() * l.n, window.rows() * l.n, 0};
-  store_span(m, evaluate(m, l.body, mine, false, &acc), mine, false);
+  store_epilogue(m, acc);
+  const Window window = window_of(m.launch);
   for (std::int64_t i = window.first; l.bias_grad_column && i < window.end(); ++i) {
     double sum = 0;
     for (std::int64_t t = 0; t < l.k; ++t) sum += a[static_cast<std::size_t>(i * l.k + t)];
@@ -225,13 +230,10 @@ void run_contraction(Machine& m) {
   }
 }
 
-void run_scatter(Machine& m) {
-  const Launch& l = m.launch;
-  const Window window = window_of(l);
+void run_kind(Machine& m, const ScatterLaunch& l) {
   const Span sources{0, l.pre * l.count * l.post, 0};
-  const Span mine{window.first_row() * l.post, window.rows() * l.post, 0};
-  const Values index = evaluate(m, l.scatter_index, sources, false).back();
-  const Values source = evaluate(m, l.scatter_source, sources, false).back();
+  const Values index = evaluate(m, l.index, sources, false).back();
+  const Values source = evaluate(m, l.source, sources, false).back();
   Values acc(static_cast<std::size_t>(l.pre * l.size * l.post));
   for (std::int64_t s = 0; s < sources.count; ++s) {
     const auto v = static_cast<std::int64_t>(index[static_cast<std::size_t>(s)]);
@@ -240,40 +242,32 @@ void run_scatter(Machine& m) {
     acc[static_cast<std::size_t>((p * l.size + v) * l.post + q)] +=
         source[static_cast<std::size_t>(s)];
   }
-  store_span(m, evaluate(m, l.body, mine, false, &acc), mine, false);
+  store_epilogue(m, acc);
 }
 
 // Calls visit(first element of a line, stride of the line).
-template <class Visit>
-void each_line(const Launch& l, const Visit& visit) {
+template <class Lines, class Visit>
+void each_line(const Lines& l, const Visit& visit) {
   for (std::int64_t p = 0; p < l.pre; ++p) {
     for (std::int64_t q = 0; q < l.post; ++q) visit(p * l.count * l.post + q, l.post);
   }
 }
 
-void store_lines(Machine& m, const Values& acc) {
-  const std::int64_t each = m.launch.count * m.launch.post;
-  const Window window = window_of(m.launch);
-  const Span mine{window.first_row() * each, window.rows() * each, 0};
-  store_span(m, evaluate(m, m.launch.body, mine, false, &acc), mine, false);
-}
-
-void run_scan(Machine& m) {
-  const Launch& l = m.launch;
+void run_kind(Machine& m, const ScanLaunch& l) {
   const Span all{0, l.pre * l.count * l.post, 0};
-  const bool has_a = l.scan == ScanOp::kProduct || l.scan == ScanOp::kLinear;
-  const bool arg = l.scan == ScanOp::kArgMax || l.scan == ScanOp::kArgMin;
+  const bool has_a = l.op == ScanOp::kProduct || l.op == ScanOp::kLinear;
+  const bool arg = l.op == ScanOp::kArgMax || l.op == ScanOp::kArgMin;
   const Values ones(static_cast<std::size_t>(all.count), 1), zeros(ones.size(), 0);
   const Values a = has_a ? evaluate(m, l.a, all, false).back() : ones;
-  const Values b = l.scan != ScanOp::kProduct ? evaluate(m, l.b, all, false).back() : zeros;
+  const Values b = l.op != ScanOp::kProduct ? evaluate(m, l.b, all, false).back() : zeros;
   Values acc(ones.size());
   each_line(l, [&](std::int64_t first, std::int64_t pitch) {
-    double h = l.scan == ScanOp::kProduct ? 1 : 0, best = 0;
+    double h = l.op == ScanOp::kProduct ? 1 : 0, best = 0;
     for (std::int64_t i = 0; i < l.count; ++i) {
       const std::int64_t t = l.reverse ? l.count - 1 - i : i;
       const auto at = static_cast<std::size_t>(first + t * pitch);
       const double x = b.size() == 1 ? b[0] : b[at];
-      const bool reached = l.scan == ScanOp::kArgMax ? x >= best : x <= best;
+      const bool reached = l.op == ScanOp::kArgMax ? x >= best : x <= best;
       if (arg && (i == 0 || reached || std::isnan(x))) {
         best = x;
         h = static_cast<double>(t);
@@ -282,12 +276,11 @@ void run_scan(Machine& m) {
       acc[at] = h;
     }
   });
-  store_lines(m, acc);
+  store_epilogue(m, acc);
 }
 
-void run_sort(Machine& m) {
-  const Launch& l = m.launch;
-  const Values keys = evaluate(m, l.b, {0, l.pre * l.count * l.post, 0}, false).back();
+void run_kind(Machine& m, const SortLaunch& l) {
+  const Values keys = evaluate(m, l.keys, {0, l.pre * l.count * l.post, 0}, false).back();
   Values acc(keys.size());
   each_line(l, [&](std::int64_t first, std::int64_t pitch) {
     const auto key = [&](std::int64_t t) {
@@ -305,7 +298,11 @@ void run_sort(Machine& m) {
           static_cast<double>(order[static_cast<std::size_t>(i)]);
     }
   });
-  store_lines(m, acc);
+  store_epilogue(m, acc);
+}
+
+void run_kind(Machine& m, const OpaqueLaunch& /*opaque*/) {
+  throw std::logic_error("the oracle runs no " + m.launch.name + ": tests/ops compares those");
 }
 
 using DoubleOp = double (*)(const double* x);
@@ -388,16 +385,7 @@ OracleBuffers oracle_buffers(const Program& program) {
 void run_oracle(const Launch& launch, OracleBuffers& buffers, const RuntimeScalars& runtime_scalars,
                 const OracleOp& op) {
   Machine m{launch, buffers, runtime_scalars, op, {}};
-  switch (launch.kind) {
-    case LaunchKind::kMap:
-    case LaunchKind::kRow: run_rows(m); break;
-    case LaunchKind::kContraction: run_contraction(m); break;
-    case LaunchKind::kScatter: run_scatter(m); break;
-    case LaunchKind::kScan: run_scan(m); break;
-    case LaunchKind::kSort: run_sort(m); break;
-    case LaunchKind::kOpaque:
-      throw std::logic_error("the oracle runs no " + launch.name + ": tests/ops compares those");
-  }
+  std::visit([&](const auto& kind) { run_kind(m, kind); }, launch.kind);
   m.commit();
 }
 

@@ -14,35 +14,29 @@ std::string text_of(const Lines& s) {
   return std::to_string(s.pre) + "x" + std::to_string(s.count) + "x" + std::to_string(s.post);
 }
 
-LaunchBuilder lines_of(LaunchKind kind, const Lines& s, const std::string& name) {
-  LaunchBuilder b(kind, name + " " + text_of(s));
-  Launch& l = b.launch();
-  l.pre = s.pre, l.count = s.count, l.post = s.post;
-  return b;
-}
-
 }  // namespace
 
 // The factors of a product are close to 1, so that long products stay in range. The epilogue adds
 // another load.
 LaunchBuilder make_scan(ScanOp op, const Lines& s, bool reverse) {
-  LaunchBuilder b = lines_of(LaunchKind::kScan, s, "scan " + std::to_string(static_cast<int>(op)));
+  LaunchBuilder b(
+      ScanLaunch{.pre = s.pre, .count = s.count, .post = s.post, .op = op, .reverse = reverse},
+      "scan " + std::to_string(static_cast<int>(op)) + " " + text_of(s));
   const std::int64_t n = s.pre * s.count * s.post;
   const IndexMap id = IndexMap::identity({n});
   const int x = b.input(n), y = b.input(n), out = b.output(n);
   Launch& l = b.launch();
-  l.scan = op;
-  l.reverse = reverse;
+  auto& scan = l.as<ScanLaunch>();
   const bool arg = op == ScanOp::kArgMax || op == ScanOp::kArgMin;
   if (op == ScanOp::kProduct || op == ScanOp::kLinear) {
-    Scalar a(l.a);
+    Scalar a(scan.a);
     const float spread = op == ScanOp::kProduct ? 0.3F / static_cast<float>(s.count) : 0.02F;
     const int scaled = a.op(op_mul(), {a.load(x, id), a.constant(spread)});
     a.op(op_add(), {scaled, a.constant(op == ScanOp::kProduct ? 1.0F : 0.9F)});
   }
   // A reversed view. For argmax and argmin, it has ties, of which the order decides.
   if (op != ScanOp::kProduct) {
-    Scalar e(l.b);
+    Scalar e(scan.b);
     const IndexMap turned{{View{{n}, {-1}, n - 1, {}, {}}}};
     const int loaded = e.load(y, turned);
     if (arg) e.op(op_cast(), {loaded}, DType::kI32);
@@ -56,7 +50,9 @@ LaunchBuilder make_scan(ScanOp op, const Lines& s, bool reverse) {
 }
 
 LaunchBuilder make_sort(const Lines& s, DType dtype, bool descending) {
-  LaunchBuilder b = lines_of(LaunchKind::kSort, s, "sort");
+  LaunchBuilder b(
+      SortLaunch{.pre = s.pre, .count = s.count, .post = s.post, .descending = descending},
+      "sort " + text_of(s));
   const std::int64_t n = s.pre * s.count * s.post;
   const int x = b.input(n, dtype, 40), out = b.output(n);
   if (dtype == DType::kF32) {
@@ -67,8 +63,7 @@ LaunchBuilder make_sort(const Lines& s, DType dtype, bool descending) {
   }
   if (dtype == DType::kI32) b.set_words(x, {static_cast<std::uint32_t>(-3)});
   Launch& l = b.launch();
-  l.descending = descending;
-  Scalar(l.b).load(x, IndexMap::identity({n}), dtype);
+  Scalar(l.as<SortLaunch>().keys).load(x, IndexMap::identity({n}), dtype);
   Scalar body(l.body);
   const int acc = body.acc();
   l.body.instrs.back().dtype = DType::kI32;

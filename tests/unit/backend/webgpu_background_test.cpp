@@ -54,8 +54,7 @@ TestProgram kernels(int count) {
   int last = test.buffer(DType::kF32, 200);
   for (int i = 0; i < count; ++i) {
     const int next = test.buffer(DType::kF32, 200);
-    Launch& launch = test.launch(LaunchKind::kMap, "times" + std::to_string(i));
-    launch.rows = 200;
+    Launch& launch = test.launch(MapLaunch{200}, "times" + std::to_string(i));
     test.bind(launch, last, BindMode::kRead);
     test.bind(launch, next, BindMode::kWrite);
     ProgramMaker make;

@@ -34,15 +34,16 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   const int out = test.buffer(DType::kF32, batches * p.m * p.n);
   const int second = test.buffer(DType::kF32, batches * p.m * p.n);
   const int sums = test.buffer(DType::kF32, std::max(p.m, p.n));
-  Launch& launch = test.launch(LaunchKind::kContraction, "product");
-  launch.batch = p.batch;
-  launch.m = p.m;
-  launch.n = p.n;
-  launch.k = p.k;
-  launch.parts = parts;
-  launch.part_depth = p.part_depth;
-  launch.bias_grad_row = p.ones && !p.ones_of_a;
-  launch.bias_grad_column = p.ones && p.ones_of_a;
+  Launch& launch = test.launch(ContractionLaunch{}, "product");
+  auto& product = launch.as<ContractionLaunch>();
+  product.batch = p.batch;
+  product.m = p.m;
+  product.n = p.n;
+  product.k = p.k;
+  product.parts = parts;
+  product.part_depth = p.part_depth;
+  product.bias_grad_row = p.ones && !p.ones_of_a;
+  product.bias_grad_column = p.ones && p.ones_of_a;
   for (const int read : {a, b, bias}) test.bind(launch, read, BindMode::kRead);
   for (const int written : {out, second, sums}) test.bind(launch, written, BindMode::kWrite);
   ProgramMaker make_a, make_b, make;
@@ -60,20 +61,20 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
     result = make.op("add", {acc, make.load(2, strided({batches * p.m, p.n}, {0, 1}))});
     result = make.op("tanh", {make.op("mul", {result, make.constant(0.1f)})});
   }
-  launch.a = make_a.program;
-  launch.b = make_b.program;
+  product.a = make_a.program;
+  product.b = make_b.program;
   launch.body = make.program;
   const std::int64_t results = batches * p.m * p.n;
   TestProgram::store(launch, 3, result, whole({results}));
   TestProgram::store(launch, 4, acc, strided({batches, p.m, p.n}, {p.m * p.n, 1, p.m}));
-  launch.bias_grad_store.binding = 5;
-  launch.bias_grad_store.map = whole({p.ones_of_a ? p.m : p.n});
+  product.bias_grad_store.binding = 5;
+  product.bias_grad_store.map = whole({p.ones_of_a ? p.m : p.n});
   if (p.cut) {
     launch.row_count = batches > 1 ? batches / 2 * p.m : p.m / 3 + 1;
     Launch rest = launch;
     rest.first_row = launch.row_count;
     rest.row_count = batches * p.m - launch.row_count;
-    rest.bias_grad_row = false;  // computed by the other launch
+    rest.as<ContractionLaunch>().bias_grad_row = false;  // computed by the other launch
     test.program.launches.push_back(rest);
   }
   SCOPED_TRACE(std::to_string(p.batch) + "*" + std::to_string(p.m) + "x" + std::to_string(p.n) +
@@ -160,18 +161,15 @@ TEST(WebGpuContraction, uses_vectors_for_few_rows_along_k) {
   const auto by_vectors = [](std::int64_t m, std::int64_t k, bool b_along_k) {
     const std::int64_t n = 96;
     TestProgram test;
-    Launch& launch = test.launch(LaunchKind::kContraction, "product");
-    launch.m = m;
-    launch.n = n;
-    launch.k = k;
+    Launch& launch = test.launch(ContractionLaunch{.m = m, .n = n, .k = k}, "product");
     test.bind(launch, test.buffer(DType::kF32, m * k), BindMode::kRead);
     test.bind(launch, test.buffer(DType::kF32, k * n), BindMode::kRead);
     test.bind(launch, test.buffer(DType::kF32, m * n), BindMode::kWrite);
     ProgramMaker a, b, body;
     a.load(0, operand_map(1, m, k, false));
     b.load(1, operand_map(1, k, n, b_along_k));
-    launch.a = a.program;
-    launch.b = b.program;
+    launch.as<ContractionLaunch>().a = a.program;
+    launch.as<ContractionLaunch>().b = b.program;
     const int acc = body.acc();
     launch.body = body.program;
     TestProgram::store(launch, 2, acc, whole({m * n}));
@@ -211,8 +209,7 @@ TEST(WebGpuContraction, by_subgroup_matrix) {
 TEST(WebGpuContraction, uses_subgroup_matrix_for_f16_operands) {
   const auto text_of = [](std::int64_t side, bool half, const WgslOptions& options) {
     TestProgram test;
-    Launch& launch = test.launch(LaunchKind::kContraction, "product");
-    launch.m = launch.n = launch.k = side;
+    Launch& launch = test.launch(ContractionLaunch{.m = side, .n = side, .k = side}, "product");
     for (int i = 0; i < 2; ++i)
       test.bind(launch, test.buffer(DType::kF32, side * side), BindMode::kRead);
     test.bind(launch, test.buffer(DType::kF32, side * side), BindMode::kWrite);
@@ -220,8 +217,8 @@ TEST(WebGpuContraction, uses_subgroup_matrix_for_f16_operands) {
     const int x = a.load(0, whole({side, side})), y = b.load(1, whole({side, side}));
     if (half) a.op("round_to_f16", {x});
     b.op("round_to_f16", {y});
-    launch.a = a.program;
-    launch.b = b.program;
+    launch.as<ContractionLaunch>().a = a.program;
+    launch.as<ContractionLaunch>().b = b.program;
     const int acc = body.acc();
     launch.body = body.program;
     TestProgram::store(launch, 2, acc, whole({side, side}));
@@ -291,10 +288,7 @@ TEST(WebGpuContraction, an_operand_made_of_views_and_gathers) {
   const std::int64_t m = 20, n = 18, k = 24;
   const int table = test.buffer(DType::kF32, 10 * k), keys = test.buffer(DType::kI32, m, -2, 12);
   const int vector = test.buffer(DType::kF32, k), out = test.buffer(DType::kF32, m * n);
-  Launch& launch = test.launch(LaunchKind::kContraction, "gathered");
-  launch.m = m;
-  launch.n = n;
-  launch.k = k;
+  Launch& launch = test.launch(ContractionLaunch{.m = m, .n = n, .k = k}, "gathered");
   for (const int read : {table, keys, vector}) test.bind(launch, read, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make_a, make_b, make;
@@ -303,8 +297,8 @@ TEST(WebGpuContraction, an_operand_made_of_views_and_gathers) {
   make_b.load(2, strided({k, n}, {-1, 0}, k - 1));
   const int acc = make.acc();
   const int shifted = make.op("add", {acc, make.op_to("cast", {make.coord(1, n)}, DType::kF32)});
-  launch.a = make_a.program;
-  launch.b = make_b.program;
+  launch.as<ContractionLaunch>().a = make_a.program;
+  launch.as<ContractionLaunch>().b = make_b.program;
   launch.body = make.program;
   TestProgram::store(launch, 3, shifted, whole({m * n}));
   for (const int tile : {1, 16}) {
@@ -334,11 +328,8 @@ void check_scatter(webgpu::WebGpuDevice& device, const Spread& s, bool of_rows, 
   const int source = test.buffer(DType::kF32, sources), out = test.buffer(DType::kF32, results);
   for (const bool front : {true, false}) {
     if (!half && !front) continue;
-    Launch& launch = test.launch(LaunchKind::kScatter, front ? "scatter" : "rest");
-    launch.pre = s.pre;
-    launch.count = s.count;
-    launch.post = s.post;
-    launch.size = s.size;
+    Launch& launch =
+        test.launch(ScatterLaunch{s.pre, s.count, s.post, s.size}, front ? "scatter" : "rest");
     if (half) {
       const std::int64_t rows = s.pre > 1 ? s.size : s.size / 2;
       launch.first_row = front ? 0 : rows;
@@ -353,8 +344,8 @@ void check_scatter(webgpu::WebGpuDevice& device, const Spread& s, bool of_rows, 
     make_source.op("mul", {make_source.load(1, whole({sources})), make_source.constant(0.5f)});
     const int acc = make.acc();
     const int sum = make.op("add", {acc, make.load(2, whole({results}))});
-    launch.scatter_index = make_index.program;
-    launch.scatter_source = make_source.program;
+    launch.as<ScatterLaunch>().index = make_index.program;
+    launch.as<ScatterLaunch>().source = make_source.program;
     launch.body = make.program;
     TestProgram::store(launch, 2, sum, whole({results}));
   }

@@ -121,7 +121,7 @@ TEST(WebGpuErrors, a_kernel_that_does_not_fit_its_layout) {
 TEST(WebGpuErrors, too_many_bindings) {
   TENSORGRAD_DEVICE_OR_RETURN(device, true);
   TestProgram test;
-  Launch& launch = test.launch(LaunchKind::kMap, "greedy");
+  Launch& launch = test.launch(MapLaunch{}, "greedy");
   ProgramMaker make;
   for (int i = 0; i < 9; ++i) {
     test.bind(launch, test.buffer(DType::kF32, 4), i < 8 ? BindMode::kRead : BindMode::kWrite);

@@ -12,10 +12,7 @@ namespace {
 // and stores it from element `at` of `out` on. If `half`, a and b are rounded to f16.
 void add_product(TestProgram& test, const std::string& name, int a, int b, int out, std::int64_t m,
                  std::int64_t n, std::int64_t k, std::int64_t at, bool half = false) {
-  Launch& launch = test.launch(LaunchKind::kContraction, name);
-  launch.m = m;
-  launch.n = n;
-  launch.k = k;
+  Launch& launch = test.launch(ContractionLaunch{.m = m, .n = n, .k = k}, name);
   test.bind(launch, a, BindMode::kRead);
   test.bind(launch, b, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
@@ -24,8 +21,8 @@ void add_product(TestProgram& test, const std::string& name, int a, int b, int o
   if (half) make_a.op("round_to_f16", {x});
   if (half) make_b.op("round_to_f16", {y});
   const int acc = make.acc();
-  launch.a = make_a.program;
-  launch.b = make_b.program;
+  launch.as<ContractionLaunch>().a = make_a.program;
+  launch.as<ContractionLaunch>().b = make_b.program;
   launch.body = make.program;
   TestProgram::store(launch, 2, acc, strided({m * n}, {1}, at));
 }
@@ -35,9 +32,7 @@ void add_product(TestProgram& test, const std::string& name, int a, int b, int o
 // If `columns`, a row of x is a column in memory.
 void add_sums(TestProgram& test, const std::string& name, int x, int out, std::int64_t rows,
               std::int64_t cols, std::int64_t at, bool columns) {
-  Launch& launch = test.launch(LaunchKind::kRow, name);
-  launch.rows = rows;
-  launch.cols = cols;
+  Launch& launch = test.launch(RowLaunch{rows, cols}, name);
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make;
@@ -62,11 +57,7 @@ TestProgram many_kinds() {
   add_sums(test, "rows", a, arena, 64, 64, 3 * 4096, false);
   add_sums(test, "columns", b, arena, 64, 64, 3 * 4096 + 64, true);
   {
-    Launch& launch = test.launch(LaunchKind::kScatter, "scatter");
-    launch.pre = 1;
-    launch.count = 64;
-    launch.post = 64;
-    launch.size = 8;
+    Launch& launch = test.launch(ScatterLaunch{1, 64, 64, 8}, "scatter");
     test.bind(launch, index, BindMode::kRead);
     test.bind(launch, a, BindMode::kRead);
     test.bind(launch, table, BindMode::kWrite);
@@ -74,14 +65,13 @@ TestProgram many_kinds() {
     make_index.load(0, strided({1, 64, 64}, {0, 1, 0}), DType::kI32);
     make_source.load(1, whole({1, 64, 64}));
     const int acc = make.acc();
-    launch.scatter_index = make_index.program;
-    launch.scatter_source = make_source.program;
+    launch.as<ScatterLaunch>().index = make_index.program;
+    launch.as<ScatterLaunch>().source = make_source.program;
     launch.body = make.program;
     TestProgram::store(launch, 2, acc, whole({8 * 64}));
   }
   {
-    Launch& launch = test.launch(LaunchKind::kMap, "map");
-    launch.rows = 300;
+    Launch& launch = test.launch(MapLaunch{300}, "map");
     test.bind(launch, a, BindMode::kRead);
     test.bind(launch, mapped, BindMode::kWrite);
     ProgramMaker make;
@@ -205,8 +195,7 @@ TEST(WebGpuJoin, of_one_buffer_under_two_types) {
   const int x = test.buffer(DType::kF32, 64);
   for (const DType dtype : {DType::kF32, DType::kU32}) {
     const int out = test.buffer(dtype, 64);
-    Launch& launch = test.launch(LaunchKind::kMap, "copy");
-    launch.rows = 64;
+    Launch& launch = test.launch(MapLaunch{64}, "copy");
     test.bind(launch, x, BindMode::kRead);
     test.bind(launch, out, BindMode::kWrite);
     ProgramMaker make;

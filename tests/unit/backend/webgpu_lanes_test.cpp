@@ -44,9 +44,7 @@ void add_reductions(TestProgram& test, const Reductions& of, DType dtype) {
     test.fill(x, values);
   }
   const int out = test.buffer(dtype, rows * 4), places = test.buffer(DType::kI32, rows * 2);
-  Launch& launch = test.launch(LaunchKind::kRow, "reductions");
-  launch.rows = rows;
-  launch.cols = cols;
+  Launch& launch = test.launch(RowLaunch{rows, cols}, "reductions");
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
   test.bind(launch, places, BindMode::kWrite);
@@ -98,9 +96,7 @@ TEST(WebGpuLanes, match_the_oracle_with_and_without_subgroups) {
 // one barrier if a row has several subgroups, and none if it has one.
 TEST(WebGpuLanes, need_fewer_barriers_with_subgroups) {
   TestProgram test;
-  Launch& launch = test.launch(LaunchKind::kRow, "sum");
-  launch.rows = 4096;
-  launch.cols = 64;
+  Launch& launch = test.launch(RowLaunch{4096, 64}, "sum");
   test.bind(launch, test.buffer(DType::kF32, 4096 * 64), BindMode::kRead);
   test.bind(launch, test.buffer(DType::kF32, 4096), BindMode::kWrite);
   ProgramMaker make;

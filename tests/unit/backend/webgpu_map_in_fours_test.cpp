@@ -19,7 +19,7 @@ Taken taken(const Graph& graph, int tile) {
   options.tile = tile;
   int vectors = 0, maps = 0;
   for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
-    if (launch.kind != LaunchKind::kMap) continue;
+    if (!launch.is<MapLaunch>()) continue;
     ++maps;
     if (write_wgsl(launch, options).body.find("array<vec4<f32>>") != std::string::npos) ++vectors;
   }
@@ -123,7 +123,7 @@ struct MapParts {
 MapParts parts_of(const Graph& graph, std::int64_t most_bytes, const WgslOptions& options) {
   MapParts parts;
   for (const Launch& launch : compile_for_test(graph, 8, most_bytes).program.launches) {
-    EXPECT_EQ(launch.kind, LaunchKind::kMap);
+    EXPECT_TRUE(launch.is<MapLaunch>());
     ++parts.all;
     parts.later += launch.first_row > 0 ? 1 : 0;
     const std::string body = write_wgsl(launch, options).body;

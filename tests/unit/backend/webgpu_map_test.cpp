@@ -17,8 +17,7 @@ void check_view(webgpu::WebGpuDevice& device, const IndexMap& map, std::int64_t 
   const int a = test.buffer(DType::kF32, source_elements);
   const int b = test.buffer(DType::kF32, elements);
   const int out = test.buffer(DType::kF32, elements);
-  Launch& launch = test.launch(LaunchKind::kMap, "view");
-  launch.rows = elements;
+  Launch& launch = test.launch(MapLaunch{elements}, "view");
   test.bind(launch, a, BindMode::kRead);
   test.bind(launch, b, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
@@ -104,8 +103,7 @@ TEST(WebGpuMap, knows_where_it_is) {
   TestProgram test;
   const std::int64_t elements = 7 * 12 * 5;
   const int out = test.buffer(DType::kU32, elements * 4);
-  Launch& launch = test.launch(LaunchKind::kMap, "coordinates");
-  launch.rows = elements;
+  Launch& launch = test.launch(MapLaunch{elements}, "coordinates");
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make;
   const std::vector<int> values = {make.index(), make.coord(60, 7), make.coord(5, 12),
@@ -128,7 +126,7 @@ TEST(WebGpuMap, writes_constants_exactly) {
   const std::vector<std::uint32_t> integers = {0u, 1u, 0x7fffffffu, 0x80000000u, 0xffffffffu};
   const auto count = static_cast<std::int64_t>(floats.size() + 3 * integers.size());
   const int out = test.buffer(DType::kU32, count);
-  Launch& launch = test.launch(LaunchKind::kMap, "constants");
+  Launch& launch = test.launch(MapLaunch{}, "constants");
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make;
   std::int64_t place = 0;
@@ -152,8 +150,7 @@ TEST(WebGpuMap, keeps_booleans_as_words_and_mixes_types_in_a_buffer) {
   const int a = test.buffer(DType::kF32, 100);
   const int flags = test.buffer(DType::kBool, 100);
   const int mixed = test.buffer(DType::kU32, 300);
-  Launch& launch = test.launch(LaunchKind::kMap, "mixed");
-  launch.rows = 100;
+  Launch& launch = test.launch(MapLaunch{100}, "mixed");
   test.bind(launch, a, BindMode::kRead);
   test.bind(launch, flags, BindMode::kReadWrite);
   test.bind(launch, mixed, BindMode::kWrite);
@@ -178,8 +175,7 @@ TEST(WebGpuMap, guards_gathers) {
   const int table = test.buffer(DType::kF32, 10 * 4);
   const int keys = test.buffer(DType::kI32, 50, -4, 14);
   const int out = test.buffer(DType::kF32, 50 * 4);
-  Launch& launch = test.launch(LaunchKind::kMap, "gather");
-  launch.rows = 200;
+  Launch& launch = test.launch(MapLaunch{200}, "gather");
   test.bind(launch, table, BindMode::kRead);
   test.bind(launch, keys, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
@@ -206,8 +202,7 @@ TEST(WebGpuMap, runs_random_programs) {
     const std::int64_t elements = rows * cols;
     const int a = test.buffer(DType::kF32, elements), b = test.buffer(DType::kF32, cols);
     const int out = test.buffer(DType::kF32, elements);
-    Launch& launch = test.launch(LaunchKind::kMap, "random");
-    launch.rows = elements;
+    Launch& launch = test.launch(MapLaunch{elements}, "random");
     test.bind(launch, a, BindMode::kRead);
     test.bind(launch, b, BindMode::kRead);
     test.bind(launch, out, BindMode::kReadWrite);
@@ -236,9 +231,7 @@ TEST(WebGpuMap, folds_large_grids) {
   const std::int64_t rows = 70001;
   const int a = test.buffer(DType::kF32, 1024);
   const int out = test.buffer(DType::kF32, rows);
-  Launch& launch = test.launch(LaunchKind::kRow, "many_rows");
-  launch.rows = rows;
-  launch.cols = 1024;
+  Launch& launch = test.launch(RowLaunch{rows, 1024}, "many_rows");
   test.bind(launch, a, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make;

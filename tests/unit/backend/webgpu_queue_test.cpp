@@ -25,8 +25,7 @@ TestProgram two_kernels(float keep = 0.5F) {
   TestProgram test;
   const int x = test.buffer(DType::kF32, 100), losses = test.buffer(DType::kF32, 32);
   {
-    Launch& launch = test.launch(LaunchKind::kMap, "update");
-    launch.rows = 100;
+    Launch& launch = test.launch(MapLaunch{100}, "update");
     test.bind(launch, x, BindMode::kReadWrite);
     ProgramMaker make;
     const int kept = make.op("mul", {make.load(0, whole({100})), make.constant(keep)});
@@ -34,8 +33,7 @@ TestProgram two_kernels(float keep = 0.5F) {
     launch.body = make.program;
     TestProgram::store(launch, 0, value, whole({100}));
   }
-  Launch& launch = test.launch(LaunchKind::kRow, "loss");
-  launch.cols = 100;
+  Launch& launch = test.launch(RowLaunch{1, 100}, "loss");
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, losses, BindMode::kReadWrite);
   ProgramMaker make;
@@ -279,8 +277,7 @@ TEST(WebGpuQueue, equal_kernels_are_compiled_once) {
   std::vector<int> buffers;
   for (int i = 0; i < 5; ++i) buffers.push_back(test.buffer(DType::kF32, 64));
   for (std::size_t i = 0; i + 1 < buffers.size(); ++i) {
-    Launch& launch = test.launch(LaunchKind::kMap, "copy" + std::to_string(i));
-    launch.rows = 64;
+    Launch& launch = test.launch(MapLaunch{64}, "copy" + std::to_string(i));
     test.bind(launch, buffers[i], BindMode::kRead);
     test.bind(launch, buffers[i + 1], BindMode::kWrite);
     ProgramMaker make;

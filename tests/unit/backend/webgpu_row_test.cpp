@@ -14,9 +14,7 @@ struct LaneSize {
 };
 
 Launch& row_launch(TestProgram& test, const std::string& name, LaneSize size) {
-  Launch& launch = test.launch(LaunchKind::kRow, name);
-  launch.rows = size.rows;
-  launch.cols = size.cols;
+  Launch& launch = test.launch(RowLaunch{size.rows, size.cols}, name);
   return launch;
 }
 
@@ -305,9 +303,7 @@ TEST(WebGpuRow, reduces_everything_to_a_ring) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test;
   const int x = test.buffer(DType::kF32, 600), losses = test.buffer(DType::kF32, 64);
-  Launch& launch = test.launch(LaunchKind::kRow, "loss");
-  launch.rows = 1;
-  launch.cols = 600;
+  Launch& launch = test.launch(RowLaunch{1, 600}, "loss");
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, losses, BindMode::kReadWrite);
   ProgramMaker make;

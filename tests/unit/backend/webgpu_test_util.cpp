@@ -197,7 +197,7 @@ void TestProgram::fill(int buffer, const std::vector<float>& values) {
 
 Launch& TestProgram::launch(LaunchKind kind, const std::string& name) {
   Launch made;
-  made.kind = kind;
+  made.kind = std::move(kind);
   made.name = name;
   made.ops = {name};
   made.locations = {
@@ -207,8 +207,7 @@ Launch& TestProgram::launch(LaunchKind kind, const std::string& name) {
 }
 
 void TestProgram::add_one(const std::string& name, int in, int out, std::int64_t elements) {
-  Launch& made = launch(LaunchKind::kMap, name);
-  made.rows = elements;
+  Launch& made = launch(MapLaunch{elements}, name);
   bind(made, in, BindMode::kRead);
   bind(made, out, BindMode::kWrite);
   ProgramMaker make;

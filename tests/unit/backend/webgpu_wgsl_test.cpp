@@ -10,15 +10,14 @@ namespace {
 // Returns a map launch that copies through the view.
 Launch copy_through(const IndexMap& map) {
   Launch launch;
-  launch.kind = LaunchKind::kMap;
+  launch.kind = MapLaunch{map.domain_size()};
   launch.name = "copy";
-  launch.rows = map.domain_size();
   launch.bindings.resize(2);
   launch.bindings[1].mode = BindMode::kWrite;
   ProgramMaker make;
   const int value = make.load(0, map);
   launch.body = make.program;
-  TestProgram::store(launch, 1, value, whole({launch.rows}));
+  TestProgram::store(launch, 1, value, whole({map.domain_size()}));
   return launch;
 }
 
@@ -55,10 +54,8 @@ TEST(WgslText, invalid_reads_go_to_the_first_element) {
 
 TEST(WgslText, rows_and_columns_are_used_as_they_are) {
   Launch launch;
-  launch.kind = LaunchKind::kRow;
+  launch.kind = RowLaunch{12, 35};
   launch.name = "sum";
-  launch.rows = 12;
-  launch.cols = 35;
   launch.bindings.resize(2);
   launch.bindings[1].mode = BindMode::kWrite;
   ProgramMaker make;
@@ -99,17 +96,17 @@ TEST(WgslText, grids_fold_beyond_65535_groups) {
 
 TEST(WgslText, never_more_than_the_device_allows) {
   Launch launch;
-  launch.kind = LaunchKind::kContraction;
+  auto& product =
+      launch.kind.emplace<ContractionLaunch>(ContractionLaunch{.m = 512, .n = 512, .k = 512});
   launch.name = "product";
-  launch.m = launch.n = launch.k = 512;
   launch.bindings.resize(3);
   launch.bindings[2].mode = BindMode::kWrite;
   ProgramMaker a, b, body;
   a.load(0, whole({1, 512, 512}));
   b.load(1, whole({1, 512, 512}));
   const int acc = body.acc();
-  launch.a = a.program;
-  launch.b = b.program;
+  product.a = a.program;
+  product.b = b.program;
   launch.body = body.program;
   TestProgram::store(launch, 2, acc, whole({512 * 512}));
   for (const int threads : {64, 128, 256, 1024}) {

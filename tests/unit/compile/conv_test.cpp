@@ -37,8 +37,8 @@ TEST(Conv2d, with_padding_copies_its_input_once) {
   s.output("y", relu(conv2d(x, w, b, {.padding = 1})));
   const Program program = compile_for_test(s.graph(), 8).program;
   ASSERT_EQ(program.launches.size(), 2U);
-  EXPECT_EQ(program.launches[0].kind, LaunchKind::kMap);
-  EXPECT_EQ(program.launches[1].kind, LaunchKind::kContraction);
+  EXPECT_TRUE(program.launches[0].is<MapLaunch>());
+  EXPECT_TRUE(program.launches[1].is<ContractionLaunch>());
   EXPECT_EQ(largest_slot(program), 8 * 16 * 14 * 14 * 4);
 }
 
@@ -71,7 +71,7 @@ TEST(Conv2d, splits_the_weight_gradient_only_by_shape) {
   s.output("dw", grad(sum(conv2d(x, w)), {w})[0]);
   bool batched = false;
   for (const Launch& launch : compile_for_test(s.graph(), 8).program.launches) {
-    if (launch.kind == LaunchKind::kContraction) batched = launch.batch == 64 && launch.k == 36;
+    if (const auto* p = launch.find<ContractionLaunch>()) batched = p->batch == 64 && p->k == 36;
   }
   EXPECT_TRUE(batched);
 }

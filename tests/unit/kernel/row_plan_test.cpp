@@ -15,7 +15,7 @@ RowPlan plan_of(const std::function<Tensor(const Tensor&)>& function) {
   s.output("y", function(s.input({4, 16})));
   const Program program = plan(fuse(s.graph(), {}), {});
   EXPECT_EQ(program.launches.size(), 1U);
-  EXPECT_EQ(program.launches[0].kind, LaunchKind::kRow);
+  EXPECT_TRUE(program.launches[0].is<RowLaunch>());
   return plan_rows(program.launches[0]);
 }
 

@@ -32,10 +32,11 @@ const BufferDecl& buffer(const Program& program, const std::string& name) {
 TEST(Plan, of_a_layer_is_a_product_and_a_row_launch) {
   const Program program = planned();
   ASSERT_EQ(program.launches.size(), 2U);
-  EXPECT_EQ(program.launches[0].kind, LaunchKind::kContraction);
-  EXPECT_EQ(program.launches[1].kind, LaunchKind::kRow);
-  EXPECT_EQ(program.launches[0].m * program.launches[0].n, 64);
-  EXPECT_EQ(program.launches[0].k, 8);
+  EXPECT_TRUE(program.launches[0].is<ContractionLaunch>());
+  EXPECT_TRUE(program.launches[1].is<RowLaunch>());
+  const auto& product = program.launches[0].as<ContractionLaunch>();
+  EXPECT_EQ(product.m * product.n, 64);
+  EXPECT_EQ(product.k, 8);
 }
 
 TEST(Plan, work_per_row_counts_for_each_row) {
@@ -91,8 +92,8 @@ TEST(Program, verify_finds_broken_programs) {
   broken([](Program& p) { p.launches[0].bindings[1].buffer = p.launches[0].bindings[0].buffer; });
   broken([](Program& p) { p.launches[0].bindings[0].offset = 4; });
   broken([](Program& p) { p.launches[0].bindings[0].bytes += 1 << 20; });
-  broken([](Program& p) { p.launches[1].rows += 1; });
-  broken([](Program& p) { p.launches[0].k += 1; });
+  broken([](Program& p) { p.launches[1].as<RowLaunch>().rows += 1; });
+  broken([](Program& p) { p.launches[0].as<ContractionLaunch>().k += 1; });
   broken([](Program& p) { p.launches[1].body.instrs.back().operands = {1000}; });
   broken([](Program& p) { p.launches[1].stores[0].binding = 99; });
   broken([](Program& p) { p.buffers[0].bytes = 100; });

@@ -17,6 +17,7 @@ class AttentionParts {
  public:
   AttentionParts(const Launch& launch, const WgslOptions& options)
       : l_(launch),
+        opaque_(launch.as<OpaqueLaunch>()),
         s_(kernel_of<AttentionKernel>(launch).sizes),
         part_(kernel_of<AttentionKernel>(launch).part),
         options_(options),
@@ -26,14 +27,16 @@ class AttentionParts {
  protected:
   [[nodiscard]] bool forward() const { return part_ == AttentionPart::kForward; }
   [[nodiscard]] bool keys() const { return part_ == AttentionPart::kKeys; }
-  [[nodiscard]] bool has(AttentionInput which) const { return !l_.input(which).instrs.empty(); }
+  [[nodiscard]] bool has(AttentionInput which) const {
+    return !opaque_.input(which).instrs.empty();
+  }
   [[nodiscard]] std::int64_t rows() const { return keys() ? s_.columns : s_.rows; }
   [[nodiscard]] std::int64_t columns() const { return keys() ? s_.rows : s_.columns; }
 
   // True if the mask is boolean rather than added to the scores.
   [[nodiscard]] bool truth_mask() const {
     return has(AttentionInput::kMask) &&
-           l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
+           opaque_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
   }
 
   // Writes the input functions. `fours`: store results as vectors if possible.
@@ -45,6 +48,7 @@ class AttentionParts {
 
   // NOLINTBEGIN(*-non-private-member-variables-in-classes)
   const Launch& l_;
+  const OpaqueLaunch& opaque_;
   const AttentionSizes& s_;
   AttentionPart part_;
   const WgslOptions& options_;

@@ -12,7 +12,7 @@ namespace tensorgrad::wgsl {
 void AttentionParts::write_input(AttentionInput which, const std::string& name, std::int64_t count,
                                  std::int64_t width) {
   if (!has(which)) return;
-  write_source(module_, name, l_.input(which), {{"p", s_.batch}, {"i", count}, {"q", width}});
+  write_source(module_, name, opaque_.input(which), {{"p", s_.batch}, {"i", count}, {"q", width}});
 }
 
 // Writes fn NAME_line(p, i, at), which returns a vector of line i, or zeros out of range.
@@ -62,7 +62,7 @@ void AttentionParts::write_inputs(bool fours) {
   std::vector<Vectorized*> all;
   for (Lines& each : lines) {
     if (!has(each.which)) continue;
-    const ScalarProgram& program = l_.input(each.which);
+    const ScalarProgram& program = opaque_.input(each.which);
     std::erase_if(rest, [&](const Vectorized& other) { return other.program == &program; });
     each.fours = {&program,
                   {{"p", s_.batch}, {"i", each.count}, {"q", each.width}},

@@ -145,7 +145,7 @@ bool SubgroupMatrixAttention::takes() const {
   if (unit_.subgroup % unit_.m != 0 || s_.width / 4 % row_threads() != 0) return false;
   for (const AttentionInput which :
        {AttentionInput::kQ, AttentionInput::kK, AttentionInput::kV, AttentionInput::kDy}) {
-    if (has(which) && !is_half(l_.input(which))) return false;
+    if (has(which) && !is_half(opaque_.input(which))) return false;
   }
   return true;
 }

@@ -100,7 +100,7 @@ Tile Contraction::pick_lanes() const {
 // The same for a launch of a fused sequence: the fewest lanes for which a workgroup has results of
 // one block only.
 Tile Contraction::pick_fused_lanes() const {
-  const std::int64_t results = launch_.m / options_.blocks * launch_.n;
+  const std::int64_t results = product_.m / options_.blocks * product_.n;
   const int threads = group_threads(64, options_);
   Tile tile;
   tile.lanes_first = b_.along_k();
@@ -137,7 +137,7 @@ const TileShape* Contraction::pick_tile() const {
     if (large_slices && (options_.concurrent_work_ratio <= 1 || depth() < 2 * shape.depth))
       continue;
     const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
-                                ceil_div(launch_.n, shape.side_n);
+                                ceil_div(product_.n, shape.side_n);
     const double time =
         time_of(shape, std::llround(static_cast<double>(groups) * options_.concurrent_work_ratio));
     if (best == nullptr || time < best_time) {
@@ -161,12 +161,12 @@ std::int64_t Contraction::bytes_of(const TileShape& tile) const {
 }
 
 Shader Contraction::write() {
-  if (has_bias_grad()) write_bias_grad();
-  if (launch_.by_rows) return write_row_block(launch_, options_);
+  if (product_.has_bias_grad()) write_bias_grad();
+  if (product_.by_rows) return write_row_block(launch_, options_);
   if (options_.blocks > 0) {
-    const std::int64_t results = launch_.m / options_.blocks * launch_.n;
-    const bool narrow =
-        launch_.n < kMinBlockColumns || (launch_.k < kMinBlockDepth && results <= kMaxBlockResults);
+    const std::int64_t results = product_.m / options_.blocks * product_.n;
+    const bool narrow = product_.n < kMinBlockColumns ||
+                        (product_.k < kMinBlockDepth && results <= kMaxBlockResults);
     return narrow ? write_by_lanes(pick_fused_lanes()) : write_row_block(launch_, options_);
   }
   if (takes_vectors()) return write_by_vectors();
@@ -176,10 +176,10 @@ Shader Contraction::write() {
 }
 
 Shader Contraction::write_by_lanes(const Tile& tile) {
-  const std::string m = u32_literal(launch_.m);
-  a_.write_function(launch_.bias_grad_row ? "m == " + m : "", "1.0f");
-  b_.write_function(launch_.bias_grad_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
-  write_finish(false, has_bias_grad());
+  const std::string m = u32_literal(product_.m);
+  a_.write_function(product_.bias_grad_row ? "m == " + m : "", "1.0f");
+  b_.write_function(product_.bias_grad_column ? "n == " + u32_literal(product_.n) : "", "1.0f");
+  write_finish(false, product_.has_bias_grad());
   const std::int64_t results = window_.outer_count * rows() * columns();
   const Domain domain = {{"result", results}};
   Scope scope;
@@ -188,7 +188,7 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
   std::string row = coordinate(scope, domain, columns(), rows());
   if (window_.first > 0) row += " + " + u32_literal(window_.first);
   // The row of ones follows all others.
-  if (launch_.bias_grad_row && window_.end() < launch_.m) {
+  if (product_.bias_grad_row && window_.end() < product_.m) {
     scope.line("let at = " + row + ";");
     row = "select(at, " + m + ", at == " + u32_literal(window_.end()) + ")";
   }
@@ -198,8 +198,8 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
   const Partial sum{"acc", DType::kF32, ReduceOp::kSum};
   declare_partial(scope, module_, sum);
   write_part(scope);
-  const std::string batch = launch_.parts > 1 ? "0u" : "z";
-  const std::string first = launch_.parts > 1 ? first_k() + " + " : "";
+  const std::string batch = product_.parts > 1 ? "0u" : "z";
+  const std::string first = product_.parts > 1 ? first_k() + " + " : "";
   Scope loop(&scope);
   loop.line("acc += a_at(" + batch + ", m, k) * b_at(" + batch + ", k, n);");
   scope.block("for (var k = " + first + (tile.lanes == 1 ? "0u" : "lane") + "; k < " + end_k() +
@@ -218,10 +218,10 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
 // Up to 4 x 4 results per thread: operands are read a quarter as often as with one. Threads out of
 // range recompute the last row and column and drop the results.
 Shader Contraction::write_by_blocks() {
-  const std::string m = u32_literal(launch_.m);
-  a_.write_function(launch_.bias_grad_row ? "m == " + m : "", "1.0f");
-  b_.write_function(launch_.bias_grad_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
-  write_finish(false, has_bias_grad());
+  const std::string m = u32_literal(product_.m);
+  a_.write_function(product_.bias_grad_row ? "m == " + m : "", "1.0f");
+  b_.write_function(product_.bias_grad_column ? "n == " + u32_literal(product_.n) : "", "1.0f");
+  write_finish(false, product_.has_bias_grad());
   const auto per_m = static_cast<int>(std::min<std::int64_t>(4, rows()));
   const auto per_n = static_cast<int>(std::min<std::int64_t>(4, columns()));
   const std::int64_t down = ceil_div(rows(), per_m), across = ceil_div(columns(), per_n);
@@ -243,7 +243,7 @@ Shader Contraction::write_by_blocks() {
     scope.line("let " + name("at", i) + " = min(row + " + u32_literal(i) + ", " +
                u32_literal(rows() - 1) + ")" +
                (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
-    const bool apart = launch_.bias_grad_row && window_.end() < launch_.m;
+    const bool apart = product_.bias_grad_row && window_.end() < product_.m;
     scope.line("let " + name("m", i) + " = " +
                (apart ? "select(" + name("at", i) + ", " + m + ", " + name("at", i) +
                             " == " + u32_literal(window_.end()) + ")"
@@ -255,7 +255,7 @@ Shader Contraction::write_by_blocks() {
                u32_literal(columns() - 1) + ");");
   }
   write_part(scope);
-  const std::string batch = launch_.parts > 1 ? "0u" : "z";
+  const std::string batch = product_.parts > 1 ? "0u" : "z";
   const auto sum = [](int i, int j) { return "acc" + std::to_string(i) + "_" + std::to_string(j); };
   std::string sums;
   for (int i = 0; i < per_m; ++i) {
@@ -297,8 +297,9 @@ Shader Contraction::write_by_blocks() {
 // Returns true for few rows if both operands are contiguous along k. Nothing is read twice, so
 // staging in workgroup memory has no benefit, and the reads of b determine the time.
 bool Contraction::takes_vectors() const {
-  if (options_.tile != 0 || has_bias_grad() || launch_.parts > 1 || launch_.m > kMaxVectorRows ||
-      window_.count != launch_.m || launch_.k < kMinVectorDepth || !a_.along_k() || !b_.along_k()) {
+  if (options_.tile != 0 || product_.has_bias_grad() || product_.parts > 1 ||
+      product_.m > kMaxVectorRows || window_.count != product_.m || product_.k < kMinVectorDepth ||
+      !a_.along_k() || !b_.along_k()) {
     return false;
   }
   Vectorized a = a_.fours(), b = b_.fours();
@@ -310,7 +311,7 @@ bool Contraction::takes_vectors() const {
 // Lanes read interleaved vectors of four of a column of b, and multiply them with each row.
 Shader Contraction::write_by_vectors() {
   write_functions(1, 1, 4, false);
-  const std::int64_t columns = window_.outer_count * launch_.n, k = launch_.k;
+  const std::int64_t columns = window_.outer_count * product_.n, k = product_.k;
   Tile tile;
   tile.lanes = 32;
   while (columns * tile.lanes < 2 * options_.gpu.full_threads && 16 * tile.lanes <= k)
@@ -320,11 +321,11 @@ Shader Contraction::write_by_vectors() {
   const Domain domain = {{"column", columns}};
   Scope scope;
   const std::string live = open_rows(scope, tile, columns, "column");
-  scope.line("let n = " + coordinate(scope, domain, 1, launch_.n) + ";");
-  scope.line("let z = " + batch_of(coordinate(scope, domain, launch_.n, window_.outer_count)) +
+  scope.line("let n = " + coordinate(scope, domain, 1, product_.n) + ";");
+  scope.line("let z = " + batch_of(coordinate(scope, domain, product_.n, window_.outer_count)) +
              ";");
   std::vector<Partial> sums;
-  for (std::int64_t m = 0; m < launch_.m; ++m) {
+  for (std::int64_t m = 0; m < product_.m; ++m) {
     sums.push_back({"acc" + std::to_string(m), DType::kF32, ReduceOp::kSum});
     declare_partial(scope, module_, sums.back());
   }
@@ -390,10 +391,10 @@ void Contraction::write_products(Scope& scope, const TileShape& tile,
                   std::to_string(col) + ";");
       }
     }
-    for (int col = 0; launch_.bias_grad_row && col < tile.per_n / width_n; ++col) {
+    for (int col = 0; product_.bias_grad_row && col < tile.per_n / width_n; ++col) {
       step.line("ones" + std::to_string(col) + " += b" + std::to_string(col) + ";");
     }
-    for (int row = 0; launch_.bias_grad_column && row < tile.per_m / width_m; ++row) {
+    for (int row = 0; product_.bias_grad_column && row < tile.per_m / width_m; ++row) {
       step.line("ones" + std::to_string(row) + " += a" + std::to_string(row) + ";");
     }
     all.block("", step);
@@ -461,16 +462,16 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
 
 // Stores a thread's sums for bias_grad_store.
 void Contraction::write_bias_grad_results(Scope& scope, const TileShape& tile) {
-  if (!has_bias_grad()) return;
+  if (!product_.has_bias_grad()) return;
   // The first row of tiles sees all of b, and its first row of threads all columns. Likewise for a.
-  const bool of_b = launch_.bias_grad_row;
+  const bool of_b = product_.bias_grad_row;
   const int width = of_b ? tile.width_n() : tile.width_m();
   const int threads = of_b ? tile.threads_n() : tile.threads_m();
   Scope ones(&scope);
   for (int i = 0; i < (of_b ? tile.per_n : tile.per_m); ++i) {
     const std::string at =
         (of_b ? "n + " : "m + ") + u32_literal(place_of_result(i, width, threads));
-    ones.line("if (" + at + " < " + u32_literal(of_b ? launch_.n : window_.end()) +
+    ones.line("if (" + at + " < " + u32_literal(of_b ? product_.n : window_.end()) +
               ") { finish_bias_grad(" + at + ", ones" + std::to_string(i / width) +
               component(i, width) + "); }");
   }
@@ -501,8 +502,8 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
                component(j, tile.width_n()));
     }
   }
-  const bool of_b = launch_.bias_grad_row;
-  if (has_bias_grad()) {
+  const bool of_b = product_.bias_grad_row;
+  if (product_.has_bias_grad()) {
     const int width = of_b ? tile.width_n() : tile.width_m();
     const int threads = of_b ? tile.threads_n() : tile.threads_m();
     const std::string thread = of_b ? "tx" : "ty";
@@ -532,7 +533,7 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
   scope.block("for (var r = local; r < " + u32_literal(results) +
                   "; r += " + u32_literal(tile.threads()) + ")",
               loop);
-  if (!has_bias_grad()) return;
+  if (!product_.has_bias_grad()) return;
   Scope ones(&scope);
   const int along_side = of_b ? tile.side_n : tile.side_m;
   sum(ones, "slice_bias_grad", "local", along_side);
@@ -540,7 +541,7 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
   const std::string first = of_b ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
   scope.block("if (" + first + " && local < " + u32_literal(along_side) + " && " +
                   (of_b ? "n0" : "m0") + " + local < " +
-                  u32_literal(of_b ? launch_.n : window_.end()) + ")",
+                  u32_literal(of_b ? product_.n : window_.end()) + ")",
               ones);
 }
 
@@ -567,9 +568,9 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
       zero("acc" + std::to_string(row) + "_" + std::to_string(col), tile.width_n());
     }
   }
-  if (!has_bias_grad()) return;
-  const int width = launch_.bias_grad_row ? tile.width_n() : tile.width_m();
-  const int blocks = (launch_.bias_grad_row ? tile.per_n : tile.per_m) / width;
+  if (!product_.has_bias_grad()) return;
+  const int width = product_.bias_grad_row ? tile.width_n() : tile.width_m();
+  const int blocks = (product_.bias_grad_row ? tile.per_n : tile.per_m) / width;
   for (int i = 0; i < blocks; ++i) zero("ones" + std::to_string(i), width);
 }
 
@@ -626,7 +627,7 @@ void Contraction::write_steps(Scope& scope, const TileShape& tile) {
 
 Shader Contraction::write_tiled(const TileShape& tile) {
   const std::int64_t tiles_m = ceil_div(window_.count, tile.side_m);
-  const std::int64_t tiles_n = ceil_div(launch_.n, tile.side_n);
+  const std::int64_t tiles_n = ceil_div(product_.n, tile.side_n);
   write_functions(tile.side_m, tile.side_n, tile.depth, tile.slices == 1 && tile.width_n() == 4);
   const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
   Scope scope;
@@ -651,7 +652,8 @@ std::vector<int> tile_numbers() {
   return numbers;
 }
 
-Shader write_contraction(const Launch& launch, const WgslOptions& options) {
+Shader write_kind(const Launch& launch, const ContractionLaunch& /*p*/,
+                  const WgslOptions& options) {
   Shader shader;
   if (options.blocks > 0) return Contraction(launch, options).write();
   if (write_by_subgroup_matrix(launch, options, shader)) return shader;

@@ -30,17 +30,17 @@ class ContractionParts {
   // Number of steps of k that a result sums, and their range. For split-K, write_part() declares
   // the range.
   [[nodiscard]] std::int64_t depth() const {
-    return launch_.parts > 1 ? launch_.part_depth : launch_.k;
+    return product_.parts > 1 ? product_.part_depth : product_.k;
   }
-  [[nodiscard]] std::string first_k() const { return launch_.parts > 1 ? "first_k" : "0u"; }
+  [[nodiscard]] std::string first_k() const { return product_.parts > 1 ? "first_k" : "0u"; }
   [[nodiscard]] std::string end_k() const {
-    return launch_.parts > 1 ? "end_k" : u32_literal(launch_.k);
+    return product_.parts > 1 ? "end_k" : u32_literal(product_.k);
   }
   void write_part(Scope& scope) const;
   // True if the tile depth does not divide a slice of split-K, so that a tile would extend into the
   // next one.
   [[nodiscard]] bool cuts_parts(int tile_depth) const {
-    return launch_.parts > 1 && launch_.part_depth % tile_depth != 0;
+    return product_.parts > 1 && product_.part_depth % tile_depth != 0;
   }
 
   // Declares n0, m0 and z: the origin of the workgroup's tile in a grid of tiles_m x tiles_n tiles
@@ -50,20 +50,18 @@ class ContractionParts {
 
   // Rows per batch in the launch's row range, and columns, both including ones.
   [[nodiscard]] std::int64_t rows() const {
-    return window_.count + (launch_.bias_grad_row ? 1 : 0);
+    return window_.count + (product_.bias_grad_row ? 1 : 0);
   }
   [[nodiscard]] std::int64_t columns() const {
-    return launch_.n + (launch_.bias_grad_column ? 1 : 0);
+    return product_.n + (product_.bias_grad_column ? 1 : 0);
   }
   [[nodiscard]] std::string batch_of(const std::string& number) const {
     return number + (window_.outer_first > 0 ? " + " + u32_literal(window_.outer_first) : "");
   }
-  [[nodiscard]] bool has_bias_grad() const {
-    return launch_.bias_grad_row || launch_.bias_grad_column;
-  }
 
   // NOLINTBEGIN(*-non-private-member-variables-in-classes)
   const Launch& launch_;
+  const ContractionLaunch& product_;
   const WgslOptions& options_;
   Domain out_domain_;
   Module module_;

@@ -14,8 +14,9 @@ std::string outside(const std::string& index, std::int64_t size) {
 
 ContractionParts::ContractionParts(const Launch& launch, const WgslOptions& options)
     : launch_(launch),
+      product_(launch.as<ContractionLaunch>()),
       options_(options),
-      out_domain_{{"z", launch.batch * launch.parts}, {"m", launch.m}, {"n", launch.n}},
+      out_domain_{{"z", product_.batch * product_.parts}, {"m", product_.m}, {"n", product_.n}},
       module_(launch),
       a_(module_, launch, options, true),
       b_(module_, launch, options, false),
@@ -33,10 +34,10 @@ void ContractionParts::write_tile_place(Scope& scope, int side_m, int side_n, st
 }
 
 void ContractionParts::write_part(Scope& scope) const {
-  if (launch_.parts == 1) return;
-  const std::string each = u32_literal(launch_.part_depth);
+  if (product_.parts == 1) return;
+  const std::string each = u32_literal(product_.part_depth);
   scope.line("let first_k = z * " + each + ";");
-  scope.line("let end_k = min(first_k + " + each + ", " + u32_literal(launch_.k) + ");");
+  scope.line("let end_k = min(first_k + " + each + ", " + u32_literal(product_.k) + ");");
 }
 
 void ContractionParts::write_finish(bool guarded, bool with_bias_grad,
@@ -44,14 +45,14 @@ void ContractionParts::write_finish(bool guarded, bool with_bias_grad,
   Scope scope;
   if (with_bias_grad) {
     Scope ones(&scope);
-    ones.line(launch_.bias_grad_row ? "finish_bias_grad(n, acc);" : "finish_bias_grad(m, acc);");
+    ones.line(product_.bias_grad_row ? "finish_bias_grad(n, acc);" : "finish_bias_grad(m, acc);");
     ones.line("return;");
-    scope.block(launch_.bias_grad_row ? "if (m == " + u32_literal(launch_.m) + ")"
-                                      : "if (n == " + u32_literal(launch_.n) + ")",
+    scope.block(product_.bias_grad_row ? "if (m == " + u32_literal(product_.m) + ")"
+                                       : "if (n == " + u32_literal(product_.n) + ")",
                 ones);
   }
   if (guarded) {
-    scope.line("if (" + outside("m", window_.end()) + " | " + outside("n", launch_.n) +
+    scope.line("if (" + outside("m", window_.end()) + " | " + outside("n", product_.n) +
                ") { return; }");
   }
   std::vector<int> roots;
@@ -76,11 +77,11 @@ void ContractionParts::write_bias_grad() {
   Instr acc;
   acc.kind = InstrKind::kAcc;
   sum.instrs.push_back(acc);
-  const Domain domain = {{"i", launch_.bias_grad_row ? launch_.n : launch_.m}};
+  const Domain domain = {{"i", product_.bias_grad_row ? product_.n : product_.m}};
   ProgramWriter writer(module_, sum, domain, domain, "acc");
   Scope scope;
   writer.write(scope, 0);
-  Store store = launch_.bias_grad_store;
+  Store store = product_.bias_grad_store;
   store.value = 0;
   writer.store(scope, store);
   module_.function("finish_bias_grad",
@@ -88,22 +89,22 @@ void ContractionParts::write_bias_grad() {
 }
 
 void ContractionParts::write_functions(int side_m, int side_n, int depth, bool fours, bool eights) {
-  const bool ragged_m = window_.count % side_m != 0, ragged_n = launch_.n % side_n != 0;
-  const bool ragged_k = launch_.k % depth != 0;
+  const bool ragged_m = window_.count % side_m != 0, ragged_n = product_.n % side_n != 0;
+  const bool ragged_k = product_.k % depth != 0;
   const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
     std::string test = side ? outside(name, size) : "";
-    if (ragged_k) test += (test.empty() ? "" : " | ") + outside("k", launch_.k);
+    if (ragged_k) test += (test.empty() ? "" : " | ") + outside("k", product_.k);
     return test;
   };
-  finish_ = {&launch_.body, out_domain_, 2, false, fours && launch_.n % 4 == 0, launch_.stores};
+  finish_ = {&launch_.body, out_domain_, 2, false, fours && product_.n % 4 == 0, launch_.stores};
   const std::set<int> vectors =
       choose_vectorized(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
   const auto write = [&](TileOperand& operand, const std::string& test) {
     eights ? operand.write_eights(test, vectors) : operand.write_tile_function(test, vectors);
   };
   write(a_, guard(ragged_m, "m", window_.end()));
-  write(b_, guard(ragged_n, "n", launch_.n));
-  if (!launch_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);
+  write(b_, guard(ragged_n, "n", product_.n));
+  if (!product_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);
 }
 
 }  // namespace tensorgrad::wgsl

@@ -33,12 +33,13 @@ TileOperand::TileOperand(Module& module, const Launch& launch, const WgslOptions
                          bool is_a)
     : module_(module),
       launch_(launch),
+      product_(launch.as<ContractionLaunch>()),
       options_(options),
       is_a_(is_a),
       name_(is_a ? "a" : "b"),
-      program_(is_a ? launch.a : launch.b),
-      domain_(is_a ? Domain{{"z", launch.batch}, {"m", launch.m}, {"k", launch.k}}
-                   : Domain{{"z", launch.batch}, {"k", launch.k}, {"n", launch.n}}),
+      program_(is_a ? product_.a : product_.b),
+      domain_(is_a ? Domain{{"z", product_.batch}, {"m", product_.m}, {"k", product_.k}}
+                   : Domain{{"z", product_.batch}, {"k", product_.k}, {"n", product_.n}}),
       packed_(packs_along(program_, domain_, is_a ? 2 : 1)),
       along_k_(packed_ || runs_along(program_, domain_, is_a ? 2 : 1, is_a ? 1 : 2)) {
   CHECK(!program_.instrs.empty());
@@ -116,7 +117,7 @@ void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::st
         axis_name(is_a_) + ("0 + " + name_) + "_i + " + u32_literal(j * mine.step_i);
     const std::string k = k0 + " + " + name_ + "_k + " + u32_literal(j * mine.step_k);
     to.line("next_" + name_ + std::to_string(j) + " = " + name_ + (eights_ ? "_eight" : "_at") +
-            (launch_.parts > 1 ? "(0u, " : "(z, ") + (is_a_ ? i + ", " + k : k + ", " + i) + ");");
+            (product_.parts > 1 ? "(0u, " : "(z, ") + (is_a_ ? i + ", " + k : k + ", " + i) + ");");
   }
   if (!mine.there.empty()) scope.block(mine.there, own);
 }
@@ -167,9 +168,7 @@ bool TileOperand::lies_in_eights() const {
   for (const ScalarProgram* const program : programs_of(launch_)) {
     for (const Access& each : program->accesses) uses += each.binding == access.binding ? 1 : 0;
   }
-  for (const Store& store : launch_.stores) uses += store.binding == access.binding ? 1 : 0;
-  if (launch_.bias_grad_row || launch_.bias_grad_column)
-    uses += launch_.bias_grad_store.binding == access.binding ? 1 : 0;
+  for (const Store* store : stores_of(launch_)) uses += store->binding == access.binding ? 1 : 0;
   const Window window = window_of(launch_);
   const bool ragged = is_a_ && !along_k_ && (window.first % 8 != 0 || window.end() % 8 != 0);
   return uses == 1 && !ragged && domain_[fours_.axis].size % 8 == 0 &&

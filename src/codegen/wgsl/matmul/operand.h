@@ -101,6 +101,7 @@ class TileOperand {
 
   Module& module_;
   const Launch& launch_;
+  const ContractionLaunch& product_;
   const WgslOptions& options_;
   bool is_a_;
   std::string name_;

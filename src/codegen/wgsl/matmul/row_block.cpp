@@ -32,8 +32,8 @@ class RowBlock : private ContractionParts {
   Shader write();
 
  private:
-  [[nodiscard]] std::int64_t tiles() const { return ceil_div(launch_.n, tile_.side_n); }
-  [[nodiscard]] std::int64_t depths() const { return ceil_div(launch_.k, tile_.depth); }
+  [[nodiscard]] std::int64_t tiles() const { return ceil_div(product_.n, tile_.side_n); }
+  [[nodiscard]] std::int64_t depths() const { return ceil_div(product_.k, tile_.depth); }
   [[nodiscard]] int b_start() const { return a_.line_vectors(tile_); }
 
   void write_places(Scope& scope) const;
@@ -58,15 +58,15 @@ class RowBlock : private ContractionParts {
 
 Shader RowBlock::write() {
   CHECK(tile_.threads() <= options_.max_threads, launch_.name);
-  CHECK(!has_bias_grad() && launch_.batch == 1, launch_.name);
-  CHECK(!launch_.by_rows || tiles() == 1, launch_.name);
-  write_functions(tile_.side_m, tile_.side_n, tile_.depth, !launch_.by_rows);
+  CHECK(!product_.has_bias_grad() && product_.batch == 1, launch_.name);
+  CHECK(!product_.by_rows || tiles() == 1, launch_.name);
+  write_functions(tile_.side_m, tile_.side_n, tile_.depth, !product_.by_rows);
   const std::int64_t groups = ceil_div(window_.count, tile_.side_m);
   Scope scope;
   open_rows(scope, Tile{1, tile_.threads(), true}, groups, "tile");
   write_places(scope);
   write_pieces(scope);
-  if (launch_.by_rows) write_rows(scope);
+  if (product_.by_rows) write_rows(scope);
   return make_shader(module_, scope, tile_.threads(), groups);
 }
 
@@ -194,7 +194,7 @@ void RowBlock::write_sums(Scope& scope) {
   }
   Scope one(&scope);
   one.line("let sum = " + sum + ";");
-  if (launch_.by_rows) {
+  if (product_.by_rows) {
     module_.shared("row_results", "f32", std::int64_t{4} * result_vectors(), 4);
     for (int c = 0; c < 4; ++c)
       one.line("row_results[local * 4u + " + u32_literal(c) + "] = sum" + component(c, 4) + ";");
@@ -230,7 +230,7 @@ void RowBlock::write_rows(Scope& scope) {
   const int lanes = tile_.threads() / tile_.side_m;
   rows.line("let lane = local % " + u32_literal(lanes) + ";");
   rows.line("let place = m0 + local / " + u32_literal(lanes) + ";");
-  RowDomain domain{launch_.m, launch_.n, "",
+  RowDomain domain{product_.m, product_.n, "",
                    "row_results[(row - m0) * " + u32_literal(tile_.side_n) + " + col]"};
   if (window_.count % tile_.side_m == 0) {
     rows.line("let row = place;");

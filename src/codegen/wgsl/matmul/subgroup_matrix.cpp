@@ -56,7 +56,7 @@ class SubgroupMatrixContraction : private ContractionParts {
   }
   [[nodiscard]] int bias_grad_sums_per_thread() const {
     return static_cast<int>(
-        ceil_div(launch_.bias_grad_row ? tile_.side_n : tile_.side_m, tile_.threads()));
+        ceil_div(product_.bias_grad_row ? tile_.side_n : tile_.side_m, tile_.threads()));
   }
   void write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n);
   void write_steps(Scope& scope);
@@ -104,14 +104,14 @@ const SubgroupTile* SubgroupMatrixContraction::pick() const {
     const double groups = std::llround(
         options_.concurrent_work_ratio *
         static_cast<double>(window_.outer_count * ceil_div(window_.count, tile.side_m) *
-                            ceil_div(launch_.n, tile.side_n)));
+                            ceil_div(product_.n, tile.side_n)));
     const double time =
         std::ceil(groups / shape.at_once) * shape.at_once * tile.side_m * tile.side_n / shape.rate;
     if (best != nullptr && time >= best_time) continue;
     best = &shape;
     best_time = time;
   }
-  const std::int64_t products = window_.outer_count * window_.count * launch_.n * depth();
+  const std::int64_t products = window_.outer_count * window_.count * product_.n * depth();
   return products < options_.gpu.min_subgroup_matrix_products || depth() < unit_.k ? nullptr : best;
 }
 
@@ -132,7 +132,7 @@ void SubgroupMatrixContraction::write_places(Scope& scope, std::int64_t tiles_m,
                  result_type(unit_) + ";");
     }
   }
-  for (int i = 0; has_bias_grad() && i < bias_grad_sums_per_thread(); ++i)
+  for (int i = 0; product_.has_bias_grad() && i < bias_grad_sums_per_thread(); ++i)
     scope.line("var ones" + std::to_string(i) + " = 0.0f;");
 }
 
@@ -172,14 +172,14 @@ void SubgroupMatrixContraction::write_products(Scope& scope) const {
 // Returns the condition under which the workgroup sums the operand that is multiplied with ones:
 // its tile is the first along the other side.
 std::string SubgroupMatrixContraction::first_of_side() const {
-  return launch_.bias_grad_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
+  return product_.bias_grad_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
 }
 
 // Each thread sums some lines.
 void SubgroupMatrixContraction::write_bias_grad_sums(Scope& scope) const {
-  if (!has_bias_grad()) return;
-  const TileOperand& operand = launch_.bias_grad_row ? b_ : a_;
-  const int start = launch_.bias_grad_row ? a_.half_vectors(tile_) : 0;
+  if (!product_.has_bias_grad()) return;
+  const TileOperand& operand = product_.bias_grad_row ? b_ : a_;
+  const int start = product_.bias_grad_row ? a_.half_vectors(tile_) : 0;
   const std::string first = std::string(kTiles) + "[" + u32_literal(start) + " + ";
   const std::string pitch = u32_literal(operand.half_pitch(tile_) / 8);
   const int side = operand.side(tile_);
@@ -262,30 +262,30 @@ void SubgroupMatrixContraction::write_results(Scope& scope) {
 }
 
 void SubgroupMatrixContraction::write_bias_grad_results(Scope& scope) const {
-  if (!has_bias_grad()) return;
-  const bool of_b = launch_.bias_grad_row;
+  if (!product_.has_bias_grad()) return;
+  const bool of_b = product_.bias_grad_row;
   Scope ones(&scope);
   for (int i = 0; i < bias_grad_sums_per_thread(); ++i) {
     const std::string line = "local + " + u32_literal(i * tile_.threads());
     const std::string at = std::string(of_b ? "n0" : "m0") + " + " + line;
     ones.line("if (" + line + " < " + u32_literal(of_b ? tile_.side_n : tile_.side_m) + " && " +
-              at + " < " + u32_literal(of_b ? launch_.n : window_.end()) + ") { finish_bias_grad(" +
-              at + ", ones" + std::to_string(i) + "); }");
+              at + " < " + u32_literal(of_b ? product_.n : window_.end()) +
+              ") { finish_bias_grad(" + at + ", ones" + std::to_string(i) + "); }");
   }
   scope.block("if (" + first_of_side() + ")", ones);
 }
 
 bool SubgroupMatrixContraction::write(Shader& shader) {
-  if (launch_.by_rows || options_.tile != 0 || options_.lanes != 0) return false;
+  if (product_.by_rows || options_.tile != 0 || options_.lanes != 0) return false;
   if (!a_.is_half() || !b_.is_half()) return false;
   const SubgroupTile* const picked = pick();
   if (picked == nullptr) return false;
   shape_ = *picked;
   tile_ = tile_of(shape_);
-  if (has_bias_grad()) write_bias_grad();
+  if (product_.has_bias_grad()) write_bias_grad();
   write_functions(tile_.side_m, tile_.side_n, tile_.depth, true, true);
   const std::int64_t tiles_m = ceil_div(window_.count, tile_.side_m);
-  const std::int64_t tiles_n = ceil_div(launch_.n, tile_.side_n);
+  const std::int64_t tiles_n = ceil_div(product_.n, tile_.side_n);
   const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
   Scope scope;
   open_rows(scope, Tile{1, tile_.threads(), true}, groups, "tile");

@@ -21,11 +21,12 @@ struct FormName {
 
 std::vector<FormName> form_names(const Launch& launch, const WgslOptions& options) {
   std::vector<FormName> names = {{"default"}};
-  if (options.subgroup_matrix.present() && launch.k >= options.subgroup_matrix.k) {
+  const auto& p = launch.as<ContractionLaunch>();
+  if (options.subgroup_matrix.present() && p.k >= options.subgroup_matrix.k) {
     for (const int number : wgsl::subgroup_matrix_tiles())
       names.push_back({"subgroup_matrix " + std::to_string(number), 0, number});
   }
-  const bool small = launch.batch * launch.m * launch.n * launch.k <= kMaxByLanes;
+  const bool small = p.batch * p.m * p.n * p.k <= kMaxByLanes;
   for (const int number : wgsl::tile_numbers()) {
     if (number > 1 || small) names.push_back({"tile " + std::to_string(number), number, -1});
   }
@@ -47,8 +48,7 @@ Launch without_offsets(Launch launch) {
   for (ScalarProgram* const program : programs_of(launch)) {
     for (Access& access : program->accesses) drop(access.map);
   }
-  for (Store& store : launch.stores) drop(store.map);
-  if (launch.bias_grad_row || launch.bias_grad_column) drop(launch.bias_grad_store.map);
+  for (Store* const store : stores_of(launch)) drop(store->map);
   return launch;
 }
 
@@ -68,7 +68,8 @@ std::string contraction_key(const Launch& launch, const WgslOptions& options) {
   std::array<char, 17> digits = {};
   std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
   std::string key;
-  for (const std::int64_t each : {launch.batch * launch.parts, launch.m, launch.n, launch.k})
+  const auto& p = launch.as<ContractionLaunch>();
+  for (const std::int64_t each : {p.batch * p.parts, p.m, p.n, p.k})
     key += (key.empty() ? "" : "x") + std::to_string(each);
   wgsl::Module module(launch);
   key += wgsl::TileOperand(module, launch, options, true).along_k() ? " k" : " m";

@@ -53,7 +53,7 @@ void SelectiveChunks::write_brought() {
     rest.push_back({program, {}, 0, false, false, l_.stores});
   std::vector<Vectorized*> all;
   for (Brought& each : brought_) {
-    const ScalarProgram& program = l_.input(each.which);
+    const ScalarProgram& program = opaque_.input(each.which);
     std::erase_if(rest, [&](const Vectorized& other) { return other.program == &program; });
     // C follows B in a row. Vectors need both to begin at a multiple of four.
     const std::int64_t multiple = each.which == SelectiveInput::kBC ? 8 : each.width;

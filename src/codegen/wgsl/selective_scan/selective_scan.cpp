@@ -270,6 +270,7 @@ class LineWriter : SelectiveWriter {
 
 SelectiveWriter::SelectiveWriter(const Launch& launch, const WgslOptions& options)
     : l_(launch),
+      opaque_(launch.as<OpaqueLaunch>()),
       options_(options),
       scan_(kernel_of<SelectiveKernel>(launch).scan),
       s_(scan_.sizes),
@@ -297,7 +298,7 @@ void SelectiveWriter::write_inputs() {
 void SelectiveWriter::write_input(SelectiveInput which, const std::string& name, std::int64_t batch,
                                   std::int64_t rows, std::int64_t columns) {
   if (!has(which)) return;
-  write_source(module_, name, l_.input(which), {{"p", batch}, {"i", rows}, {"q", columns}});
+  write_source(module_, name, opaque_.input(which), {{"p", batch}, {"i", rows}, {"q", columns}});
 }
 
 // Writes fn state_at(p, i, q) of saved states in logical order, whether or not they are paired.
@@ -316,7 +317,7 @@ bool SelectiveWriter::by_pairs() const {
   if (forward() && scan_.keeps_states) {
     binding = l_.stores.at(s_.states_result()).binding;
   } else if (has(SelectiveInput::kStates)) {
-    const ScalarProgram& states = l_.input(SelectiveInput::kStates);
+    const ScalarProgram& states = opaque_.input(SelectiveInput::kStates);
     if (!states.accesses.empty()) binding = states.accesses[0].binding;
   }
   if (binding < 0 || s_.states % 2 != 0) return false;

@@ -16,7 +16,9 @@ class SelectiveWriter {
 
   static constexpr std::int64_t kChunk = SelectiveSizes::kChunk;
 
-  [[nodiscard]] bool has(SelectiveInput which) const { return !l_.input(which).instrs.empty(); }
+  [[nodiscard]] bool has(SelectiveInput which) const {
+    return !opaque_.input(which).instrs.empty();
+  }
   // gated(): y is o silu(z) rather than o. keeps_ungated(): the forward pass also stores o for the
   // backward pass.
   [[nodiscard]] bool gated() const { return has(SelectiveInput::kZ); }
@@ -58,6 +60,7 @@ class SelectiveWriter {
   [[nodiscard]] std::int64_t behind_first(std::size_t which) const;
 
   const Launch& l_;
+  const OpaqueLaunch& opaque_;
   const WgslOptions& options_;
   const SelectiveForm& scan_;
   const SelectiveSizes& s_;
