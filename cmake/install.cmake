@@ -8,6 +8,14 @@ set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME headers)
 install(TARGETS tensorgrad EXPORT tensorgrad-targets
   RUNTIME COMPONENT library
   LIBRARY COMPONENT library NAMELINK_COMPONENT headers)
+# For users, MPI is needed if it was asked for, not if the tests found it.
+set(TENSORGRAD_INSTALLS_MPI OFF)
+if(TARGET tensorgrad_mpi AND NOT TENSORGRAD_MPI STREQUAL "AUTO")
+  set(TENSORGRAD_INSTALLS_MPI ON)
+  install(TARGETS tensorgrad_mpi EXPORT tensorgrad-targets
+    RUNTIME COMPONENT library
+    LIBRARY COMPONENT library NAMELINK_COMPONENT headers)
+endif()
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/include/tensorgrad"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT tensorgrad-targets NAMESPACE tensorgrad:: DESTINATION "${package_dir}")
