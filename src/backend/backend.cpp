@@ -17,7 +17,7 @@ void Device::add_set(Executable&, std::span<const BufferHandle>) {
 }
 
 std::size_t Device::run_some(Executable& executable, const RuntimeScalars& row, std::size_t,
-                             std::chrono::duration<double>) {
+                             std::size_t, std::chrono::duration<double>) {
   wait(run(executable, {&row, 1}));
   return 0;
 }

@@ -116,11 +116,16 @@ class Device {
   // bounded.
   virtual Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) = 0;
 
-  // Runs launches `first`, `first` + 1, ... of one run and waits for them. Runs as many as fit into
-  // `budget`, by their previous times, but at least one. Returns the number of the next launch, or
-  // 0 after the last. By default, runs all launches.
+  // Runs launches `first`, `first` + 1, ... of one run, up to `end` (excluded), and waits for them.
+  // Runs as many as fit into `budget`, by their previous times, but at least one. Returns the
+  // number of the next launch, or 0 after the last of the program. `end` must not lie within
+  // concurrent launches or a fused sequence. By default, runs all launches of the program.
   virtual std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
-                               std::chrono::duration<double> budget);
+                               std::size_t end, std::chrono::duration<double> budget);
+
+  // Returns the contents of a buffer if the host can access them, otherwise an empty span. Must not
+  // be used while a run is in progress.
+  virtual std::span<std::byte> host_memory(BufferHandle) { return {}; }
 
   [[nodiscard]] virtual bool done(Ticket ticket) = 0;
   // Waits for the ticket. Throws DeviceError or DeviceLostError for errors up to that point.

@@ -48,9 +48,9 @@ class LosingDevice final : public WrappedDevice {
     return WrappedDevice::run(executable, rows);
   }
   std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
-                       std::chrono::duration<double> budget) override {
+                       std::size_t end, std::chrono::duration<double> budget) override {
     count();
-    return inner_->run_some(executable, row, first, budget);
+    return inner_->run_some(executable, row, first, end, budget);
   }
   bool done(Ticket ticket) override { return !losses_->busy && WrappedDevice::done(ticket); }
   void wait(Ticket ticket) override {

@@ -87,17 +87,18 @@ class CpuExecutable final : public Executable {
   }
   // Runs some launches starting at `first`; see Device::run_some().
   std::size_t run_some(ThreadPool& pool, ThreadPool& single, const RuntimeScalars& runtime_scalars,
-                       std::size_t first, std::chrono::duration<double> budget) {
+                       std::size_t first, std::size_t end, std::chrono::duration<double> budget) {
     using Clock = std::chrono::steady_clock;
     took_.resize(size());
     const Clock::time_point start = Clock::now();
-    for (std::size_t i = first; i < size(); ++i) {
+    end = std::min(end, size());
+    for (std::size_t i = first; i < end; ++i) {
       const Clock::time_point begin = Clock::now();
       if (i > first && begin - start + took_[i] > budget) return i;
       run(i, pool, single, runtime_scalars);
       took_[i] = Clock::now() - begin;
     }
-    return 0;
+    return end == size() ? 0 : end;
   }
   // Runs one launch, with the current choice of pool for small launches.
   void run(std::size_t launch, ThreadPool& pool, ThreadPool& single,
@@ -257,12 +258,18 @@ class CpuDevice final : public Device {
   }
 
   std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
-                       std::chrono::duration<double> budget) override {
+                       std::size_t end, std::chrono::duration<double> budget) override {
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
     const std::lock_guard one_at_a_time(exe.mutex);
     const std::unique_lock threads(pool_mutex_, std::try_to_lock);
     const DenormalsAreZeros flushing;
-    return exe.run_some(threads ? pool_ : single_, single_, row, first, budget);
+    return exe.run_some(threads ? pool_ : single_, single_, row, first, end, budget);
+  }
+
+  std::span<std::byte> host_memory(BufferHandle buffer) override {
+    const std::lock_guard lock(mutex_);
+    AlignedBytes& bytes = find(buffer);
+    return {bytes.data(), bytes.size()};
   }
 
   [[nodiscard]] bool done(Ticket) override { return true; }

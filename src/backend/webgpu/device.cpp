@@ -132,10 +132,11 @@ Ticket WebGpuDevice::run(Executable& executable, std::span<const RuntimeScalars>
 }
 
 std::size_t WebGpuDevice::run_some(Executable& executable, const RuntimeScalars& row,
-                                   std::size_t first, std::chrono::duration<double> budget) {
+                                   std::size_t first, std::size_t end,
+                                   std::chrono::duration<double> budget) {
   const std::lock_guard lock(mutex_);
   queue_.throw_faults();
-  return runner_.run_some(own(executable), row, first, budget);
+  return runner_.run_some(own(executable), row, first, end, budget);
 }
 
 bool WebGpuDevice::done(Ticket ticket) {

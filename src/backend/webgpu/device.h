@@ -46,7 +46,7 @@ class WebGpuDevice final : public Device {
   void add_set(Executable& executable, std::span<const BufferHandle> buffers) override;
   Ticket run(Executable& executable, std::span<const RuntimeScalars> rows) override;
   std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
-                       std::chrono::duration<double> budget) override;
+                       std::size_t end, std::chrono::duration<double> budget) override;
   [[nodiscard]] bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) override;

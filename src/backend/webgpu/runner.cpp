@@ -196,7 +196,7 @@ void Runner::run_limited(WebGpuExecutable& executable, std::span<const RuntimeSc
 }
 
 std::size_t Runner::run_some(WebGpuExecutable& executable, const RuntimeScalars& row,
-                             std::size_t first, Seconds budget) {
+                             std::size_t first, std::size_t end, Seconds budget) {
   std::size_t at = 0, launch = 0;
   for (; launch < first; ++at) launch += executable.steps[at].launches;
   if (executable.steps.empty()) return 0;
@@ -205,17 +205,20 @@ std::size_t Runner::run_some(WebGpuExecutable& executable, const RuntimeScalars&
   const Runs run = write_rows(executable, {&row, 1}, 0);
   const HostClock::time_point start = HostClock::now();
   const double most = submit_seconds_ > 0 ? submit_seconds_ : budget.count();
-  while (at < executable.steps.size()) {
+  while (at < executable.steps.size() && launch < end) {
     const double left = (budget - Seconds(HostClock::now() - start)).count();
     const bool known = executable.steps[at].took.count() > 0;
     // The first kernel always runs. Further ones run if their known time fits, or, if it is
     // unknown, while any time is left.
     if (launch > first && (left <= 0 || executable.steps[at].took.count() > left)) break;
     if (known) {
-      const std::size_t count = count_fitting(executable, at, std::min(left, most));
+      const std::size_t fitting = count_fitting(executable, at, std::min(left, most));
+      std::size_t count = 0;
+      for (; count < fitting && launch < end; ++count)
+        launch += executable.steps[at + count].launches;
       submit_steps(executable, at, count, run, true);
       queue_.wait_for_all();
-      for (std::size_t end = at + count; at < end; ++at) launch += executable.steps[at].launches;
+      at += count;
     } else {
       run_timed(executable, at, run);
       launch += executable.steps[at++].launches;

@@ -54,7 +54,7 @@ class Runner {
   // These are as in Device.
   Ticket run(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows);
   std::size_t run_some(WebGpuExecutable& executable, const RuntimeScalars& row, std::size_t first,
-                       std::chrono::duration<double> budget);
+                       std::size_t end, std::chrono::duration<double> budget);
 
  private:
   using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMaxEncoders>;

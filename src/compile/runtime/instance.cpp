@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "base/check.h"
 #include "base/env.h"
@@ -144,7 +145,18 @@ std::size_t Instance::run_some(const ScalarValues& row, std::size_t first,
     wait(run({&row, 1}));
     return 0;
   }
-  return device_->run_some(*executable_, row_of(program_, row), first, budget);
+  return device_->run_some(*executable_, row_of(program_, row), first, program_.launches.size(),
+                           budget);
+}
+
+void Instance::run_part(const ScalarValues& row, std::size_t first, std::size_t end) {
+  if (shadow_) throw UserError("TENSORGRAD_SHADOW: not supported in distributed training");
+  constexpr std::chrono::duration<double> kUnlimited(std::numeric_limits<double>::infinity());
+  device_->run_some(*executable_, row_of(program_, row), first, end, kUnlimited);
+}
+
+std::span<std::byte> Instance::host_memory(const std::string& buffer) const {
+  return device_->host_memory(buffers_[index_of(buffer)]);
 }
 
 std::size_t Instance::first_lasting_launch() const {
