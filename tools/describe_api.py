@@ -135,7 +135,7 @@ class Description:
             return {"kind": kind, "cpp": text}
         if text == "Hyperparameter":
             return {"kind": "hyperparameter", "cpp": "optim::Hyperparameter"}
-        if text == "std::shared_ptr<Device>":
+        if text in ("std::shared_ptr<Device>", "std::shared_ptr<Communicator>"):
             return {"kind": "opaque", "cpp": text}
         if text.startswith(FUNCTIONS):
             return {"kind": "function", "cpp": text}

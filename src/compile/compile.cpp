@@ -337,7 +337,7 @@ Compiled compile_graph(CompileRequest request) {
   fusing.enabled = !passes.skipped("fuse");
   if (passes.skipped("row_epilogue")) fusing.row_epilogue_columns = 0;
   fusing.arena_fits_binding = most_bytes == 0 || arena_bytes <= most_bytes;
-  request.plan.fused_sequences &= !passes.skipped("fused_sequences");
+  request.plan.fused_sequences &= !passes.skipped("fused_sequences") && !request.in_parts;
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > fusing.max_bindings) {
     fusing.assume_in_place = false;

@@ -32,6 +32,7 @@ struct CompileRequest {
   bool split_rows = true;         // split long rows: the device does not divide them itself
   bool stores_attention = false;  // decompose attention and store its weights
   bool split_all = false;         // splits everything that can be split; for tests
+  bool in_parts = false;          // the launches run in two parts: none spans both
   RematerializeOptions rematerializing;
   PlanOptions plan;
   std::vector<std::string> skip;  // passes to skip, in addition to TENSORGRAD_SKIP

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/numbers.h"
+#include "tensorgrad/distributed/communicator.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/ops.h"
 
@@ -82,9 +83,14 @@ CompileOptions compile_options(const nn::LanguageModelConfig& config,
                       .accumulate = options.accumulate,
                       .mixed_precision = options.mixed_precision,
                       .seed = options.seed,
-                      .device = options.device};
+                      .device = options.device,
+                      .distributed = options.distributed};
   if (options.train_only_bc) made.groups = train_only_bc(config, true, loc);
   return made;
+}
+
+int ranks_of(const TrainingOptions& options) {
+  return options.distributed == nullptr ? 1 : options.distributed->size();
 }
 
 TokenDataset windows_of(TokenSequence text, const TrainingOptions& options, Loc loc) {
@@ -97,7 +103,7 @@ TokenDataset windows_of(TokenSequence text, const TrainingOptions& options, Loc 
   return {std::move(text),
           {.length = options.length,
            .tail = TokenTail::kWrap,
-           .batch = options.batch,
+           .batch = options.batch * ranks_of(options),
            .seed = options.seed},
           loc};
 }
@@ -109,7 +115,13 @@ DataLoader loader_of(const TokenDataset& windows, const TrainingOptions& options
     return {{"tokens", HostTensor::from({length}, window.inputs)},
             {"next", HostTensor::from({length}, window.targets)}};
   };
-  return {windows.size(), std::move(get), {.batch = options.batch, .seed = options.seed}, loc};
+  return {windows.size(),
+          std::move(get),
+          {.batch = options.batch,
+           .seed = options.seed,
+           .parts = ranks_of(options),
+           .part = options.distributed == nullptr ? 0 : options.distributed->rank()},
+          loc};
 }
 
 // Returns the rows of B and C if a parameter is the weight or bias that computes them, else an
@@ -235,7 +247,7 @@ double LanguageTrainer::epochs() const {
 }
 
 std::int64_t LanguageTrainer::tokens_per_step() const {
-  return options_.batch * options_.length * options_.accumulate;
+  return options_.batch * options_.length * options_.accumulate * ranks_of(options_);
 }
 
 std::int64_t LanguageTrainer::parameters() const {

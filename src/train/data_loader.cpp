@@ -21,6 +21,15 @@ std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
     refuse("expected 1 to 2^31 - 1 samples, got " + std::to_string(size));
   if (options.batch < 1)
     refuse("expected a batch of at least 1, got " + std::to_string(options.batch));
+  if (options.parts < 1 || options.part < 0 || options.part >= options.parts) {
+    refuse("expected a part from 0 to parts - 1, got part " + std::to_string(options.part) +
+           " of " + std::to_string(options.parts));
+  }
+  if (options.parts > 1 && !options.drop_last) refuse("drop_last must be set with several parts");
+  if (options.parts > 1 && options.batch > size / options.parts) {
+    refuse(std::to_string(options.parts) + " batches of " + std::to_string(options.batch) +
+           " are more than the " + std::to_string(size) + " samples");
+  }
   if (options.drop_last && options.batch > size) {
     refuse("a batch of " + std::to_string(options.batch) + " is larger than the " +
            std::to_string(size) + " samples");
@@ -31,6 +40,7 @@ std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
   }
   if (options.workers > 0 && options.prefetch < 1)
     refuse("prefetch must be at least 1 with workers, got " + std::to_string(options.prefetch));
+  if (options.parts > 1) return size / (options.batch * options.parts);
   return size / options.batch + (!options.drop_last && size % options.batch != 0 ? 1 : 0);
 }
 
@@ -139,7 +149,8 @@ void LoaderImpl::set_order(Job& job) {
 
 void LoaderImpl::make(Job& job) const {
   try {
-    const std::int64_t first = job.place.position * options_.batch;
+    const std::int64_t first =
+        (job.place.position * options_.parts + options_.part) * options_.batch;
     Batch& batch = job.batch;
     batch.epoch = job.place.epoch;
     batch.position = job.place.position;
@@ -219,7 +230,7 @@ std::string LoaderImpl::text() const {
   const LoaderState now = state();
   std::string text;
   for (const std::int64_t number :
-       {now.epoch, now.position, std::int64_t{now.seed}, size_, options_.batch})
+       {now.epoch, now.position, std::int64_t{now.seed}, size_, all_parts()})
     text += (text.empty() ? "" : " ") + std::to_string(number);
   return text;
 }
@@ -239,11 +250,11 @@ LoaderState LoaderImpl::parse(const std::string& text) const {
     at = end + 1;
   }
   const auto [epoch, position, seed, samples, batch] = numbers;
-  if (samples != size_ || batch != options_.batch || seed > 0xffffffffLL) {
+  if (samples != size_ || batch != all_parts() || seed > 0xffffffffLL) {
     throw UserError("the saved state is for " + std::to_string(samples) +
                     " samples in batches of " + std::to_string(batch) + ", the loader has " +
                     std::to_string(size_) + " samples in batches of " +
-                    std::to_string(options_.batch));
+                    std::to_string(all_parts()));
   }
   const LoaderState state{epoch, position, static_cast<std::uint32_t>(seed)};
   check(state);

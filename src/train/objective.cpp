@@ -16,6 +16,7 @@
 #include "trace/composite.h"
 #include "train/graph_view.h"
 #include "train/loss_scale.h"
+#include "train/trainer.h"
 #include "train/training_graph.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
@@ -42,6 +43,76 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
   sizes_.first().session = build(options_.dynamic_size, false, std::move(device), reason);
   set_group_scalars();
   if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
+  if (ranks_ == nullptr) return;
+  averaged_states_ = changed_states();
+  if (rows_ > 0 && batches_per_epoch() == 0) {
+    throw UserError("compile: " + std::to_string(ranks_->size()) + " ranks with batches of " +
+                        std::to_string(options_.batch) + " need a dataset of at least " +
+                        std::to_string(whole_batch()) + " rows, got " + std::to_string(rows_),
+                    location);
+  }
+}
+
+std::vector<StateEntry> ObjectiveImpl::changed_states() const {
+  const Graph& graph = session().compiled().graph;
+  std::vector<StateEntry> changed;
+  for (const StateEntry& state : session().states()) {
+    if (state.name.starts_with(kOptimPrefix) || is_scale_state(state.name)) continue;
+    if (std::any_of(graph.updates.begin(), graph.updates.end(), [&](const GraphUpdate& update) {
+          const Node& leaf = graph[update.leaf];
+          return leaf.op == &ops::state && leaf.attrs.text("name") == state.name;
+        })) {
+      changed.push_back(state);
+    }
+  }
+  return changed;
+}
+
+std::int64_t ObjectiveImpl::whole_batch() const {
+  return options_.batch * (ranks_ == nullptr ? 1 : ranks_->size());
+}
+
+void ObjectiveImpl::check_common() const {
+  std::string options;
+  for (const std::int64_t number :
+       {std::int64_t{options_.seed}, options_.batch, std::int64_t{options_.shuffle},
+        std::int64_t{options_.accumulate}, rows_})
+    options += std::to_string(number) + " ";
+  options += schedule_.text();
+  for (const auto& [name, value] : session().scalars())
+    options += " " + name + "=" + hex_float(value);
+  std::string parameters;
+  for (const ParameterEntry& entry : table_.entries())
+    parameters += entry.name + to_string(entry.parameter->shape()) + " ";
+  detail::check_common(*ranks_, "compile",
+                       {{"the version of the library", hash_of(TENSORGRAD_VERSION_STRING)},
+                        {"the model", hash_of(parameters)},
+                        {"the loss or the optimizer", hash(session().compiled().graph)},
+                        {"an option, such as seed, batch, accumulate or lr,", hash_of(options)}});
+}
+
+void ObjectiveImpl::check_one_rank(const char* call) const {
+  if (ranks_ != nullptr)
+    throw UserError(std::string(call) + ": not supported in distributed training");
+}
+
+Ticket ObjectiveImpl::run_on_ranks(ProgramSession& session, std::span<const ScalarValues> rows,
+                                  std::int64_t step) {
+  Instance& instance = session.instance();
+  if (ranks_ == nullptr || !instance.device().info().computes) return instance.run(rows);
+  const std::size_t second = launch_after_exchange(instance.program());
+  Ticket last = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if ((step + static_cast<std::int64_t>(i) + 1) % options_.accumulate != 0) {
+      last = instance.run(rows.subspan(i, 1));
+      continue;
+    }
+    instance.run_part(rows[i], 0, second);
+    sum_over_ranks(*ranks_, instance, output_buffer(kExchange), exchanged_);
+    instance.run_part(rows[i], second, instance.program().launches.size());
+    mean_of_states(*ranks_, this->session(), averaged_states_);
+  }
+  return last;
 }
 
 template <class Call>
@@ -136,13 +207,14 @@ void ObjectiveImpl::set_scalars(std::int64_t step, std::int64_t cursor,
   if (options_.accumulate > 1)
     values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
   values[kStepScalar] = static_cast<std::uint32_t>(step);
-  values[kSeedScalar] = options_.seed;
+  const int rank = ranks_ == nullptr ? 0 : ranks_->rank();
+  values[kSeedScalar] = objective_seed(options_.seed, static_cast<std::size_t>(rank));
   values[kRingScalar] = static_cast<std::uint32_t>(step % kLossRing);
   values[kCursorName] = static_cast<std::uint32_t>(cursor);
 }
 
 std::int64_t ObjectiveImpl::batches_per_epoch() const {
-  return rows_ == 0 ? 0 : rows_ / options_.batch;
+  return rows_ == 0 ? 0 : rows_ / whole_batch();
 }
 
 void ObjectiveImpl::begin_epoch() {
@@ -172,8 +244,11 @@ std::span<const ScalarValues> ObjectiveImpl::next_rows(int count) {
   }
   const auto rows = static_cast<std::size_t>(count);
   if (next_.size() < rows) next_.resize(rows);
-  for (int i = 0; i < count; ++i)
-    set_scalars(step_ + i, (position_ + i) * options_.batch, next_[static_cast<std::size_t>(i)]);
+  const std::int64_t own = ranks_ == nullptr ? 0 : ranks_->rank() * options_.batch;
+  for (int i = 0; i < count; ++i) {
+    set_scalars(step_ + i, (position_ + i) * whole_batch() + own,
+                next_[static_cast<std::size_t>(i)]);
+  }
   if (rows_ > 0) position_ += count;
   return {next_.data(), rows};
 }
@@ -257,7 +332,7 @@ StepResult ObjectiveImpl::step_once(const FeedView& inputs, const StepOptions& o
   ProgramSession& session =
       captures_are_read(options) ? capturing(sized, options.captures) : *sized.session;
   session.upload_inputs(inputs);
-  last_ = session.instance().run(next_rows(1));
+  last_ = run_on_ranks(session, next_rows(1), step_);
   StepResult result = counted();
   if (options_.detect_nan && !std::isfinite(result.loss))
     explain_nan(*sized.session, inputs, result.step - 1, result.loss);
@@ -270,7 +345,9 @@ StepResult ObjectiveImpl::step_once(const FeedView& inputs, const StepOptions& o
 StepResult ObjectiveImpl::counted() {
   const std::int64_t done = step_++;
   if (first_unread_ == done) first_unread_ = step_;  // no earlier loss is unread
-  return {read_loss(done), step_, {}};
+  float loss = read_loss(done);
+  if (ranks_ != nullptr) mean_over_ranks(*ranks_, {&loss, 1});
+  return {loss, step_, {}};
 }
 
 void ObjectiveImpl::repeat_step(const FeedView& inputs, bool captures) {
@@ -283,6 +360,7 @@ void ObjectiveImpl::repeat_step(const FeedView& inputs, bool captures) {
 
 std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const FeedView& inputs) {
   const ScopedCall scoped_call(*call_lock_);
+  check_one_rank("step_for");
   if (!(seconds >= 0))
     throw UserError("step_for: expected at least 0 seconds, got " + number_text(seconds));
   check_not_step_by_step("step_for");
@@ -386,8 +464,9 @@ void ObjectiveImpl::submit(const FeedView& inputs) {
     return input.second.on_device != nullptr;
   });
   // The scalars of a step must not depend on results of the steps before it, nor its data on what
-  // is uploaded for a later one.
-  const bool gathers = !sizes_.dynamic() && !on_device && !counts_taken_ && rows_ == 0;
+  // is uploaded for a later one. Ranks exchange gradients in each step.
+  const bool gathers = !sizes_.dynamic() && !on_device && !counts_taken_ && rows_ == 0 &&
+                       ranks_ == nullptr;
   if (gathered_.count == 0 || !gathers) recoverer_.finish();
   KeptInputs kept;
   if (recoverer_.on()) kept = KeptInputs(inputs);
@@ -419,7 +498,8 @@ void ObjectiveImpl::submit_gathered() {
     recoverer_.repeated([&] {
       if (gathered_.count == 0) return repeat_gathered();
       const std::size_t count = std::exchange(gathered_.count, 0);
-      last_ = gathered_.session->instance().run({gathered_.rows.data(), count});
+      last_ = run_on_ranks(*gathered_.session, {gathered_.rows.data(), count},
+                           step_ - static_cast<std::int64_t>(count));
     });
   } catch (const DeviceLostError&) {
     throw;  // `inputs` are still to be trained on
@@ -451,7 +531,7 @@ void ObjectiveImpl::queue(int count, const ScopedCall& scoped_call) {
 
 int ObjectiveImpl::run_rows(int count) {
   const std::span<const ScalarValues> rows = next_rows(std::min(count, kMaxStepsAtOnce));
-  last_ = session().instance().run(rows);
+  last_ = run_on_ranks(session(), rows, step_);
   step_ += static_cast<std::int64_t>(rows.size());
   return static_cast<int>(rows.size());
 }
@@ -496,9 +576,11 @@ std::vector<float> ObjectiveImpl::losses() {
   first_unread_ = step_;
   std::vector<float> result = std::move(kept_);
   kept_.clear();
-  result.reserve(result.size() + static_cast<std::size_t>(step_ - from));
+  const std::size_t known = result.size();
+  result.reserve(known + static_cast<std::size_t>(step_ - from));
   for (std::int64_t s = from; s < step_; ++s)
     result.push_back(ring[static_cast<size_t>(s % kLossRing)]);
+  if (ranks_ != nullptr) mean_over_ranks(*ranks_, std::span(result).subspan(known));
   return result;
 }
 
@@ -536,6 +618,7 @@ void ObjectiveImpl::set(const std::string& name, double value) {
 
 Profile ObjectiveImpl::profile(const FeedView& inputs, const ProfileOptions& options) {
   const ScopedCall scoped_call(*call_lock_);
+  check_one_rank("profile");
   sizes_.check(inputs);
   check_ready();
   KeptInputs kept;

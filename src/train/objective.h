@@ -8,6 +8,7 @@
 
 #include "train/call_lock.h"
 #include "train/checkpoint.h"
+#include "train/distributed.h"
 #include "train/loss_scale.h"
 #include "train/program_session.h"
 #include "train/recoverer.h"
@@ -57,9 +58,15 @@ class ObjectiveImpl {
 
   // The following are for the trainer, which holds the call lock.
   [[nodiscard]] const std::string& name() const { return source_.name; }
+  // The other ranks of distributed training, or null.
+  [[nodiscard]] Communicator* ranks() const { return ranks_; }
+  // Throws DistributedError if another rank trains something else.
+  void check_common() const;
   [[nodiscard]] const ObjectiveSource& source() const { return source_; }
   // Returns the program that owns the parameters and states.
   [[nodiscard]] ProgramSession& session() const { return *sizes_.first().session; }
+  // True if gradients are being accumulated.
+  [[nodiscard]] bool between_updates() const { return step_ % options_.accumulate != 0; }
   // See CompiledFunction::compiled_sizes().
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
   [[nodiscard]] const TrainedPart& part() const { return part_; }
@@ -92,6 +99,13 @@ class ObjectiveImpl {
   void wait() { session().instance().wait(last_); }
 
  private:
+  void check_one_rank(const char* call) const;
+  // Runs steps with these scalars. Steps that end in an update exchange gradients with other ranks.
+  Ticket run_on_ranks(ProgramSession& session, std::span<const ScalarValues> rows, std::int64_t step);
+  // Returns the states of the model that a step changes.
+  [[nodiscard]] std::vector<StateEntry> changed_states() const;
+  // Returns the size of the batches of all ranks together.
+  [[nodiscard]] std::int64_t whole_batch() const;
   void check_same_options(const Checkpoint& checkpoint, const std::string& path) const;
   void check_same_optimizer(const Checkpoint& checkpoint, const std::string& path) const;
   void check_same_batch(const Checkpoint& checkpoint, const std::string& path) const;
@@ -151,6 +165,9 @@ class ObjectiveImpl {
   const ParameterTable& table_;
   const TrainedPart& part_;
   SourceLocation location_;
+  Communicator* ranks_ = others_of(options_.distributed);
+  std::vector<StateEntry> averaged_states_;  // by the ranks, after each update
+  std::vector<float> exchanged_;             // gradients in host memory
   SizedSessions sizes_;
   Retrace retrace_;
   std::vector<std::string> captures_, printed_;  // see print()

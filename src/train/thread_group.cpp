@@ -24,9 +24,9 @@ struct Contribution {
 };
 
 // State that the members share. Each call has rounds; a round ends when every member has arrived.
-class Group {
+class ThreadRanks {
  public:
-  Group(int size, double timeout_seconds)
+  ThreadRanks(int size, double timeout_seconds)
       : timeout_(timeout_seconds),
         contributions_(static_cast<std::size_t>(size)),
         arrived_(contributions_.size(), false) {}
@@ -115,7 +115,8 @@ class Group {
 
 class ThreadMember final : public Communicator {
  public:
-  ThreadMember(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  ThreadMember(std::shared_ptr<ThreadRanks> group, int rank)
+      : group_(std::move(group)), rank_(rank) {}
   ThreadMember(const ThreadMember&) = delete;
   ThreadMember& operator=(const ThreadMember&) = delete;
   ~ThreadMember() override { group_->leave(rank_); }
@@ -168,7 +169,7 @@ class ThreadMember final : public Communicator {
     return reinterpret_cast<const float*>(group_->of(rank).data);
   }
 
-  std::shared_ptr<Group> group_;
+  std::shared_ptr<ThreadRanks> group_;
   int rank_;
   std::vector<float> sum_;  // of this member's part
 };
@@ -190,7 +191,7 @@ std::vector<std::shared_ptr<Communicator>> make_thread_group(int size,
     throw UserError("make_thread_group: timeout_seconds: expected more than 0 and at most " +
                     number_text(kLongestTimeout) + ", got " + number_text(options.timeout_seconds));
   }
-  const auto group = std::make_shared<Group>(size, options.timeout_seconds);
+  const auto group = std::make_shared<ThreadRanks>(size, options.timeout_seconds);
   std::vector<std::shared_ptr<Communicator>> members;
   for (int rank = 0; rank < size; ++rank)
     members.push_back(std::make_shared<ThreadMember>(group, rank));

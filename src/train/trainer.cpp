@@ -69,6 +69,14 @@ std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> so
       throw UserError(sources[k].name.empty()
                           ? "compile: the loss is an empty function"
                           : "compile: the objective " + in_marks(sources[k].name) + " has no loss");
+    if (named && own.distributed != nullptr) {
+      throw UserError("objective " + in_marks(sources[k].name) +
+                      ": distributed: not supported with several objectives");
+    }
+    if (own.distributed != nullptr && options.recovery.snapshot_steps > 0) {
+      throw UserError("compile: recovery: expected snapshot_steps = 0 with distributed, got " +
+                      std::to_string(options.recovery.snapshot_steps));
+    }
     if (named && own.recovery.snapshot_steps != RecoveryOptions::kDefaultSteps) {
       throw UserError("objective " + in_marks(sources[k].name) +
                       ": recovery must be set in TrainerOptions");
@@ -103,6 +111,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
   }
   collect_states();
   check_datasets();
+  if (ranks() != nullptr) objectives_.front()->check_common();
   if (device->info().backend == "webgpu") recoverer_->turn_on();
   std::vector<float> params;
   if (device->info().computes) params = table_.initial(options_.seed, options_.initial);
@@ -112,6 +121,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
     session().upload_params(params);
     for (const State& state : states_) state.session().reset_state(state.entry);
     start_averages(params, true);
+    take_from_first();
     recoverer_->take();
   });
 }
@@ -123,6 +133,13 @@ TrainerImpl::~TrainerImpl() {
     for (const auto& objective : objectives_) objective->submit_gathered();
   } catch (const Error&) {  // they report a lost device themselves
   }
+}
+
+void TrainerImpl::take_from_first() {
+  if (ranks() == nullptr || !session().device()->info().computes) return;
+  detail::take_from_first(*ranks(), session().instance(), "params");
+  for (const State& state : states_)
+    detail::take_from_first(*ranks(), state.session().instance(), state.buffer());
 }
 
 void TrainerImpl::use(const std::shared_ptr<Device>& device) {
@@ -288,6 +305,7 @@ void TrainerImpl::reset(const ResetOptions& options) {
   const auto lock = call_lock_->lock();
   recoverer_->guarded([&] {
     reset_now(options);
+    take_from_first();
     recoverer_->take();
   });
 }
@@ -370,6 +388,7 @@ void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
       if (value != buffers.end()) state.session().upload_state(value->first, value->second);
     }
     start_averages(flat, false);
+    take_from_first();
     recoverer_->take();
   });
 }
@@ -379,8 +398,9 @@ void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& 
   std::vector<StateEntry> entries;
   for (const State& state : states_) entries.push_back(state.entry);
   recoverer_->guarded([&] {
-    const ImportedModel model =
-        import_model(source, options, table_, entries, session().download_floats("params"));
+    const ImportedModel model = together(ranks(), "import_weights", [&] {
+      return import_model(source, options, table_, entries, session().download_floats("params"));
+    });
     session().upload_params(model.params);
     for (const State& state : states_) {
       const auto given = model.states.find(state.entry.name);
@@ -388,6 +408,7 @@ void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& 
       state.session().instance().upload(state.buffer(), 0, given->second.bytes);
     }
     start_averages(model.params, false);
+    take_from_first();
     recoverer_->take();
   });
 }
@@ -416,6 +437,7 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
     }
     for (const auto& [state, flat] : written)
       state->session().upload_state(state->entry.name, flat);
+    take_from_first();
     recoverer_->take();
   });
 }

@@ -78,6 +78,14 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
     [[nodiscard]] ProgramSession& session() const { return objective->session(); }
   };
 
+  // The other ranks of distributed training, or null.
+  [[nodiscard]] Communicator* ranks() const { return objectives_.front()->ranks(); }
+  // True if this is not the rank that writes the file.
+  [[nodiscard]] bool leaves_to_first(const FileSink& sink) const {
+    return ranks() != nullptr && ranks()->rank() != 0 && sink.bytes() == nullptr;
+  }
+  // In distributed training, replaces parameters and states by those of rank 0.
+  void take_from_first();
   [[nodiscard]] std::string known_names() const;  // as text
   [[nodiscard]] std::vector<std::string> dataset_names() const;
   [[nodiscard]] bool averages() const;  // true if an objective keeps averages
@@ -104,6 +112,17 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   // Throws UserError if the checkpoint has a state that this trainer does not have.
   void check_states_known(const Checkpoint& checkpoint, const std::string& path) const;
   using LoaderStates = std::vector<std::pair<std::shared_ptr<LoaderImpl>, LoaderState>>;
+  // The contents of a checkpoint.
+  struct Loaded {
+    std::uint32_t seed = 0;
+    std::vector<Progress> progress = {};  // of the objectives
+    std::vector<float> params = {};
+    std::vector<std::vector<float>> states = {};  // parallel to states_
+    LoaderStates loaders = {};
+    std::string fields = {};  // as text
+  };
+  // Throws if the checkpoint does not fit this trainer.
+  [[nodiscard]] Loaded read(const FileSource& source) const;
   // Returns the loader positions in a checkpoint. Throws UserError if its loaders differ or a
   // position does not fit.
   LoaderStates loader_states(const Checkpoint& checkpoint, const std::string& path) const;

@@ -106,7 +106,7 @@ void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
   fields[field("schedule")] = schedule_.text();
   fields[field("schedule_start")] = std::to_string(schedule_start_);
   fields[field("accumulate")] = std::to_string(options_.accumulate);
-  fields[field("batch")] = std::to_string(options_.batch);
+  fields[field("batch")] = std::to_string(whole_batch());
   const std::string& optimizer = options_.optimizer.name();
   if (!optimizer.empty()) fields[field("optimizer")] = optimizer;
   for (const auto& [name, value] : session().scalars())
@@ -126,12 +126,12 @@ void ObjectiveImpl::check_same_optimizer(const Checkpoint& checkpoint,
 void ObjectiveImpl::check_same_batch(const Checkpoint& checkpoint, const std::string& path) const {
   if (!checkpoint.fields.contains(field("batch"))) return;
   const std::int64_t saved = integer_field(checkpoint, field("batch"), path);
-  if (saved == options_.batch) return;
+  if (saved == whole_batch()) return;
   const auto text = [](std::int64_t batch) {
     return batch == 0 ? "no dataset" : "batches of " + std::to_string(batch) + " from a dataset";
   };
   throw UserError(path + ": the checkpoint is from a trainer with " + text(saved) +
-                  ", this one has " + text(options_.batch) +
+                  ", this one has " + text(whole_batch()) +
                   "; the position in the data would differ");
 }
 
@@ -255,6 +255,12 @@ std::map<std::string, std::string> TrainerImpl::loader_fields() const {
 
 void TrainerImpl::save(const FileSink& sink) {
   const auto lock = call_lock_->lock();
+  if (ranks() != nullptr && objectives_.front()->between_updates()) {
+    throw UserError(
+        "save: not supported within an accumulation of distributed training; call it after an "
+        "update");
+  }
+  if (leaves_to_first(sink)) return;
   for (const auto& [name, weak] : loaders_) static_cast<void>(loader(name));
   const bool stranded = recoverer_->stranded();
   Checkpoint checkpoint;
@@ -294,19 +300,22 @@ void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
   for (const State& state : states_) {
     if (state.models()) buffers.insert(state.entry.name);
   }
-  Checkpoint checkpoint = read_checkpoint(source, buffers);
-  if (weights == WeightSource::kEma) take_averages(checkpoint, source.name());
-  const std::vector<float> params = table_.pack(checkpoint.params, source.name());
   std::vector<std::pair<const State*, std::vector<float>>> written;
-  for (const State& state : states_) {
-    if (state.models() && !checkpoint.states.empty())  // otherwise the file has only parameters
-      written.emplace_back(&state, read_state(state, checkpoint, source.name()));
-  }
+  const std::vector<float> params = together(ranks(), "load_params", [&] {
+    Checkpoint checkpoint = read_checkpoint(source, buffers);
+    if (weights == WeightSource::kEma) take_averages(checkpoint, source.name());
+    for (const State& state : states_) {
+      if (state.models() && !checkpoint.states.empty())  // otherwise the file has only parameters
+        written.emplace_back(&state, read_state(state, checkpoint, source.name()));
+    }
+    return table_.pack(checkpoint.params, source.name());
+  });
   recoverer_->guarded([&] {
     session().upload_params(params);
     for (const auto& [state, values] : written)
       state->session().upload_state(state->entry.name, values);
     start_averages(params, false);
+    take_from_first();
     recoverer_->take();
   });
 }
@@ -315,6 +324,7 @@ void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
   const auto lock = call_lock_->lock();
   if (weights == WeightSource::kEma && !averages())
     throw UserError("save_weights: ema_decay is not set");
+  if (leaves_to_first(sink)) return;
   write_weights(sink, recoverer_->guarded([&] {
     NamedTensors all = weights == WeightSource::kEma
                            ? averaged()
@@ -372,32 +382,40 @@ void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::st
 }
 
 // Reads and checks everything before anything is changed.
-void TrainerImpl::load(const FileSource& source) {
-  const auto lock = call_lock_->lock();
+TrainerImpl::Loaded TrainerImpl::read(const FileSource& source) const {
   const std::string& path = source.name();
   Checkpoint checkpoint = read_checkpoint(source);
   check_version(checkpoint, path);
   check_objectives(checkpoint, names(), path);
   const std::int64_t seed = integer_field(checkpoint, "seed", path);
   if (seed > 0xffffffffLL) refuse_field(path, "seed", std::to_string(seed));
-  std::vector<Progress> progress;
+  Loaded loaded{.seed = static_cast<std::uint32_t>(seed)};
   for (const auto& objective : objectives_) {
-    progress.push_back(objective->read(checkpoint, path));
-    objective->complete(checkpoint, progress.back());
+    loaded.progress.push_back(objective->read(checkpoint, path));
+    objective->complete(checkpoint, loaded.progress.back());
   }
-  const std::vector<float> params = table_.pack(checkpoint.params, path);
+  loaded.params = table_.pack(checkpoint.params, path);
   check_states_known(checkpoint, path);
-  std::vector<std::vector<float>> states;
-  for (const State& state : states_) states.push_back(read_state(state, checkpoint, path));
-  const LoaderStates loaders = loader_states(checkpoint, path);
+  for (const State& state : states_) loaded.states.push_back(read_state(state, checkpoint, path));
+  loaded.loaders = loader_states(checkpoint, path);
+  for (const auto& [name, value] : checkpoint.fields) loaded.fields += name + "=" + value + "\n";
+  return loaded;
+}
+
+void TrainerImpl::load(const FileSource& source) {
+  const auto lock = call_lock_->lock();
+  const Loaded loaded = together(ranks(), "load", [&] { return read(source); });
+  if (ranks() != nullptr)
+    check_common(*ranks(), "load", {{"the checkpoint", hash_of(loaded.fields)}});
   recoverer_->guarded([&] {
-    session().upload_params(params);
-    for (std::size_t i = 0; i < states.size(); ++i)
-      states_[i].session().upload_state(states_[i].entry.name, states[i]);
-    for (const auto& [each, state] : loaders) each->load_state(state);
-    options_.seed = static_cast<std::uint32_t>(seed);
+    session().upload_params(loaded.params);
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      states_[i].session().upload_state(states_[i].entry.name, loaded.states[i]);
+    for (const auto& [each, state] : loaded.loaders) each->load_state(state);
+    options_.seed = loaded.seed;
     for (std::size_t k = 0; k < objectives_.size(); ++k)
-      objectives_[k]->go_on_from(progress[k], objective_seed(options_.seed, k));
+      objectives_[k]->go_on_from(loaded.progress[k], objective_seed(options_.seed, k));
+    take_from_first();
     recoverer_->take();
   });
 }

@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "ops/registry.h"
+#include "ops/structured.h"
+#include "tensorgrad/distributed/communicator.h"
 #include "tensorgrad/ops/pointwise.h"
 #include "tensorgrad/ops/reduction.h"
 #include "tensorgrad/ops/state.h"
@@ -15,14 +17,23 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
+// Returns the sum over all ranks of `part`, one rank's share of the gradients. What reads it runs
+// after the exchange.
+Tensor exchanged(Trace& trace, const Tensor& part) {
+  OpContext ctx("exchange", {});
+  trace.graph.outputs.push_back({kExchange, part.id()});
+  return ctx.out(op::apply(ctx.builder, ops::barrier, {ctx.in(part)}));
+}
+
 // Accumulates gradients: steps that end in an update see the mean, other steps add to the sum.
 // Returns whether this step ends in an update.
-Tensor accumulate(ArenaUpdate& update, int steps) {
+Tensor accumulate(ArenaUpdate& update, Trace& trace, int steps, int ranks) {
   const Composite composite("accumulate", {});
   const Tensor due = update.host_scalar(kDueScalar) != 0.0;
-  const Tensor sum = update.state(kSumState, 0) + update.grad;
+  Tensor sum = update.state(kSumState, 0) + update.grad;
+  if (ranks > 1) sum = exchanged(trace, sum);
   update.set_state(kSumState, where(due, 0.0, sum));
-  update.grad = sum / steps;
+  update.grad = sum / (steps * ranks);
   update.change_only_if(due);
   return due;
 }
@@ -59,7 +70,13 @@ void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& o
   const bool scales = scaler != nullptr && scaler->scales();
   if (scales) update.grad = scaled * scaler->unscale();
   std::optional<Tensor> due;
-  if (options.accumulate > 1) due = accumulate(update, options.accumulate);
+  const int ranks = options.distributed == nullptr ? 1 : options.distributed->size();
+  if (options.accumulate > 1) {
+    due = accumulate(update, trace, options.accumulate, ranks);
+  } else if (ranks > 1) {
+    const Composite composite("exchange", {});
+    update.grad = exchanged(trace, update.grad / ranks);
+  }
   if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
   if (options.clip_grad_value != 0) clip_value(update, options.clip_grad_value);
   if (options.clip_grad_norm == 0 && scaler == nullptr) return;
@@ -70,7 +87,7 @@ void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& o
     scaler->follow(norm, due);
     update.only_if(scaler->number(ScaleNumber::kChanges) != 0.0);
     update.step = scaler->number(ScaleNumber::kTaken);
-    const bool unchanged = scales && options.accumulate == 1 &&
+    const bool unchanged = scales && options.accumulate == 1 && ranks == 1 &&
                            !options.normalize_grads.present() && options.clip_grad_value == 0;
     if (unchanged) update.grad = scaled * scaler->number(ScaleNumber::kUnscale);
   }
@@ -106,6 +123,8 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
     throw UserError("compile: ema_decay: expected at least 0 and less than 1, got " +
                     number_text(options.ema_decay));
   }
+  if (options.distributed != nullptr && options.detect_nan)
+    throw UserError("compile: detect_nan: not supported with distributed", location);
   if (options.normalize_grads.present())
     table.check_filter("normalize_grads", options.normalize_grads);
 }
@@ -148,6 +167,7 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   request.plan.memory_budget = options.memory_budget;
   request.progress = options.progress;
   request.plan.rings = {{"loss", kLossRing}};
+  request.in_parts = options.distributed != nullptr;
   request.loss = traced.trace.graph.outputs.at(0).value;
   for (const ParameterEntry& entry : trained.entries) {
     request.wrt.push_back(traced.trace.parameters.at(entry.parameter));

@@ -27,6 +27,9 @@ inline constexpr const char* kDueScalar = "_due";
 // The state that accumulates gradients, and the output with their norm.
 inline constexpr const char* kSumState = "grad_sum";
 inline constexpr const char* kGradNorm = "grad_norm";
+// The output in which the ranks of distributed training add their gradients, between two parts of
+// the step.
+inline constexpr const char* kExchange = "_exchange";
 // Losses kept on the device until they are read.
 inline constexpr int kLossRing = 4096;
 

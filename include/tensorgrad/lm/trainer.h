@@ -44,6 +44,10 @@ struct TrainingOptions {
   std::uint32_t seed = 0;        ///< Seed of the initial weights and the order of the windows.
   DeviceOptions device = {};
 
+  /// See CompileOptions::distributed. `batch` is that of one rank, and each rank draws its own part
+  /// of the windows.
+  std::shared_ptr<Communicator> distributed = {};
+
   /// Token with which each document starts, such as the eos token between documents. If set,
   /// windows are packed documents of nn::LanguageModel: nothing is carried from one document to the
   /// next, neither in training nor in validation. The token predicts the document's first one.
@@ -113,7 +117,7 @@ class LanguageTrainer {
   /// Returns the options.
   [[nodiscard]] const TrainingOptions& options() const { return options_; }
 
-  /// Returns the number of tokens per update: batch * length * accumulate.
+  /// Returns the number of tokens per update: batch * length * accumulate, for all ranks together.
   [[nodiscard]] std::int64_t tokens_per_step() const;
 
   /// Returns the number of elements in all parameters.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@
 #include "tensorgrad/train/recovery.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
+
+class Communicator;
 
 /// Dynamic loss scaling against underflow of f16 gradients, with the names and defaults of
 /// `torch.amp.GradScaler`. The loss is multiplied by a factor, and the gradients are divided by it
@@ -102,6 +105,13 @@ struct CompileOptions {
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  ///< Bytes; compile() throws UserError above it. 0: no limit.
   RecoveryOptions recovery = {};   ///< What happens if the device is lost.
+
+  /// Trains on several ranks, each with the same program on its part of the data: tg::Mpi{} of
+  /// distributed/mpi.h, or a member of make_thread_group(). Updates use the mean gradient of all
+  /// ranks, and losses are means too. `batch` and the inputs are those of one rank. All ranks make
+  /// the same calls of the trainer. Not supported with several objectives, snapshots of
+  /// `recovery`, `detect_nan`, Stepper::step_for() and Stepper::profile().
+  std::shared_ptr<Communicator> distributed = {};
 
   /// Called before each pass of a compile, and now and then within one. If it returns false, the
   /// compile throws AbortedError. It must not call the trainer. Recovery from a lost device

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// What the ranks of distributed training do together.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tensorgrad/distributed/communicator.h"
+#include "train/program_session.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
+
+// Returns the communicator, or null if there is nobody to communicate with.
+Communicator* others_of(const std::shared_ptr<Communicator>& communicator);
+
+// Something that all ranks must have in common.
+struct Common {
+  std::string what;  // for errors, such as "the loss"
+  std::uint64_t hash = 0;
+};
+// Returns the FNV-1a hash.
+std::uint64_t hash_of(std::string_view text);
+// Throws DistributedError on every rank if a rank differs from rank 0. `call` begins the message.
+// All ranks must pass as many elements.
+void check_common(Communicator& ranks, const std::string& call, const std::vector<Common>& all);
+
+// Throws `error` if it is not null. Otherwise throws DistributedError if another rank passed an
+// error.
+void fail_together(Communicator& ranks, const std::string& call, const std::exception_ptr& error);
+// Makes a call that may fail on some ranks only: it then fails on all. `ranks` may be null.
+template <class Work>
+auto together(Communicator* ranks, const std::string& call, const Work& work) {
+  if (ranks == nullptr) return work();
+  std::exception_ptr error;
+  std::optional<decltype(work())> result;
+  try {
+    result = work();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  fail_together(*ranks, call, error);
+  return std::move(*result);
+}
+
+// Returns the number of the first launch to run after the exchange of gradients (kExchange).
+std::size_t launch_after_exchange(const Program& program);
+// Replaces a buffer of floats by the sum over all ranks. `scratch` is reused between calls.
+void sum_over_ranks(Communicator& ranks, Instance& instance, const std::string& buffer,
+                    std::vector<float>& scratch);
+// Replaces the numbers by their means over all ranks.
+void mean_over_ranks(Communicator& ranks, std::span<float> values);
+// Replaces the states by their means over all ranks, and those that are not f32 by those of rank 0.
+void mean_of_states(Communicator& ranks, ProgramSession& session,
+                    const std::vector<StateEntry>& states);
+// Replaces a buffer by that of rank 0.
+void take_from_first(Communicator& ranks, Instance& instance, const std::string& buffer);
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// Ranks that are processes of mpirun: the same bits as with threads, and errors within the timeout.
+#include <gmock/gmock.h>
+
+#include <sys/wait.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+
+#include "distributed/ranks.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Ranks = std::shared_ptr<Communicator>;
+
+struct Finished {
+  int status = 0;
+  std::string text;  // of stdout and stderr
+  double seconds = 0;
+};
+
+Finished mpirun(int ranks, const std::string& arguments) {
+  const std::string command = "OMPI_MCA_rmaps_base_oversubscribe=1 " TENSORGRAD_MPIRUN
+                              " --allow-run-as-root --oversubscribe -n " +
+                              std::to_string(ranks) + " " TENSORGRAD_MPI_RANKS " " + arguments +
+                              " 2>&1";
+  const auto start = std::chrono::steady_clock::now();
+  std::FILE* pipe = popen(command.c_str(), "r");
+  Finished result;
+  std::array<char, 4096> some{};
+  for (std::size_t count = 0; (count = std::fread(some.data(), 1, some.size(), pipe)) > 0;)
+    result.text.append(some.data(), count);
+  const int status = pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::string line_of(int rank, int ranks, std::uint64_t hash) {
+  std::array<char, 64> line{};
+  std::snprintf(line.data(), line.size(), "rank %d of %d: %016llx\n", rank, ranks,
+                static_cast<unsigned long long>(hash));
+  return line.data();
+}
+
+// Runs a test as processes and as threads, and compares the results of every rank.
+void expect_as_threads(const std::string& test, int ranks,
+                       const std::function<std::uint64_t(const Ranks&)>& work) {
+  const Finished processes = mpirun(ranks, test);
+  ASSERT_EQ(processes.status, 0) << processes.text;
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(ranks));
+  on_ranks(ranks, [&](const Ranks& member) {
+    hashes[static_cast<std::size_t>(member->rank())] = work(member);
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    EXPECT_NE(hashes[static_cast<std::size_t>(rank)], 0U);
+    EXPECT_THAT(processes.text,
+                HasSubstr(line_of(rank, ranks, hashes[static_cast<std::size_t>(rank)])));
+  }
+}
+
+TEST(MpiRanks, trains_a_classifier_to_the_bits_of_threads) {
+  for (const int ranks : {1, 2, 3}) {
+    SCOPED_TRACE(ranks);
+    expect_as_threads("classifier", ranks,
+                      [](const Ranks& member) { return train_classifier(member).hash(); });
+  }
+}
+
+TEST(MpiRanks, trains_a_language_model_to_the_bits_of_threads) {
+  for (const int ranks : {2, 3}) {
+    SCOPED_TRACE(ranks);
+    expect_as_threads("language_model", ranks,
+                      [](const Ranks& member) { return train_language_model(member).hash(); });
+  }
+}
+
+TEST(MpiRanks, exchanges_the_bits_of_threads) {
+  for (const int ranks : {1, 2, 3, 5}) {
+    SCOPED_TRACE(ranks);
+    expect_as_threads("exchange", ranks, exchanged_hash);
+  }
+}
+
+TEST(MpiRanks, end_if_one_ends_its_process) {
+  const Finished result = mpirun(3, "exit 20");
+  EXPECT_NE(result.status, 0);
+  EXPECT_LT(result.seconds, 60);
+}
+
+TEST(MpiRanks, end_if_one_throws) {
+  const Finished result = mpirun(3, "throw 60");
+  EXPECT_NE(result.status, 0);
+  EXPECT_THAT(result.text, HasSubstr("error: rank 1 is out of data"));
+  EXPECT_THAT(result.text,
+              HasSubstr("of 3: all_reduce_sum: rank 1 ended while this rank waited for it"));
+  EXPECT_LT(result.seconds, 50);
+}
+
+TEST(MpiRanks, end_within_the_timeout_if_one_hangs) {
+  const Finished result = mpirun(3, "hang 2");
+  EXPECT_NE(result.status, 0);
+  EXPECT_THAT(result.text, HasSubstr("rank 1"));
+  EXPECT_THAT(result.text, HasSubstr("did not answer within 2 seconds"));
+  EXPECT_LT(result.seconds, 60);
+}
+
+TEST(MpiRanks, refuse_other_options) {
+  const Finished result = mpirun(2, "differ");
+  EXPECT_NE(result.status, 0);
+  EXPECT_THAT(result.text, HasSubstr("error: compile: "));
+  EXPECT_THAT(result.text, HasSubstr("of rank 1 differs from that of rank 0"));
+}
+
+TEST(MpiRanks, end_if_calls_differ) {
+  const Finished result = mpirun(2, "sizes");
+  EXPECT_NE(result.status, 0);
+  EXPECT_THAT(result.text, HasSubstr("all_reduce_sum: "));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
