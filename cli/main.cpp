@@ -24,6 +24,7 @@
 #include "commands.h"
 #include "lm/commands.h"
 #include "options.h"
+#include "runs/commands.h"
 #include "tensorgrad/error.h"
 #include "text.h"
 #include "tokenizer/commands.h"
@@ -424,6 +425,7 @@ int parse_and_run(int argc, char** argv) {
   add_eval(app, action);
   add_predict(app, action);
   add_export(app, action);
+  add_runs(app, action);
   add_devices(app, action);
   add_explain(app, action);
   add_profile(app, action);

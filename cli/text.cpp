@@ -21,6 +21,17 @@ std::string printable(std::string text) {
   return text;
 }
 
+std::size_t columns_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string padded(std::string text, std::size_t width) {
+  const std::size_t columns = columns_of(text);
+  return columns < width ? text.append(width - columns, ' ') : text;
+}
+
 std::string shell_word(const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || std::strchr("/._-+:,@", c) != nullptr;
@@ -40,6 +51,8 @@ std::string shell_word(const std::string& text) {
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
+
+std::string device_text(const std::string& device) { return device.substr(0, device.find(';')); }
 
 std::string bytes_text(std::int64_t bytes) {
   const auto value = static_cast<double>(bytes);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "plot/svg_text.h"
+#include "text.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -18,18 +19,6 @@ constexpr std::size_t kNameWidth = 20;
 std::string percent(std::int64_t part, std::int64_t whole) {
   if (whole == 0) return "-";
   return fmt::format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-// Returns the number of terminal columns: one per code point.
-std::size_t columns_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
-
-std::string padded(std::string text, std::size_t width) {
-  const std::size_t columns = columns_of(text);
-  return columns < width ? text.append(width - columns, ' ') : text;
 }
 
 // Returns a shortened name without control characters, which would affect the terminal.

@@ -132,6 +132,7 @@ std::string run_json(const Run& run) {
   out["format"] = kFormat;
   out["version"] = kVersion;
   out["tensorgrad"] = TENSORGRAD_VERSION_STRING;
+  out["device"] = run.device;
   out["data"] = path_json(run.data);
   const TrainSettings& s = run.settings;
   out["settings"] = {{"epochs", s.epochs},
@@ -162,6 +163,7 @@ Run read_run(const std::string& folder) {
   const JsonObject in(json, path, "");
   in.check_run(kFormat, kVersion, "tg train");
   Run run;
+  run.device = in.text_or("device", "");
   run.data = in.path("data");
   run.settings = read_settings(in.object("settings"));
   run.task = read_task(in.object("task"));

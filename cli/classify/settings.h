@@ -60,7 +60,8 @@ struct Task {
 };
 
 struct Run {
-  std::string data;  // absolute path
+  std::string data;    // absolute path
+  std::string device;  // where it was started; empty in runs of older versions of tg
   TrainSettings settings;
   Task task;
 

@@ -274,6 +274,7 @@ int start(const TrainArguments& arguments) {
   const std::string folder = arguments.out.empty() ? free_run_name(run.data) : arguments.out;
   NewRunFolder made(folder, arguments.force);
   NetTrainer trainer = compile_training(run, arguments.device);
+  run.device = device_text(trainer.device());
   upload(trainer, run.task, data.train);
   trainer.save(made.path(RunFile::kModel));
   write_file_atomically(made.path(RunFile::kMetrics), std::string_view());

@@ -131,6 +131,7 @@ std::string lm_run_json(const LmRun& run) {
   out["format"] = kLmFormat;
   out["version"] = kLmVersion;
   out["tensorgrad"] = TENSORGRAD_VERSION_STRING;
+  out["device"] = run.device;
   out["data"] = LmJson::array();
   for (const std::string& path : run.data) out["data"].push_back(path_json(path));
   out["settings"] = settings_json(run.settings);
@@ -153,6 +154,7 @@ LmRun read_lm_run(const std::string& folder) {
   const JsonObject in(json, path, "");
   in.check_run(kLmFormat, kLmVersion, "tg lm train");
   LmRun run;
+  run.device = in.text_or("device", "");
   run.data = in.paths("data", 1'000'000);
   if (run.data.empty()) in.fail("data", "expected at least one path");
   run.settings = read_lm_settings(in.object("settings"));

@@ -52,6 +52,7 @@ struct LmSettings {
 
 struct LmRun {
   std::vector<std::string> data;  // absolute paths
+  std::string device;             // where it was started; empty in runs of older versions of tg
   LmSettings settings;
   nn::LanguageModelConfig config;
   std::int64_t train_tokens = 0, validation_tokens = 0;

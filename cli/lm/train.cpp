@@ -365,6 +365,7 @@ int lm_start(const LmTrainArguments& arguments) {
   std::int64_t& every = run.settings.eval_every;
   if (every == 0) every = std::max<std::int64_t>(1, run.settings.training.steps / 10);
   const auto trainer = make_trainer(run, text, from, arguments.device);
+  run.device = device_text(trainer->trainer().device());
   const std::string folder =
       arguments.out.empty() ? free_run_name(run.data.front()) : arguments.out;
   NewRunFolder made(folder, arguments.force);

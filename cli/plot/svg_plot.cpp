@@ -24,10 +24,14 @@ constexpr double kTop = 92;  // top margin, with titles and legend
 constexpr double kBottom = 54;
 constexpr std::string_view kGrid = "#e9ecef";
 constexpr std::string_view kAxis = "#868e96";
-constexpr std::string_view kPale = "stroke-opacity=\"0.25\"";
+constexpr std::string_view kPale = " stroke-opacity=\"0.25\"";
 // Distinguishable with any color vision (Okabe and Ito), and dark enough for a white background.
 constexpr std::string_view kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                         "#b8860b", "#56b4e9", "#000000"};
+// Dashes tell curves with the same color apart.
+constexpr std::string_view kDashes[] = {"", " stroke-dasharray=\"7 4\"",
+                                        " stroke-dasharray=\"2 4\""};
+constexpr double kLegendRow = 18;
 
 struct Point {
   double x;
@@ -119,13 +123,58 @@ std::vector<std::string> tick_names(const std::vector<double>& ticks, bool perce
   return names;
 }
 
+// An entry of a legend, at x pixels from the left of its panel.
+struct LegendEntry {
+  const Curve* curve;
+  std::string name;
+  double x;
+  int row;
+  bool raw;  // stands for the values of a smoothed curve
+};
+
+std::string legend_name(const CurvePanel& panel, const Curve& curve) {
+  std::string name = shortened(curve.name, 24);
+  for (std::size_t k = curve.y.size(); k-- > 0;) {
+    if (!can_be_drawn(curve.y[k])) continue;
+    const double last = is_smoothed(curve) ? smoothed(curve.y)[k] : curve.y[k];
+    name += panel.percent ? fmt::format(", last {:.2f}%", last * 100)
+                          : fmt::format(", last {:.4g}", last);
+    break;
+  }
+  return name;
+}
+
+// Returns the legend of a panel, in as many rows as the names of its curves need. What stands for
+// raw values is left out if it does not fit into the last row.
+std::vector<LegendEntry> legend_entries(const CurvePanel& panel) {
+  std::vector<LegendEntry> entries;
+  double x = 0;
+  int row = 0;
+  const auto add = [&](const Curve& curve, std::string name, bool raw) {
+    const double width = 26 + 6.2 * static_cast<double>(name.size()) + 12;
+    if (x > 0 && x + width > kPanelWidth + kRight) {
+      if (raw) return;
+      x = 0;
+      ++row;
+    }
+    entries.push_back({&curve, std::move(name), x, row, raw});
+    x += width;
+  };
+  for (const Curve& curve : panel.curves) add(curve, legend_name(panel, curve), false);
+  for (const Curve& curve : panel.curves) {
+    if (is_smoothed(curve)) add(curve, "raw values", true);
+  }
+  return entries;
+}
+
 // Draws one panel, with its plotting area at (left, top).
 class PanelDrawer {
  public:
-  // `names` are the names of the curves of all panels; they determine the colors.
+  // `names` are the names of the curves of all panels; they determine the colors. The title and
+  // the legend are above the plotting area, from `head` on.
   PanelDrawer(const CurvePanel& panel, const std::vector<std::string>& names, const Range& x,
-              double left, double top)
-      : panel_(panel), names_(names), left_(left), top_(top), x_(x) {
+              double left, double head, double top)
+      : panel_(panel), names_(names), left_(left), head_(head), top_(top), x_(x) {
     x_.settle();
     Range y;
     for (const Curve& curve : panel.curves) {
@@ -144,7 +193,7 @@ class PanelDrawer {
   }
 
   std::string draw() const {
-    std::string out = svg_text(left_, top_ - 30, panel_.title, {.size = 14, .bold = true});
+    std::string out = svg_text(left_, head_, panel_.title, {.size = 14, .bold = true});
     out += grid();
     for (const Curve& each : panel_.curves) out += curve(each);
     out += legend();
@@ -162,8 +211,14 @@ class PanelDrawer {
   }
   // Returns the color of a curve. Curves with the same name have the same color in all panels.
   [[nodiscard]] std::string_view color_of(const Curve& curve) const {
-    const auto at = std::find(names_.begin(), names_.end(), curve.name) - names_.begin();
-    return kColors[static_cast<std::size_t>(at) % std::size(kColors)];
+    return kColors[index_of(curve) % std::size(kColors)];
+  }
+  [[nodiscard]] std::string_view dashes_of(const Curve& curve) const {
+    return kDashes[index_of(curve) / std::size(kColors) % std::size(kDashes)];
+  }
+  [[nodiscard]] std::size_t index_of(const Curve& curve) const {
+    return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), curve.name) -
+                                    names_.begin());
   }
 
   [[nodiscard]] std::string grid() const;
@@ -172,12 +227,12 @@ class PanelDrawer {
                                                      const std::vector<double>& y) const;
   [[nodiscard]] std::string lines(const std::vector<std::vector<Point>>& runs,
                                   std::string_view style) const;
-  [[nodiscard]] std::string legend_name(const Curve& curve) const;
   [[nodiscard]] std::string legend() const;
 
   const CurvePanel& panel_;
   const std::vector<std::string>& names_;
   double left_;
+  double head_;
   double top_;
   Range x_;
   Range y_;
@@ -266,9 +321,10 @@ std::string PanelDrawer::lines(const std::vector<std::vector<Point>>& runs,
 std::string PanelDrawer::curve(const Curve& curve) const {
   const std::vector<std::vector<Point>> raw = runs(curve.x, curve.y);
   const std::string_view color = color_of(curve);
-  const std::string strong = fmt::format("stroke=\"{}\" stroke-width=\"2\"", color);
+  const std::string strong =
+      fmt::format("stroke=\"{}\" stroke-width=\"2\"{}", color, dashes_of(curve));
   if (is_smoothed(curve)) {
-    const std::string pale = fmt::format("stroke=\"{}\" stroke-width=\"1\" {}", color, kPale);
+    const std::string pale = fmt::format("stroke=\"{}\" stroke-width=\"1\"{}", color, kPale);
     return lines(raw, pale) + lines(runs(curve.x, smoothed(curve.y)), strong);
   }
   std::string out = lines(raw, strong);
@@ -283,34 +339,16 @@ std::string PanelDrawer::curve(const Curve& curve) const {
   return out;
 }
 
-std::string PanelDrawer::legend_name(const Curve& curve) const {
-  std::string name = shortened(curve.name, 24);
-  for (std::size_t k = curve.y.size(); k-- > 0;) {
-    if (!can_be_drawn(curve.y[k])) continue;
-    const double last = is_smoothed(curve) ? smoothed(curve.y)[k] : curve.y[k];
-    name += panel_.percent ? fmt::format(", last {:.2f}%", last * 100)
-                           : fmt::format(", last {:.4g}", last);
-    break;
-  }
-  return name;
-}
-
 // Returns the legend above the plot: a stroke, the name and the last value of each curve.
 std::string PanelDrawer::legend() const {
   std::string out;
-  double x = left_;
-  const auto entry = [&](const std::string& name, const Curve& curve, std::string_view style) {
-    const double width = 26 + 6.2 * static_cast<double>(name.size()) + 12;
-    if (x > left_ && x + width > left_ + kPanelWidth + kRight) return;  // does not fit
-    out +=
-        fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"3\" fill=\"none\" {}/>\n",
-                    coordinate(x), coordinate(top_ - 14), color_of(curve), style);
-    out += svg_text(x + 24, top_ - 10, name, {.size = 12, .color = kMutedText});
-    x += width;
-  };
-  for (const Curve& curve : panel_.curves) entry(legend_name(curve), curve, "");
-  for (const Curve& curve : panel_.curves) {
-    if (is_smoothed(curve)) entry("raw values", curve, kPale);
+  for (const LegendEntry& entry : legend_entries(panel_)) {
+    const double x = left_ + entry.x;
+    const double y = head_ + 16 + kLegendRow * entry.row;
+    const std::string_view style = entry.raw ? kPale : dashes_of(*entry.curve);
+    out += fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"3\" fill=\"none\"{}/>\n",
+                       coordinate(x), coordinate(y), color_of(*entry.curve), style);
+    out += svg_text(x + 24, y + 4, entry.name, {.size = 12, .color = kMutedText});
   }
   return out;
 }
@@ -321,7 +359,12 @@ std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& 
   if (panels.empty()) throw std::invalid_argument("plot: no panels");
   const double each = kLeft + kPanelWidth + kRight;
   const double width = each * static_cast<double>(panels.size());
-  const double height = kTop + kPanelHeight + kBottom;
+  double top = kTop;
+  for (const CurvePanel& panel : panels) {
+    const std::vector<LegendEntry> legend = legend_entries(panel);
+    if (!legend.empty()) top = std::max(top, kTop + kLegendRow * legend.back().row);
+  }
+  const double height = top + kPanelHeight + kBottom;
   std::string out = svg_head(width, height, title);
   out += svg_text(kLeft, 32, shortened(title, 42 * panels.size()), {.size = 17, .bold = true});
   std::vector<std::string> names;
@@ -340,7 +383,8 @@ std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& 
       x.add(range.low);
       x.add(range.high);
     }
-    out += PanelDrawer(panels[i], names, x, each * static_cast<double>(i) + kLeft, kTop).draw();
+    const double left = each * static_cast<double>(i) + kLeft;
+    out += PanelDrawer(panels[i], names, x, left, kTop - 30, top).draw();
   }
   return out + "</svg>\n";
 }

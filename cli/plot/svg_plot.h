@@ -25,8 +25,9 @@ struct CurvePanel {
 };
 
 // Returns a row of panels under a common title. Panels with the same x_label share the range of
-// their x axis. Long curves are thinned to the resolution of the plot; minima and maxima are kept.
-// Throws std::invalid_argument if there are no panels, or if x and y have different lengths.
+// their x axis. Up to 21 names of curves are told apart by color and dashes. Long curves are
+// thinned to the resolution of the plot; minima and maxima are kept. Throws std::invalid_argument
+// if there are no panels, or if x and y have different lengths.
 std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& panels);
 
 struct ConfusionMatrix {

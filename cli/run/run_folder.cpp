@@ -5,8 +5,13 @@
 // new run, and whoever opens it first moves the files to their places.
 #include "run/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -120,6 +125,15 @@ FileLock lock_run(const std::string& folder) {
   if (!is_there(run_path(folder, RunFile::kRun)) && !is_there(fs::path(folder) / kReplacement))
     throw IoError(folder + ": not a run folder: it has no run.json");
   return hold(folder);
+}
+
+bool is_locked(const std::string& folder) {
+  const std::string path = (fs::path(folder) / kLock).string();
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked;
 }
 
 void finish_replacement(const std::string& folder) {

@@ -34,6 +34,10 @@ std::string run_path(const std::string& folder, RunFile file);
 // run folder, or, naming the process, if another one holds it.
 FileLock lock_run(const std::string& folder);
 
+// Returns true if a process trains in the folder. Takes the lock for a moment if there is a lock
+// file without a holder, as a killed process leaves it.
+bool is_locked(const std::string& folder);
+
 // Completes a replacement by `--force` that was killed. For commands that only read a run.
 void finish_replacement(const std::string& folder);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -91,6 +92,40 @@ TEST(CurvesSvg, a_name_has_one_colour_in_all_panels) {
   ASSERT_EQ(colours.size(), 3U);
   EXPECT_NE(colours[0], colours[1]);
   EXPECT_EQ(colours[1], colours[2]);
+}
+
+TEST(CurvesSvg, legends_name_all_curves_and_dashes_tell_equal_colours_apart) {
+  std::vector<Curve> curves;
+  for (int i = 0; i < 21; ++i) {
+    const double y = i;
+    curves.push_back({"run of many, " + std::to_string(100 + i), {0, 1}, {y, y + 1}});
+  }
+  const Elements elements = checked(curves_svg("t", {{"p", "x", curves}, {"q", "x", {curves[0]}}}));
+  std::set<std::string> styles;
+  for (const XmlElement& e : elements) {
+    if (e.name != "polyline") continue;
+    const auto dashes = e.attributes.find("stroke-dasharray");
+    styles.insert(e.attributes.at("stroke") + (dashes == e.attributes.end() ? "" : dashes->second));
+  }
+  EXPECT_EQ(styles.size(), 21U);
+  double lowest = 0, last = 0;
+  for (int i = 0; i < 21; ++i) {
+    const std::string name = curves[static_cast<std::size_t>(i)].name;
+    const auto is_entry = [&](const XmlElement& e) {
+      return e.name == "text" && e.text.starts_with(shortened(name, 24) + ", last ");
+    };
+    const auto entry = std::find_if(elements.begin(), elements.end(), is_entry);
+    ASSERT_NE(entry, elements.end()) << name;
+    const double x = number(*entry, "x"), y = number(*entry, "y");
+    EXPECT_TRUE(y > lowest || (y == lowest && x > last + 100)) << "after the others: " << name;
+    lowest = y;
+    last = x;
+  }
+  for (const XmlElement& e : elements) {
+    if (e.name != "polyline") continue;
+    const std::string& points = e.attributes.at("points");
+    EXPECT_GT(std::stod(points.substr(points.rfind(',') + 1)), lowest) << "below the legend";
+  }
 }
 
 TEST(CurvesSvg, labels_of_ticks_have_equal_and_sensible_precision) {
