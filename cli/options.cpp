@@ -83,6 +83,12 @@ void add_checkpoint_every(CLI::App& command, double& seconds) {
       ->option_text("TIME (5m)");
 }
 
+void add_tensorboard(CLI::App& command, bool& wanted) {
+  command.add_flag("--tensorboard", wanted,
+                   "Write the metrics to event files in the run folder, for `tensorboard --logdir "
+                   "runs`; a resumed run that has event files continues them without this option");
+}
+
 void check_adapter(const CLI::App& command) {
   for (const CLI::App* const inner : command.get_subcommands()) check_adapter(*inner);
   const CLI::Option* const adapter = command.get_option_no_throw("--adapter");

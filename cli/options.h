@@ -23,6 +23,8 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
 CLI::Option* add_max_expansion(CLI::App& command, double& limit, const std::string& what);
 // Adds --checkpoint-every, a time such as 30s, 5m or 2h, or "never".
 void add_checkpoint_every(CLI::App& command, double& seconds);
+// Adds --tensorboard.
+void add_tensorboard(CLI::App& command, bool& wanted);
 // Checks the parsed commands and their subcommands. Throws CLI::ValidationError if --adapter is
 // used without the device webgpu.
 void check_adapter(const CLI::App& app);

@@ -100,6 +100,8 @@ class Training {
       seconds_ = history_.pause.seconds;
     }
     saved_step_ = trainer.steps();
+    if (arguments.tensorboard || (!arguments.resume.empty() && has_event_files(folder_)))
+      metrics_.write_events(folder_, history_, trainer.steps(), true);
   }
 
   int go() {

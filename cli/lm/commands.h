@@ -24,6 +24,7 @@ struct LmTrainArguments {
   std::int64_t stop_after = 0;  // step to stop after; 0: train to the end
   double checkpoint_seconds = kCheckpointSeconds;
   bool force = false;
+  bool tensorboard = false;  // write event files; a resumed run that has some continues to do so
   LmSettings settings;
   DeviceOptions device;
 };

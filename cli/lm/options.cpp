@@ -191,6 +191,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
   command.add_option("--stop-after", args->stop_after, "Stop after this step, as with Ctrl-C")
       ->check(CLI::Range(std::int64_t{1}, kMaxOfLm));
   add_checkpoint_every(command, args->checkpoint_seconds);
+  add_tensorboard(command, args->tensorboard);
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"

@@ -81,6 +81,8 @@ class LmTraining {
       line_step_ = history.validations.back().step;
       line_began_ = history.validations.back().seconds;
     }
+    if (arguments.tensorboard || (!arguments.resume.empty() && has_event_files(folder_)))
+      metrics_.write_events(folder_, history, trainer.steps(), run.validation_tokens > 1);
   }
 
   int go() {

@@ -2,6 +2,8 @@
 // Writing and reading of metrics.jsonl. Numbers that are not finite are stored as null.
 #include "run/metrics.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "classify/fingerprint.h"
+#include "run/run_folder.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::cli {
@@ -135,9 +138,51 @@ std::string line_of(const Json& line) {
   return text.append(kChecksumKey).append(checksum).append(kChecksumEnd);
 }
 
+double now_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void add_events(TensorBoardWriter& events, const StepLine& line, double time) {
+  events.add_scalar("train/loss", line.loss, line.step, time);
+  events.add_scalar("train/learning_rate", line.lr, line.step, time);
+}
+
+void add_events(TensorBoardWriter& events, const EpochLine& line, double time) {
+  events.add_scalar("train/mean_loss", line.train_loss, line.step, time);
+  events.add_scalar("test/loss", line.test_loss, line.step, time);
+  events.add_scalar("test/accuracy", line.test_accuracy, line.step, time);
+  events.add_scalar("speed/images_per_second", line.images_per_second, line.step, time);
+}
+
+void add_events(TensorBoardWriter& events, const ValidationLine& line, double time,
+                bool validates) {
+  events.add_scalar("train/mean_loss", line.train_loss, line.step, time);
+  events.add_scalar("speed/tokens_per_second", line.tokens_per_second, line.step, time);
+  if (!validates) return;
+  events.add_scalar("validation/loss", line.loss, line.step, time);
+  events.add_scalar("validation/perplexity", std::exp(line.loss), line.step, time);
+}
+
 }  // namespace
 
+void Metrics::write_events(const std::string& folder, const History& history, std::int64_t steps,
+                           bool validates) {
+  const bool is_first = !has_event_files(folder);
+  validates_ = validates;
+  events_.emplace(folder, is_first ? std::nullopt : std::optional(steps + 1));
+  if (!is_first) return;
+  double seconds = history.pause.seconds;
+  for (const EpochLine& line : history.epochs) seconds = std::max(seconds, line.seconds);
+  for (const ValidationLine& line : history.validations) seconds = std::max(seconds, line.seconds);
+  const double began = now_since_1970() - seconds;  // as if without interruption
+  for (const StepLine& line : history.steps) add_events(*events_, line, began + line.seconds);
+  for (const EpochLine& line : history.epochs) add_events(*events_, line, began + line.seconds);
+  for (const ValidationLine& line : history.validations)
+    add_events(*events_, line, began + line.seconds, validates_);
+}
+
 void Metrics::write(const StepLine& line) {
+  if (events_) add_events(*events_, line, now_since_1970());
   log_.write(line_of({{"kind", "step"},
                       {"step", line.step},
                       {"epoch", line.epoch},
@@ -147,6 +192,7 @@ void Metrics::write(const StepLine& line) {
 }
 
 void Metrics::write(const EpochLine& line) {
+  if (events_) add_events(*events_, line, now_since_1970());
   log_.write(line_of({{"kind", "epoch"},
                       {"step", line.step},
                       {"epoch", line.epoch},
@@ -166,6 +212,7 @@ void Metrics::write(const PauseLine& line) {
 }
 
 void Metrics::write(const ValidationLine& line) {
+  if (events_) add_events(*events_, line, now_since_1970(), validates_);
   log_.write(line_of({{"kind", "validation"},
                       {"step", line.step},
                       {"train_loss", line.train_loss},

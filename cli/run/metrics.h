@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tensorgrad/data/files.h"
+#include "tensorgrad/data/tensorboard.h"
 
 namespace tensorgrad::cli {
 
@@ -49,6 +51,16 @@ struct SampleLine {
   std::string prompt, text;
 };
 
+struct History {
+  std::vector<StepLine> steps;
+  std::vector<EpochLine> epochs;
+  std::vector<ValidationLine> validations;
+  // The last one after the last epoch or validation; step is 0 if there is none.
+  PauseLine pause;
+  std::int64_t dropped = 0;  // lines that rewind_metrics() removed, except pauses
+  bool truncated = false;    // the last line was incomplete
+};
+
 class Metrics {
  public:
   Metrics(const std::string& path, LineLog::Open how) : log_(path, how) {}
@@ -58,21 +70,18 @@ class Metrics {
   void write(const PauseLine& line);
   void write(const ValidationLine& line);
   void write(const SampleLine& line);
+  // Writes further lines to event files for TensorBoard too. `history` are the metrics of the steps
+  // that are done: a folder without event files gets them first. `validates` is false if the loss
+  // of a ValidationLine is that of the training. Throws IoError if a file cannot be written.
+  void write_events(const std::string& folder, const History& history, std::int64_t steps,
+                    bool validates);
   // Makes the lines durable. Called before a checkpoint that counts on them is written.
   void sync() { log_.sync(); }
 
  private:
   LineLog log_;
-};
-
-struct History {
-  std::vector<StepLine> steps;
-  std::vector<EpochLine> epochs;
-  std::vector<ValidationLine> validations;
-  // The last one after the last epoch or validation; step is 0 if there is none.
-  PauseLine pause;
-  std::int64_t dropped = 0;  // lines that rewind_metrics() removed, except pauses
-  bool truncated = false;    // the last line was incomplete
+  std::optional<TensorBoardWriter> events_;
+  bool validates_ = true;
 };
 
 // Returns the metrics in a file. An incomplete last line is ignored. Throws IoError if the file

@@ -34,6 +34,7 @@ constexpr std::array<const char*, 9> kNames = {
 static_assert(kNames.size() == static_cast<std::size_t>(RunFile::kPredictions) + 1);
 constexpr const char* kLock = ".lock";
 constexpr const char* kReplacement = ".replacement";
+constexpr const char* kEvents = "events.out.tfevents.";  // how names of event files begin
 
 [[noreturn]] void fail(const std::string& path, const std::string& what,
                        const std::error_code& reason) {
@@ -68,6 +69,16 @@ void remove_file(const fs::path& path) {
   if (error) fail(path.string(), "cannot be removed", error);
 }
 
+std::vector<fs::path> event_files(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with(kEvents)) found.push_back(entry->path());
+  }
+  return found;
+}
+
 // Throws IoError if a folder is where a file of the new run, or of the one that it replaces, is to
 // be: the replacement could not be completed.
 void check_replaceable(const fs::path& target, const fs::path& made) {
@@ -87,6 +98,7 @@ void move_replacement(const fs::path& target) {
   if (!is_there(made)) return;
   const bool all_moved = !is_there(made / kNames[0]);
   if (!all_moved && is_there(target / kNames[0])) {
+    for (const fs::path& file : event_files(target)) remove_file(file);
     for (std::size_t i = kNames.size(); i-- > 0;) remove_file(target / kNames[i]);
   }
   for (std::size_t i = kNames.size(); i-- > 0;) {
@@ -107,6 +119,8 @@ const char* name_of(RunFile file) { return kNames.at(static_cast<std::size_t>(fi
 std::string run_path(const std::string& folder, RunFile file) {
   return (fs::path(folder) / name_of(file)).string();
 }
+
+bool has_event_files(const std::string& folder) { return !event_files(folder).empty(); }
 
 namespace {
 

@@ -29,6 +29,9 @@ const char* name_of(RunFile file);
 // Returns its path in a folder.
 std::string run_path(const std::string& folder, RunFile file);
 
+// Returns true if the folder has event files for TensorBoard.
+bool has_event_files(const std::string& folder);
+
 // Holds a run folder, so that no other process trains in it. Completes a replacement that was
 // killed, and removes temporary files of processes that were killed. Throws IoError if it is not a
 // run folder, or, naming the process, if another one holds it.

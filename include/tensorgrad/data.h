@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Data sets and files: images, CSV, IDX, text, tokenizers and weights (safetensors, GGUF, NumPy,
-// ONNX, mbjs).
+// Data sets and files: images, CSV, IDX, text, tokenizers, event files of TensorBoard, and weights
+// (safetensors, GGUF, NumPy, ONNX, mbjs).
 #pragma once
 
 #include "tensorgrad/data/csv.h"
@@ -13,6 +13,7 @@
 #include "tensorgrad/data/npy.h"
 #include "tensorgrad/data/onnx.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/tensorboard.h"
 #include "tensorgrad/data/text.h"
 #include "tensorgrad/data/token_data.h"
 #include "tensorgrad/data/tokenizer.h"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "io/protobuf.h"
 
+#include <bit>
+
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-constexpr std::uint64_t kVarint = 0, kLengthAndBytes = 2;  // wire types
+constexpr std::uint64_t kVarint = 0, kFixed64 = 1, kLengthAndBytes = 2, kFixed32 = 5;  // wire types
 
 std::uint64_t tag(int field, std::uint64_t kind) {
   return static_cast<std::uint64_t>(field) << 3U | kind;
@@ -21,6 +23,21 @@ void ProtoMessage::varint(std::uint64_t value) {
 void ProtoMessage::integer(int field, std::int64_t value) {
   varint(tag(field, kVarint));
   varint(static_cast<std::uint64_t>(value));
+}
+
+// Writes the lowest `count` bytes, lowest first.
+void ProtoMessage::fixed(std::uint64_t value, int count) {
+  for (int i = 0; i < count; ++i, value >>= 8U) bytes_ += static_cast<char>(value);
+}
+
+void ProtoMessage::real(int field, double value) {
+  varint(tag(field, kFixed64));
+  fixed(std::bit_cast<std::uint64_t>(value), 8);
+}
+
+void ProtoMessage::real32(int field, float value) {
+  varint(tag(field, kFixed32));
+  fixed(std::bit_cast<std::uint32_t>(value), 4);
 }
 
 void ProtoMessage::begin(int field, std::uint64_t size) {

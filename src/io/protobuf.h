@@ -22,6 +22,10 @@ class ProtoMessage {
  public:
   // int32, int64, enum. A negative value takes ten bytes.
   void integer(int field, std::int64_t value);
+  // double.
+  void real(int field, double value);
+  // float.
+  void real32(int field, float value);
   // string, bytes.
   void text(int field, std::string_view bytes);
   void message(int field, const ProtoMessage& value);
@@ -34,6 +38,7 @@ class ProtoMessage {
 
  private:
   void varint(std::uint64_t value);
+  void fixed(std::uint64_t value, int count);
 
   std::string bytes_;
 };
