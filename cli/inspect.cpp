@@ -53,7 +53,7 @@ std::string confusion_table(const Evaluation& evaluation, std::size_t classes) {
       "confusion matrix: rows are true classes, columns predicted classes, in the order above\n";
   for (std::size_t t = 0; t < classes; ++t) {
     for (std::size_t p = 0; p < classes; ++p) {
-      out += fmt::format("{:>6}", evaluation.confusion[t * classes + p]);
+      out += fmt::format("{:>6}", evaluation.confusion->counts()[t * classes + p]);
     }
     out += '\n';
   }
@@ -120,7 +120,8 @@ int eval(const EvalArguments& arguments) {
                 {"accuracy", result.accuracy()},
                 {"loss", result.loss},
                 {"class_names", run.task.class_names},
-                {"confusion", result.confusion}});
+                {"confusion",
+                 result.confusion ? result.confusion->counts() : std::vector<std::int64_t>()}});
     return 0;
   }
   fmt::print("device  {}\n", predictor.device());

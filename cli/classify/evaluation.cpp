@@ -15,10 +15,9 @@ namespace {
 
 constexpr std::size_t kNameWidth = 20;
 
-// Returns a percentage such as "12.5", or "-" if `whole` is 0.
-std::string percent(std::int64_t part, std::int64_t whole) {
-  if (whole == 0) return "-";
-  return fmt::format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+// Returns a percentage such as "12.5", or "-" if the fraction is not defined.
+std::string percent(double fraction) {
+  return std::isnan(fraction) ? "-" : fmt::format("{:.1f}", 100.0 * fraction);
 }
 
 // Returns a shortened name without control characters, which would affect the terminal.
@@ -43,7 +42,7 @@ Evaluation evaluate(std::span<const float> log_probabilities, std::span<const st
   const auto n = static_cast<std::size_t>(classes);
   Evaluation result;
   result.count = static_cast<std::int64_t>(labels.size());
-  if (classes <= kMaxConfusedClasses) result.confusion.resize(n * n);
+  if (classes <= kMaxConfusedClasses) result.confusion.emplace(classes);
   double loss = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = log_probabilities.subspan(i * n, n);
@@ -53,38 +52,38 @@ Evaluation evaluate(std::span<const float> log_probabilities, std::span<const st
     result.right += best == labels[i] ? 1 : 0;
     result.predicted.push_back(best);
     result.probability.push_back(std::exp(row[static_cast<std::size_t>(best)]));
-    if (!result.confusion.empty()) ++result.confusion[label * n + static_cast<std::size_t>(best)];
+    if (result.confusion) result.confusion->add(labels[i], best);
   }
   result.loss = loss / static_cast<double>(labels.size());
   return result;
 }
 
 std::string class_table(const Evaluation& evaluation, const std::vector<std::string>& class_names) {
-  if (evaluation.confusion.empty()) return "";
-  const std::size_t n = class_names.size();
-  const auto count = [&](std::size_t truth, std::size_t predicted) {
-    return evaluation.confusion[truth * n + predicted];
-  };
+  if (!evaluation.confusion) return "";
+  const ConfusionMatrix& matrix = *evaluation.confusion;
   std::size_t width = 5;
   for (const std::string& name : class_names) width = std::max(width, columns_of(shown_name(name)));
   std::string out = fmt::format("{}  {:>7}  {:>9}  {:>6}  {:>5}  most often confused with\n",
                                 padded("class", width), "count", "precision", "recall", "F1");
-  for (std::size_t c = 0; c < n; ++c) {
+  for (std::int64_t c = 0; c < matrix.classes(); ++c) {
+    const auto name_of_class = [&](std::int64_t i) {
+      return shown_name(class_names[static_cast<std::size_t>(i)]);
+    };
     std::int64_t truth = 0;
-    std::int64_t predicted = 0;
-    std::size_t rival = c;
-    for (std::size_t other = 0; other < n; ++other) {
-      truth += count(c, other);
-      predicted += count(other, c);
-      if (other != c && count(c, other) > (rival == c ? 0 : count(c, rival))) rival = other;
+    std::int64_t rival = c;
+    for (std::int64_t other = 0; other < matrix.classes(); ++other) {
+      truth += matrix.count(c, other);
+      if (other != c && matrix.count(c, other) > (rival == c ? 0 : matrix.count(c, rival)))
+        rival = other;
     }
-    const std::string taken = rival == c ? "-"
-                                         : fmt::format("{} ({}%)", shown_name(class_names[rival]),
-                                                       percent(count(c, rival), truth));
-    out += fmt::format("{}  {:>7}  {:>9}  {:>6}  {:>5}  {}\n",
-                       padded(shown_name(class_names[c]), width), truth,
-                       percent(count(c, c), predicted), percent(count(c, c), truth),
-                       percent(2 * count(c, c), truth + predicted), taken);
+    const auto share = [&] {
+      return static_cast<double>(matrix.count(c, rival)) / static_cast<double>(truth);
+    };
+    const std::string taken =
+        rival == c ? "-" : fmt::format("{} ({}%)", name_of_class(rival), percent(share()));
+    out += fmt::format("{}  {:>7}  {:>9}  {:>6}  {:>5}  {}\n", padded(name_of_class(c), width),
+                       truth, percent(matrix.precision(c)), percent(matrix.recall(c)),
+                       percent(matrix.f1(c)), taken);
   }
   return out;
 }

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "tensorgrad/train/metrics.h"
 
 namespace tensorgrad::cli {
 
@@ -13,11 +16,11 @@ inline constexpr std::int64_t kMaxConfusedClasses = 1000;  // no confusion matri
 
 struct Evaluation {
   std::int64_t count = 0;
-  std::int64_t right = 0;               // correct predictions
-  double loss = 0;                      // mean of -log p(label)
-  std::vector<std::int32_t> predicted;  // [count]
-  std::vector<double> probability;      // [count], of the predicted class
-  std::vector<std::int64_t> confusion;  // [true class, predicted class]; empty above the limit
+  std::int64_t right = 0;                    // correct predictions
+  double loss = 0;                           // mean of -log p(label)
+  std::vector<std::int32_t> predicted;       // [count]
+  std::vector<double> probability;           // [count], of the predicted class
+  std::optional<ConfusionMatrix> confusion;  // empty above the limit
 
   [[nodiscard]] double accuracy() const {
     return count == 0 ? 0 : static_cast<double>(right) / static_cast<double>(count);

@@ -80,11 +80,11 @@ std::vector<std::string> write_pictures(const std::string& folder, const Run& ru
   const auto path = [&](RunFile file) { return run_path(folder, file); };
   std::vector<std::string> written = {name_of(RunFile::kCurves)};
   write_file_atomically(path(RunFile::kCurves), curves(run, history));
-  if (!evaluation.confusion.empty()) {
+  if (evaluation.confusion) {
     write_file_atomically(path(RunFile::kConfusion),
                           confusion_svg({.title = title_of(run),
                                          .class_names = run.task.class_names,
-                                         .counts = evaluation.confusion}));
+                                         .counts = evaluation.confusion->counts()}));
     written.emplace_back(name_of(RunFile::kConfusion));
   }
   if (drawable_images(run.task)) {

@@ -35,7 +35,7 @@ std::string color_of(double share) {
 
 // Layout and sums of a matrix.
 struct Heat {
-  const ConfusionMatrix& matrix;
+  const ConfusionPlot& matrix;
   std::size_t n;
   double cell;
   double left;               // x of the first column
@@ -49,7 +49,7 @@ struct Heat {
   }
 };
 
-Heat heat_of(const ConfusionMatrix& matrix) {
+Heat heat_of(const ConfusionPlot& matrix) {
   const std::size_t n = matrix.class_names.size();
   if (n == 0 || matrix.counts.size() != n * n) {
     throw std::invalid_argument(
@@ -163,7 +163,7 @@ std::string color_bar(const Heat& heat) {
 
 }  // namespace
 
-std::string confusion_svg(const ConfusionMatrix& matrix) {
+std::string confusion_svg(const ConfusionPlot& matrix) {
   const Heat heat = heat_of(matrix);
   const double bottom_room = 50 + (heat.left - 44) * 0.75;
   // The title must fit above a small matrix.

@@ -30,7 +30,7 @@ struct CurvePanel {
 // if there are no panels, or if x and y have different lengths.
 std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& panels);
 
-struct ConfusionMatrix {
+struct ConfusionPlot {
   std::string title;
   std::vector<std::string> class_names;
   std::vector<std::int64_t> counts;  // [true class, predicted class], not negative
@@ -40,6 +40,6 @@ struct ConfusionMatrix {
 // its text is the count, omitted if there are more than 30 classes. The title includes the overall
 // accuracy. Throws std::invalid_argument if there are no classes, or if the counts do not match
 // them or are negative.
-std::string confusion_svg(const ConfusionMatrix& matrix);
+std::string confusion_svg(const ConfusionPlot& matrix);
 
 }  // namespace tensorgrad::cli

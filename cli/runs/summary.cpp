@@ -72,7 +72,7 @@ bool take_language_model(const std::string& folder, RunSummary& summary) {
   summary.device = run.device;
   summary.total_steps = run.settings.training.steps;
   summary.has_validation = run.validation_tokens > 1;
-  lm::EarlyStopping stop(run.settings.patience);
+  EarlyStopping stop(run.settings.patience);
   for (const ValidationLine& line : summary.history.validations) {
     summary.train_loss = finite(line.train_loss);
     if (summary.has_validation) take_evaluation(line.loss, summary);

@@ -15,6 +15,8 @@
 #include "tensorgrad/train/host_tensor.h"
 #include "tensorgrad/train/host_times.h"
 #include "tensorgrad/train/inputs.h"
+#include "tensorgrad/train/metrics.h"
+#include "tensorgrad/train/monitor.h"
 #include "tensorgrad/train/options.h"
 #include "tensorgrad/train/profile.h"
 #include "tensorgrad/train/single_flight.h"

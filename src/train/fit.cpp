@@ -6,6 +6,7 @@
 
 #include "base/numbers.h"
 #include "tensorgrad/train/data_loader.h"
+#include "tensorgrad/train/monitor.h"
 #include "tensorgrad/train/stepper.h"
 #include "trace/source_location.h"
 #include "train/trainer.h"
@@ -86,13 +87,6 @@ class Epoch {
 };
 
 }  // namespace
-
-bool EarlyStopping::update(double loss) {
-  const bool best = loss < best_;
-  if (best) best_ = loss;
-  since_ = best ? 0 : since_ + 1;
-  return best;
-}
 
 FitResult Stepper::fit(DataLoader& loader, const FitOptions& options, Loc loc) {
   with_source_location(loc, [&] { check(options); });

@@ -211,7 +211,7 @@ TEST(CurvesSvg, long_curves_are_thinned_but_keep_their_extremes) {
 }
 
 TEST(ConfusionSvg, shows_counts_names_and_accuracy) {
-  const ConfusionMatrix matrix{"cats", {"cat", "d<o>g"}, {8, 2, 0, 10}};
+  const ConfusionPlot matrix{"cats", {"cat", "d<o>g"}, {8, 2, 0, 10}};
   const Elements elements = checked(confusion_svg(matrix));
   EXPECT_TRUE(has_text(elements, "cats: accuracy 90.00%"));
   EXPECT_TRUE(has_text(elements, "18 of 20 correct; color: fraction of the true class"));
@@ -237,7 +237,7 @@ TEST(ConfusionSvg, colour_is_the_share_of_the_row) {
 
 TEST(ConfusionSvg, works_for_one_and_for_many_classes) {
   EXPECT_TRUE(has_text(checked(confusion_svg({"", {"only"}, {0}})), "no data"));
-  ConfusionMatrix many{"many", {}, {}};
+  ConfusionPlot many{"many", {}, {}};
   for (int i = 0; i < 300; ++i) many.class_names.push_back("class number " + std::to_string(i));
   many.counts.assign(std::size_t{300} * 300, 1);
   checked(confusion_svg(many));

@@ -15,9 +15,10 @@ void embed(GraphBuilder& s) {
   s.output("gradient", grad(sum(embedding(index, table) * weight), {table})[0]);
 }
 
-const Launch& scatter_of(const Program& program) {
-  return *std::find_if(program.launches.begin(), program.launches.end(),
-                       [](const Launch& launch) { return launch.is<ScatterLaunch>(); });
+const ScatterLaunch& scatter_of(const Program& program) {
+  const auto found = std::find_if(program.launches.begin(), program.launches.end(),
+                                  [](const Launch& launch) { return launch.is<ScatterLaunch>(); });
+  return found->as<ScatterLaunch>();
 }
 
 void check_split_embedding(Where where) {

@@ -4,33 +4,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <vector>
 
 #include "tensorgrad/data/file_source.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
-
-/// Stops training when a loss no longer decreases.
-class EarlyStopping {
- public:
-  /// Stops after `patience` losses in a row that are not less than the best one; 0: never.
-  explicit EarlyStopping(int patience) : patience_(patience) {}
-
-  /// Records a loss. Returns true if it is the lowest so far; NaN is not.
-  bool update(double loss);
-
-  /// Returns true if training should stop.
-  [[nodiscard]] bool should_stop() const { return patience_ > 0 && since_ >= patience_; }
-
-  /// Returns the lowest loss so far, infinity before the first update().
-  [[nodiscard]] double best() const { return best_; }
-
- private:
-  int patience_, since_ = 0;
-  double best_ = std::numeric_limits<double>::infinity();
-};
 
 /// Progress within an epoch of Stepper::fit().
 struct FitProgress {

@@ -246,7 +246,7 @@ TEST(ContractionForms, of_large_products_leave_out_lanes_and_with_units_have_the
   WgslOptions options;
   options.subgroup_matrix = {16, 16, 16, 32};
   EXPECT_TRUE(has("subgroup_matrix 1", options));
-  launch.k = 1 << 20;
+  launch.as<ContractionLaunch>().k = 1 << 20;
   EXPECT_FALSE(has("tile 1", {}));
 }
 
@@ -266,11 +266,11 @@ ScalarProgram operand_program(int binding, std::int64_t rows, std::int64_t cols,
 Launch large_product(std::int64_t m, std::int64_t n, std::int64_t k, bool a_along, bool b_along,
                      std::int64_t offset) {
   Launch launch = TunedProducts({96}).test.program.launches.front();
-  launch.m = m;
-  launch.n = n;
-  launch.k = k;
-  launch.a = operand_program(0, m, k, !a_along, offset);
-  launch.b = operand_program(1, k, n, b_along, offset);
+  launch.kind = ContractionLaunch{.m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .a = operand_program(0, m, k, !a_along, offset),
+                                  .b = operand_program(1, k, n, b_along, offset)};
   launch.stores[0].map = IndexMap::identity({m * n});
   return launch;
 }
