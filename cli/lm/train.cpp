@@ -24,6 +24,7 @@
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/error.h"
+#include "tensorgrad/train/monitor.h"
 #include "text.h"
 
 namespace tensorgrad::cli {

@@ -14,6 +14,7 @@
 #include "run/json_object.h"
 #include "run/run_folder.h"
 #include "tensorgrad/error.h"
+#include "tensorgrad/train/monitor.h"
 
 namespace tensorgrad::cli {
 namespace {
