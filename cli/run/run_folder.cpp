@@ -135,9 +135,12 @@ FileLock hold(const std::string& folder) {
 
 }  // namespace
 
+bool is_run_folder(const std::string& folder) {
+  return is_there(run_path(folder, RunFile::kRun)) || is_there(fs::path(folder) / kReplacement);
+}
+
 FileLock lock_run(const std::string& folder) {
-  if (!is_there(run_path(folder, RunFile::kRun)) && !is_there(fs::path(folder) / kReplacement))
-    throw IoError(folder + ": not a run folder: it has no run.json");
+  if (!is_run_folder(folder)) throw IoError(folder + ": not a run folder: it has no run.json");
   return hold(folder);
 }
 

@@ -29,6 +29,9 @@ const char* name_of(RunFile file);
 // Returns its path in a folder.
 std::string run_path(const std::string& folder, RunFile file);
 
+// Returns true if the folder has a run, or a replacement that was killed.
+bool is_run_folder(const std::string& folder);
+
 // Returns true if the folder has event files for TensorBoard.
 bool has_event_files(const std::string& folder);
 

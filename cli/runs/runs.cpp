@@ -10,6 +10,7 @@
 
 #include "plot/svg_plot.h"
 #include "run/progress.h"
+#include "run/run_folder.h"
 #include "runs/commands.h"
 #include "runs/summary.h"
 #include "tensorgrad/data/files.h"
@@ -177,7 +178,7 @@ int list_runs(const std::string& folder, TableFormat format) {
   for (const std::string& path : run_folders(folder)) {
     try {
       table.rows.push_back(row_of(read_summary(path)));
-    } catch (const IoError& error) {
+    } catch (const Error& error) {
       errors.push_back(error.message());
       std::vector<Cell> row(table.names.size());
       row.front() = {fs::path(path).filename().string()};

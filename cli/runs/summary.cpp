@@ -86,11 +86,6 @@ bool take_language_model(const std::string& folder, RunSummary& summary) {
 
 }  // namespace
 
-bool is_run_folder(const std::string& folder) {
-  std::error_code ignored;
-  return std::filesystem::exists(run_path(folder, RunFile::kRun), ignored);
-}
-
 RunSummary read_summary(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;

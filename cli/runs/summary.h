@@ -36,9 +36,6 @@ struct RunSummary {
   std::vector<std::pair<std::string, nlohmann::ordered_json>> options;
 };
 
-// Returns true if the folder contains a run.json.
-bool is_run_folder(const std::string& folder);
-
 // Returns the summary of a run. Throws IoError if `folder` is not a run folder, or if run.json or
 // metrics.jsonl is missing or damaged.
 RunSummary read_summary(const std::string& folder);

@@ -149,6 +149,21 @@ TEST(TgRuns, a_run_is_running_while_a_process_trains_it) {
   EXPECT_EQ(state(), "stopped");
 }
 
+TEST(TgRuns, a_replacement_that_was_killed_is_completed_and_listed) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  ASSERT_EQ(folder.tg(classifier_words("a", {"--hidden", "4", "--epochs", "1"})).code, 0);
+  fs::create_directories(folder.path() / "runs/b");
+  fs::rename(folder.path() / "a", folder.path() / "runs/b/.replacement");
+  const ToolResult result = folder.tg({"runs", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::vector<RunsLine> rows = json_lines(result.out);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0]["name"], "b");
+  EXPECT_EQ(rows[0]["state"], "finished");
+  EXPECT_TRUE(fs::exists(folder.path() / "runs/b/run.json"));
+}
+
 TEST(TgRuns, compares_options_results_and_curves) {
   const TestFolder folder;
   ASSERT_NO_FATAL_FAILURE(train_all(folder));
