@@ -18,6 +18,7 @@
 
 #include "base/open_file.h"
 #include "io/atomic_file.h"
+#include "io/little_endian.h"
 #include "io/protobuf.h"
 #include "io/text.h"
 #include "tensorgrad/data/tensorboard.h"
@@ -37,11 +38,6 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
     table[i] = crc;
   }
   return table;
-}
-
-// Appends the lowest `count` bytes of a number, lowest first.
-void append_number(std::string& out, std::uint64_t value, int count) {
-  for (int i = 0; i < count; ++i) out += static_cast<char>(value >> 8U * static_cast<unsigned>(i));
 }
 
 // TFRecord masks checksums, since a checksum of bytes that contain checksums is weak.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "io/little_endian.h"
 #include "io/npy.h"
 #include "io/output_file.h"
 #include "io/text.h"
@@ -168,13 +169,6 @@ class ZipReader {
   std::span<const std::byte> bytes_;
   const std::string& file_;
 };
-
-void append_number(std::string& to, std::uint64_t value, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) {
-    to += static_cast<char>(value & 0xffU);
-    value >>= 8;
-  }
-}
 
 // Returns the fields that a member's local header and its directory entry have in common.
 std::string common_fields(const ZipMember& member) {
