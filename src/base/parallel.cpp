@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/threads.h"
+
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
@@ -69,7 +71,7 @@ void in_parallel(std::size_t count, std::size_t most_threads,
       }
     }
   };
-  const std::size_t wanted = std::min(count, most_threads);
+  const std::size_t wanted = kStartsThreads ? std::min(count, most_threads) : 1;
   if (wanted < 2) {
     do_some();
   } else {

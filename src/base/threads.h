@@ -11,4 +11,12 @@ inline constexpr bool kHasThreads = false;
 inline constexpr bool kHasThreads = true;
 #endif
 
+// Whether a thread can be started for one task. In WebAssembly a thread is a worker, which
+// JavaScript starts in advance, and all of them belong to the CPU backend.
+#ifdef __EMSCRIPTEN__
+inline constexpr bool kStartsThreads = false;
+#else
+inline constexpr bool kStartsThreads = true;
+#endif
+
 }  // namespace tensorgrad

@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
+#include <limits>
 #include <system_error>
 
 #include "backend/cpu/denormals.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
+#endif
+#ifdef __EMSCRIPTEN_PTHREADS__
+#include <emscripten/threading.h>
 #endif
 
 namespace tensorgrad::cpu {
@@ -43,6 +48,27 @@ bool spin_until(const Ready& ready) {
   return ready();
 }
 
+// Sleeps while the low word of `at` is that of `value`; may also return earlier. For WebAssembly,
+// libc++ polls instead, with pauses of up to 8 ms.
+template <class T>
+void sleep_while(const std::atomic<T>& at, T value) {
+#ifdef __EMSCRIPTEN_PTHREADS__
+  emscripten_futex_wait(const_cast<std::atomic<T>*>(&at), static_cast<std::uint32_t>(value),
+                        std::numeric_limits<double>::infinity());
+#else
+  at.wait(value);
+#endif
+}
+
+template <class T>
+void wake_all(std::atomic<T>& at) {
+#ifdef __EMSCRIPTEN_PTHREADS__
+  emscripten_futex_wake(&at, INT_MAX);
+#else
+  at.notify_all();
+#endif
+}
+
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
@@ -50,7 +76,7 @@ ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(
   try {
     for (int w = 1; w < threads; ++w) workers_.emplace_back([this, w] { work(w); });
   } catch (const std::system_error&) {
-    // The system offers no more threads, or none at all (WebAssembly). The existing ones do the
+    // The system offers no more threads, or none at all (a page). The existing ones do the
     // work.
   }
 }
@@ -58,7 +84,7 @@ ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(
 ThreadPool::~ThreadPool() {
   stop_.store(true);
   epoch_.fetch_add(1);
-  epoch_.notify_all();
+  wake_all(epoch_);
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -76,7 +102,7 @@ bool ThreadPool::join(std::uint32_t& seen) {
 
 void ThreadPool::leave() {
   const std::uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
-  if ((before & kDynamic) == 0 && (before & kInside) == 1) state_.notify_one();
+  if ((before & kDynamic) == 0 && (before & kInside) == 1) wake_all(state_);
 }
 
 void ThreadPool::drain(int worker) {
@@ -107,7 +133,7 @@ void ThreadPool::work(int worker) {
     // increments sleepers_ and then reads epoch_. Both are sequentially consistent, so at least one
     // sees the other.
     sleepers_.fetch_add(1);
-    epoch_.wait(epoch);
+    sleep_while(epoch_, epoch);
     sleepers_.fetch_sub(1);
   }
 }
@@ -125,7 +151,7 @@ void ThreadPool::run(std::int64_t tasks, Call call, const void* body) {
   const std::uint64_t number = ((state_.load(std::memory_order_relaxed) >> 32) + 1) & 0xffffffffu;
   state_.store(number << 32 | kDynamic, std::memory_order_release);
   epoch_.fetch_add(1);
-  if (sleepers_.load() > 0) epoch_.notify_all();
+  if (sleepers_.load() > 0) wake_all(epoch_);
   drain(0);
   std::uint64_t state = state_.fetch_and(~kDynamic, std::memory_order_acq_rel) & ~kDynamic;
   if ((state & kInside) == 0) return;
@@ -133,7 +159,7 @@ void ThreadPool::run(std::int64_t tasks, Call call, const void* body) {
     state = state_.load(std::memory_order_acquire);
     return (state & kInside) == 0;
   };
-  while (!spin_until(empty)) state_.wait(state, std::memory_order_acquire);
+  while (!spin_until(empty)) sleep_while(state_, state);
 }
 
 }  // namespace tensorgrad::cpu
