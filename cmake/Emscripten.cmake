@@ -10,6 +10,13 @@ foreach(part IN ITEMS tensorgrad tensorgrad_in_double tensorgrad_webgpu)
 endforeach()
 target_link_options(tensorgrad PUBLIC ${exceptions}
   -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=8MB)
+if(TENSORGRAD_WASM_THREADS)
+  foreach(part IN ITEMS tensorgrad ${parts})
+    target_compile_options(${part} PUBLIC -pthread)
+  endforeach()
+  # The warning is about JavaScript that reads the memory, which nothing here does per element.
+  target_link_options(tensorgrad PUBLIC -pthread -Wno-pthreads-mem-growth)
+endif()
 if(TENSORGRAD_WEBGPU)
   # The program is suspended while it waits for a promise of WebGPU (JSPI).
   target_link_options(tensorgrad PUBLIC -sJSPI

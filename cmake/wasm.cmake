@@ -3,6 +3,9 @@
 # build/wasm-tools, and the libraries that they build into build/wasm-sysroot; node runs what must run.
 set(build "${CMAKE_CURRENT_LIST_DIR}/../build")
 set(CMAKE_C_FLAGS_INIT "-msimd128 -fwasm-exceptions")
+if(TENSORGRAD_WASM_THREADS)
+  string(APPEND CMAKE_C_FLAGS_INIT " -pthread")
+endif()
 set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
 # Without -O2 what CMake tries when it configures has emscripten build its libraries for debugging as
 # well, for minutes.

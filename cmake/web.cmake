@@ -7,7 +7,8 @@ include("${CMAKE_CURRENT_LIST_DIR}/bindings.cmake")
 tensorgrad_generate_bindings("${web}/src/generated")
 
 # Two modules of the same objects: `tensorgrad` is what training needs, `full` also has language
-# models, tokenizers and the export to ONNX.
+# models, tokenizers and the export to ONNX. A build with threads (the preset web-threads) makes
+# `threads` and `full_threads` instead, which have no WebGPU.
 file(GLOB bindings CONFIGURE_DEPENDS "${web}/bindings/*.cpp")
 add_library(tensorgrad_web_bindings OBJECT EXCLUDE_FROM_ALL ${bindings})
 add_dependencies(tensorgrad_web_bindings tensorgrad_web_generated)
@@ -22,16 +23,32 @@ function(tensorgrad_web_module target folder name)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .mjs
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/web")
   target_link_options(${target} PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-entry
-    -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sEXPORT_NAME=makeModule
-    -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
-    -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr -sMALLOC=emmalloc -sFILESYSTEM=0
-    -sJSPI -sJSPI_EXPORTS=tgw_request
+    -sMODULARIZE -sEXPORT_ES6 -sEXPORT_NAME=makeModule -sEXPORTED_FUNCTIONS=_malloc,_free
+    -sMALLOC=emmalloc -sFILESYSTEM=0
     -Wl,--allow-multiple-definition)  # left_out.cpp replaces definitions of the library
+  if(TENSORGRAD_WASM_THREADS)
+    # web/src/instance.ts starts the workers. If they do not suffice, there are fewer threads; to
+    # wait for another worker would block the program forever. Workers load a file of this name.
+    set_target_properties(${target} PROPERTIES SUFFIX .js)
+    target_link_options(${target} PRIVATE -sENVIRONMENT=web,worker,node
+      -sEXPORTED_RUNTIME_METHODS=wasmMemory,PThread -sPTHREAD_POOL_SIZE_STRICT=2
+      -sDEFAULT_PTHREAD_STACK_SIZE=2MB
+      -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr,mainScriptUrlOrBlob)
+  else()
+    target_link_options(${target} PRIVATE -sENVIRONMENT=web,worker
+      -sEXPORTED_RUNTIME_METHODS=HEAPU8 -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr
+      -sJSPI -sJSPI_EXPORTS=tgw_request)
+  endif()
   set_property(TARGET ${target} APPEND PROPERTY
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js")
 endfunction()
-tensorgrad_web_module(tensorgrad_web_full full full)
-tensorgrad_web_module(tensorgrad_web core tensorgrad)
+if(TENSORGRAD_WASM_THREADS)
+  tensorgrad_web_module(tensorgrad_web_full full full_threads)
+  tensorgrad_web_module(tensorgrad_web core threads)
+else()
+  tensorgrad_web_module(tensorgrad_web_full full full)
+  tensorgrad_web_module(tensorgrad_web core tensorgrad)
+endif()
 add_dependencies(tensorgrad_web tensorgrad_web_full)
 target_link_libraries(tensorgrad_web PRIVATE tensorgrad_private)
 foreach(target IN ITEMS tensorgrad_web_bindings tensorgrad_web_full tensorgrad_web)

@@ -20,7 +20,7 @@ const { status } = spawnSync(process.execPath,
   [join(web, 'node_modules/typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
 if (status) process.exit(status);
 mkdirSync(join(out, 'tensorgrad'), { recursive: true });
-for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm', 'full.js', 'full.wasm'])
+for (const name of readdirSync(dist).filter((each) => /\.(js|wasm)$/.test(each)))
   copyFileSync(join(dist, name), join(out, 'tensorgrad', name));
 await build({
   entryPoints: [...pages.map((name) => join(here, `${name}.ts`)), join(here, 'style.css')],

@@ -4,8 +4,10 @@
 import { AbortedError, NeedsFullModule, UserError, makeError } from './errors.js';
 import { abortHeld, heldWhileHidden } from './hidden.js';
 import type { DeviceOptions } from './generated/types.js';
-import { Instance, Status, assets, compileModule, type Compiled } from './instance.js';
+import { Instance, Status, assets, compileModule, workerUrl, type Compiled } from './instance.js';
 import type { Location } from './location.js';
+import { checkSupport } from './support.js';
+import { threadsFailed, threadsFor } from './threads.js';
 import { decode, encode } from './wire.js';
 
 /** @internal */
@@ -13,7 +15,8 @@ export interface Answer { status: Status; bytes: Uint8Array }
 
 /** @internal */
 export interface Engine {
-  request(message: Uint8Array): Promise<Answer>;
+  /** Sends a request. `helpers` is the number of threads that it starts. */
+  request(message: Uint8Array, helpers?: number): Promise<Answer>;
   abort(id: number): void;
   close(): void;
   /**
@@ -50,8 +53,11 @@ export class LocalEngine implements Engine {
   }
   listen(f: (event: any) => void): number { return this.listeners.add(f); }
   forget(number: number): void { this.listeners.remove(number); }
-  request(message: Uint8Array): Promise<Answer> {
-    const answer = this.queue.then(() => this.instance.request(message));
+  request(message: Uint8Array, helpers = 0): Promise<Answer> {
+    const answer = this.queue.then(async () => {
+      if (helpers) await this.instance.reserve(helpers);
+      return this.instance.request(message);
+    });
     this.queue = answer.catch(() => undefined);
     return answer;
   }
@@ -59,7 +65,7 @@ export class LocalEngine implements Engine {
     abortHeld(this, id);
     this.instance.abort(id);
   }
-  close(): void {}
+  close(): void { this.instance.close(); }
 }
 
 interface Port {
@@ -71,16 +77,10 @@ interface Port {
 
 // Bundlers recognize a worker by the form of the first `new Worker`.
 function pageWorker(): Worker {
-  const own = assets.worker ?? import.meta.url;
-  if (!/^https?:/.test(String(own)) || new URL(own).origin === location.origin) {
-    return assets.worker ? new Worker(assets.worker, { type: 'module' })
-      : new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
-  }
-  // A page may only start workers of its own origin, but they may import a module of another
-  // origin.
+  if (!assets.worker && workerUrl(import.meta.url) === import.meta.url)
+    return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
   const url = String(assets.worker ?? new URL('./worker.js', import.meta.url));
-  return new Worker(URL.createObjectURL(
-    new Blob([`import ${JSON.stringify(url)}`], { type: 'text/javascript' })), { type: 'module' });
+  return new Worker(workerUrl(url), { type: 'module' });
 }
 
 // Starts a worker of a page or of node.
@@ -136,15 +136,14 @@ export class WorkerEngine implements Engine {
   }
   /** Starts the engine. Must precede all requests. */
   start(compiled: Compiled): void {
-    const fullScript = assets.fullScript && String(assets.fullScript);
-    this.port.postMessage({ compiled, fullScript });
+    this.port.postMessage({ compiled });
   }
   listen(f: (event: any) => void): number { return this.listeners.add(f); }
   forget(number: number): void { this.listeners.remove(number); }
-  request(message: Uint8Array): Promise<Answer> {
+  request(message: Uint8Array, helpers?: number): Promise<Answer> {
     const id = this.next++;
     const copy = message.slice();
-    this.port.postMessage({ id, message: copy }, [copy.buffer]);
+    this.port.postMessage({ id, message: copy, helpers }, [copy.buffer]);
     return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
   }
   abort(id: number): void {
@@ -166,9 +165,8 @@ export function serve(): void {
   const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
   const port = node?.parentPort ?? globalThis;
   let engine: Promise<LocalEngine>;
-  const receive = async ({ compiled, fullScript, id, message, abort }: any) => {
+  const receive = async ({ compiled, id, message, helpers, abort }: any) => {
     if (compiled) {
-      assets.fullScript = fullScript;
       engine = Instance.create(compiled).then((instance) => {
         const local = new LocalEngine(instance);
         instance.listener = (number, event) => port.postMessage({ number, event }, [event.buffer]);
@@ -178,7 +176,7 @@ export function serve(): void {
       (await engine).abort(abort);
     } else {
       try {
-        const answer = await (await engine).request(message);
+        const answer = await (await engine).request(message, helpers);
         port.postMessage({ id, answer }, [answer.bytes.buffer]);
       } catch (error) {
         port.postMessage({ id, error: String((error as Error)?.stack ?? error) });
@@ -193,29 +191,35 @@ export function serve(): void {
 export type EngineKind = 'worker' | 'thread';
 
 /** @internal A tracer in this thread, and the engine that runs what it records. */
-export interface Session { tracer: Instance; engine: Engine; kind: EngineKind; full: boolean }
+export interface Session {
+  tracer: Instance; engine: Engine; kind: EngineKind; full: boolean; threads: boolean;
+}
+
+/** @internal A session for a program, and its device. */
+export interface Place {
+  own: Session;
+  device: DeviceOptions | undefined;
+  /** Threads that opening the device starts. */
+  helpers: number;
+  /** Why the CPU has one thread; '' if it has more or is not used. */
+  why: string;
+}
 
 const sessions = new Map<string, Promise<Session>>();
 
-/**
- * @internal Returns the session of a kind; by default a worker in a page, else this thread. Uses
- * the core module if it suffices, unless the full one is already loaded.
- */
-export function session(kind?: EngineKind, needsFull = false): Promise<Session> {
-  const wanted = kind ?? (typeof document !== 'undefined' && typeof Worker !== 'undefined'
-    ? 'worker' : 'thread');
-  const full = needsFull || assets.full === true || sessions.has(`full ${wanted}`);
-  const key = full ? `full ${wanted}` : wanted;
+function open(kind: EngineKind, needsFull: boolean, threads: boolean): Promise<Session> {
+  const name = (isFull: boolean) => `${kind} ${isFull} ${threads}`;
+  const full = needsFull || assets.full === true || sessions.has(name(true)), key = name(full);
   let known = sessions.get(key);
   if (!known) {
     known = (async () => {
       // The worker loads the library while this thread loads the module.
-      const worker = wanted === 'worker' ? new WorkerEngine() : undefined;
+      const worker = kind === 'worker' ? new WorkerEngine() : undefined;
       try {
-        const compiled = await compileModule(full);
+        const compiled = await compileModule(full, threads);
         worker?.start(compiled);
         const tracer = await Instance.create(compiled);
-        return { tracer, kind: wanted, full, engine: worker ?? new LocalEngine(tracer) };
+        return { tracer, kind, full, threads, engine: worker ?? new LocalEngine(tracer) };
       } catch (error) {
         worker?.close();
         throw error;
@@ -225,6 +229,50 @@ export function session(kind?: EngineKind, needsFull = false): Promise<Session> 
     sessions.set(key, known);
   }
   return known;
+}
+
+const onCpu = new Map<boolean, Promise<boolean>>();
+
+// Whether programs with these options run on the CPU.
+async function takesCpu({ kind = 'auto', allowSoftware = false }: DeviceOptions): Promise<boolean> {
+  if (kind !== 'auto') return kind === 'cpu';
+  const known = onCpu.get(allowSoftware) ??
+    checkSupport({ allowSoftware }).then(({ device }) => device === 'cpu');
+  onCpu.set(allowSoftware, known);
+  return known;
+}
+
+/**
+ * @internal Returns the session for programs with a device, by default the one that they take by
+ * default; the kind of engine is a worker in a page, else this thread. Uses the core module if it
+ * suffices, unless the full one is already loaded, and the module with threads for the CPU.
+ */
+export async function place(kind?: EngineKind, needsFull = false, device?: DeviceOptions):
+Promise<Place> {
+  const inPage = typeof document !== 'undefined' && typeof Worker !== 'undefined';
+  const wanted = kind ?? (inPage ? 'worker' : 'thread');
+  const one = async (why = '') =>
+    ({ own: await open(wanted, needsFull, false), device, helpers: 0, why });
+  const { count, why } = threadsFor(device?.threads, inPage && wanted === 'thread');
+  if (count === 1) return one(why);
+  if (!await takesCpu(device ?? {})) return one();
+  try {
+    return { own: await open(wanted, needsFull, true), helpers: count - 1, why: '',
+             device: { ...device, kind: 'cpu', threads: count } };
+  } catch (error) {
+    threadsFailed(error);
+    return place(kind, needsFull, device);
+  }
+}
+
+/** @internal Returns the session for what needs no device. */
+export async function session(kind?: EngineKind, needsFull = false): Promise<Session> {
+  return (await place(kind, needsFull)).own;
+}
+
+/** @internal Returns the description of a device, with the reason if the CPU has one thread. */
+export function described(device: string, why: string): string {
+  return why && device.startsWith('cpu') ? `${device}; one thread, because ${why}` : device;
 }
 
 // The engine of each value of sameDevice().
@@ -243,21 +291,21 @@ export function deviceOf(engine: Engine, program: number): DeviceOptions {
  */
 export async function inSession<T>(kind: EngineKind | undefined, needsFull: boolean,
                                    device: DeviceOptions | undefined,
-                                   work: (own: Session) => Promise<T>): Promise<T> {
+                                   work: (at: Place) => Promise<T>): Promise<T> {
   const engine = device?.opened && openedIn.get(device.opened);
   for (const each of engine ? [...sessions.values()] : []) {
     const own = await each;
     if (own.engine !== engine) continue;
     if (kind && kind !== own.kind)
       throw new UserError(`device: opened: the program belongs to another engine, '${own.kind}'`);
-    return work(own);
+    return work({ own, device, helpers: 0, why: '' });
   }
-  const own = await session(kind, needsFull);
+  const at = await place(kind, needsFull, device);
   try {
-    return await work(own);
+    return await work(at);
   } catch (error) {
-    if (own.full || !(error instanceof NeedsFullModule)) throw error;
-    return work(await session(kind, true));
+    if (at.own.full || !(error instanceof NeedsFullModule)) throw error;
+    return work(await place(kind, true, device));
   }
 }
 
@@ -273,12 +321,12 @@ export class NeedsTape { constructor(readonly size: number) {} }
 
 /** @internal Sends a request and returns its result. */
 export async function ask(engine: Engine, call: string, [file, line]: Location,
-                          args: { readonly id?: number; readonly [name: string]: any }):
-Promise<any> {
+                          args: { readonly id?: number; readonly [name: string]: any },
+                          helpers?: number): Promise<any> {
   const message = encode({ call, file, line, ...args });  // now: the caller may reuse its arrays
   const held = heldWhileHidden(engine, call, args.id ?? 0);
   if (held) await held;
-  const { status, bytes } = await engine.request(message);
+  const { status, bytes } = await engine.request(message, helpers);
   const result = decode(bytes);
   if (status === Status.Failed) throw makeError(result);
   if (status === Status.NeedsTape) throw new NeedsTape(result);

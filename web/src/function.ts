@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compiled functions: programs that run a model without training it.
-import { NeedsTape, ask, deviceOf, inSession, session, type Engine, type EngineKind, type Session } from './engine.js';
+import { NeedsTape, ask, described, deviceOf, inSession, place, type Engine, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
 import { fullLayers } from './generated/layers.js';
 import type {
@@ -135,7 +135,7 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   /** @internal */
   constructor(private readonly engine: Engine, private readonly id: number,
               private readonly specs: readonly InputSpec[], private readonly source: FunctionSource,
-              private recording: Recording) {}
+              private recording: Recording, private readonly why = '') {}
 
   /**
    * @internal Records the function for another model of its trainer. After `begin`, new tapes use
@@ -231,8 +231,8 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   graph(stage: GraphStage = 'traced', dynamicSize?: number): Promise<GraphView> {
     return this.ask('graph', { stage, dynamicSize });
   }
-  /** Returns the device's kind and name and why it was chosen. */
-  device(): Promise<string> { return this.ask('device'); }
+  /** Returns the device's kind and name, its threads if it is the CPU, and why it was chosen. */
+  async device(): Promise<string> { return described(await this.ask('device'), this.why); }
   /** Returns the option `device` of programs that run on the same device. */
   sameDevice(): DeviceOptions { return deviceOf(this.engine, this.id); }
   /** Returns the dynamic sizes with a compiled program. */
@@ -259,7 +259,8 @@ interface FunctionSource {
 export async function makeFunction(
   own: Session, model: Module, entries: ModelEntries, call: string,
   args: { id?: number; generation?: number }, options: FunctionOptions, inputs: InputDeclarations,
-  f: (model: any, inputs: any) => unknown, at: Location): Promise<CompiledFunction<any, any>> {
+  f: (model: any, inputs: any) => unknown, at: Location, helpers = 0, why = ''):
+Promise<CompiledFunction<any, any>> {
   const specs = inputSpecs(inputs);
   const plain = {
     ...plainOptions(options, () => own.tracer.parameters(entries.entries)), inputs: specs };
@@ -269,9 +270,9 @@ export async function makeFunction(
   const record = recordFor(model, entries);
   const id = await ask(own.engine, call, at, {
     ...args, model: entries.entries, options: plain,
-    function: { tapes: [[first, record(first)]] } });
+    function: { tapes: [[first, record(first)]] } }, helpers);
   return new CompiledFunction(own.engine, id, specs, { at, options: plain, first, recordFor },
-                              { record, generation: args.generation ?? 0 });
+                              { record, generation: args.generation ?? 0 }, why);
 }
 
 /**
@@ -289,8 +290,10 @@ export async function compileFunction<M extends Module, const I extends InputDec
   const at = userLocation(2);
   const { model, forward, inputs, engine, ...options } = spec;
   const entries = entriesOf(model);
-  return inSession(engine, needsFull(entries), options.device, (own) => makeFunction(
-    own, model, entries, 'compileFunction', {}, options as FunctionOptions, inputs, forward, at));
+  return inSession(engine, needsFull(entries), options.device, ({ own, device, helpers, why }) =>
+    makeFunction(own, model, entries, 'compileFunction', {},
+                 { ...options, ...(device && { device }) } as FunctionOptions, inputs, forward, at,
+                 helpers, why));
 }
 
 /** Returns the devices of this machine, and the reason if no WebGPU adapter is available. */
@@ -298,5 +301,6 @@ export async function devices(options: DeviceOptions & { engine?: EngineKind } =
 Promise<{ devices: DeviceDescription[]; note: string }> {
   const at = userLocation(2);
   const { engine, ...rest } = options;
-  return ask((await session(engine)).engine, 'devices', at, { options: rest });
+  const { own } = await place(engine, false, { kind: 'webgpu' });  // with its adapters
+  return ask(own.engine, 'devices', at, { options: rest });
 }

@@ -11,6 +11,14 @@ export const enum Status { Done, Failed, Threw, NeedsTape }
 
 interface Exports {
   HEAPU8: Uint8Array;
+  // Only with threads, any of which may grow the memory.
+  wasmMemory?: WebAssembly.Memory;
+  PThread?: {
+    unusedWorkers: Worker[];
+    allocateUnusedWorker(): Worker;
+    loadWasmModuleToWorker(worker: Worker): Promise<unknown>;
+    terminateAllThreads(): void;
+  };
   _malloc(size: number): number;
   _free(at: number): void;
   _tgw_call(at: number, size: number): number;
@@ -28,41 +36,56 @@ interface Exports {
   };
 }
 
+type Asset = string | URL;
+
 /**
  * Locations of the modules and the worker, if they are not next to the library. Set them before the
  * first call.
  *
  * The full module adds language models, tokenizers and ONNX export. Models with such layers and
- * tokenizers load it automatically; `full: true` always loads it.
+ * tokenizers load it automatically; `full: true` always loads it. The modules with threads replace
+ * the others for programs on the CPU, where threads are available; `threads: false` never loads
+ * them.
  */
 export const assets: {
-  wasm?: string | URL; worker?: string | URL; fullWasm?: string | URL; fullScript?: string | URL;
-  full?: boolean;
+  wasm?: Asset; worker?: Asset; fullWasm?: Asset; fullScript?: Asset;
+  threadsWasm?: Asset; threadsScript?: Asset; fullThreadsWasm?: Asset; fullThreadsScript?: Asset;
+  full?: boolean; threads?: boolean;
 } = {};
 
-/** @internal A module, and whether it is the full one. */
-export interface Compiled { module: WebAssembly.Module; full: boolean }
+/** @internal A module and its script. The script of the core module is part of the library. */
+export interface Compiled { module: WebAssembly.Module; script: string | undefined }
 
-const compiled = new Map<boolean, Promise<Compiled>>();
+// Separate files, which bundlers find by this form.
+const files: [wasm: () => Asset, script?: () => Asset][] = [
+  [() => assets.wasm ?? new URL('./tensorgrad.wasm', import.meta.url)],
+  [() => assets.fullWasm ?? new URL('./full.wasm', import.meta.url),
+   () => assets.fullScript ?? new URL('./full.js', import.meta.url)],
+  [() => assets.threadsWasm ?? new URL('./threads.wasm', import.meta.url),
+   () => assets.threadsScript ?? new URL('./threads.js', import.meta.url)],
+  [() => assets.fullThreadsWasm ?? new URL('./full_threads.wasm', import.meta.url),
+   () => assets.fullThreadsScript ?? new URL('./full_threads.js', import.meta.url)],
+];
+const compiled: Promise<Compiled>[] = [];
 
 /** @internal Compiles a module once; a worker receives the result. */
-export function compileModule(full: boolean): Promise<Compiled> {
-  const known = compiled.get(full);
-  if (known) return known;
-  const made = (async () => {
-    const url = String(full ? assets.fullWasm ?? new URL('./full.wasm', import.meta.url)
-      : assets.wasm ?? new URL('./tensorgrad.wasm', import.meta.url));
-    return { module: await compileFile(url), full };
-  })();
-  made.catch(() => compiled.delete(full));  // so that the next call tries again
-  compiled.set(full, made);
-  return made;
+export function compileModule(full: boolean, threads: boolean): Promise<Compiled> {
+  const which = Number(full) + 2 * Number(threads), [wasm, script] = files[which]!;
+  return compiled[which] ??= (async () => ({
+    module: await compileFile(String(wasm())), script: script && String(script()) }))()
+    .catch((error) => {
+      delete compiled[which];  // so that the next call tries again
+      throw error;
+    });
 }
 
-// A separate file, which bundlers copy like the module.
-async function fullFactory(): Promise<typeof makeModule> {
-  const url = String(assets.fullScript ?? new URL('./full.js', import.meta.url));
-  return (await import(/* @vite-ignore */ url)).default;
+/**
+ * @internal Returns the address for `new Worker()`. A page may only start workers of its own origin,
+ * but they may import a module of another origin.
+ */
+export function workerUrl(url: string): string {
+  return !/^https?:/.test(url) || new URL(url).origin === location.origin ? url
+    : URL.createObjectURL(new Blob([`import ${JSON.stringify(url)}`], { type: 'text/javascript' }));
 }
 
 async function compileFile(url: string): Promise<WebAssembly.Module> {
@@ -103,26 +126,35 @@ export class Instance {
   private constructor(private readonly exports: Exports) {
     exports.tensorgrad.runTraced = () => this.reply(() => this.traced!());
     exports.tensorgrad.runCallback = (number, at, size) => this.reply(() =>
-      this.recording!.callback(number, decode(exports.HEAPU8.subarray(at, at + size))));
+      this.recording!.callback(number, decode(this.memory.slice(at, at + size))));
+  }
+
+  private get memory(): Uint8Array {
+    const { HEAPU8, wasmMemory } = this.exports;
+    return wasmMemory ? new Uint8Array(wasmMemory.buffer) : HEAPU8;
   }
 
   // Forwards events while a request is answered; see Engine.
   private listen(): void {
     this.exports.tensorgrad.emit = (number, at, size) =>
-      this.listener(number, this.exports.HEAPU8.slice(at >>> 0, (at >>> 0) + size));
+      this.listener(number, this.memory.slice(at >>> 0, (at >>> 0) + size));
   }
 
-  static async create({ module, full }: Compiled): Promise<Instance> {
-    const make = full ? await fullFactory() : makeModule;
-    const exports: Exports = await withoutJspi(() => make({
+  static async create({ module, script }: Compiled): Promise<Instance> {
+    const make: typeof makeModule =
+      script ? (await import(/* @vite-ignore */ script)).default : makeModule;
+    const exports: Exports = await withoutJspi(() => new Promise((resolve, reject) => make({
       tensorgrad: {},
       print: console.log,
       printErr: console.warn,
+      // Threads are workers that load the script. Node's would not take this address.
+      ...(script && typeof Worker !== 'undefined' && { mainScriptUrlOrBlob: workerUrl(script) }),
       instantiateWasm(imports: WebAssembly.Imports, done: Function) {
-        WebAssembly.instantiate(module, imports).then((instance) => done(instance, module));
+        WebAssembly.instantiate(module, imports)
+          .then((instance) => done(instance, module)).catch(reject);
         return {};
       },
-    }));
+    }).then(resolve, reject)));
     const instance = new Instance(exports);
     instance.listen();
     return instance;
@@ -153,13 +185,13 @@ export class Instance {
   private copy(bytes: Uint8Array): number {
     const at = this.exports._malloc(bytes.length) >>> 0;
     if (at === 0) throw new RangeError(`tensorgrad: out of memory for ${bytes.length} bytes`);
-    this.exports.HEAPU8.set(bytes, at);
+    this.memory.set(bytes, at);
     return at;
   }
 
   private result(): Uint8Array {
     const at = this.exports._tgw_result() >>> 0;
-    return this.exports.HEAPU8.slice(at, at + this.exports._tgw_result_size());
+    return this.memory.slice(at, at + this.exports._tgw_result_size());
   }
 
   private finish(status: number): any {
@@ -212,6 +244,29 @@ export class Instance {
       this.exports._free(at);
     }
   }
+
+  /**
+   * Starts workers until `count` are idle. A thread that C++ starts takes one of them. If some do not
+   * start, C++ has fewer threads.
+   */
+  async reserve(count: number): Promise<void> {
+    const pool = this.exports.PThread!;
+    await Promise.all(Array.from({ length: count - pool.unusedWorkers.length }, async () => {
+      const worker = pool.allocateUnusedWorker();
+      try {
+        const loaded = pool.loadWasmModuleToWorker(worker);
+        await new Promise((resolve, reject) => {
+          worker.onerror = (event) => reject(event.message ?? event);
+          loaded.then(resolve);
+        });
+      } catch (error) {
+        console.warn(`tensorgrad: cannot start a thread: ${error}`);
+        pool.unusedWorkers.splice(pool.unusedWorkers.indexOf(worker), 1);
+        worker.terminate();
+      }
+    }));
+  }
+  close(): void { this.exports.PThread?.terminateAllThreads(); }
 
   abort(id: number): void { this.exports._tgw_abort(id); }
 }

@@ -4,7 +4,7 @@
 import { ask, session, type Engine, type EngineKind } from './engine.js';
 import { ShapeError, UserError } from './errors.js';
 import type { LoaderOptions, LoaderState } from './generated/types.js';
-import { userLocation } from './location.js';
+import { type Location, userLocation } from './location.js';
 
 type Numbers = Float32Array | Int32Array | Uint32Array | readonly number[];
 /** Fields of a sample by name: their elements, or one number. */
@@ -58,6 +58,7 @@ function join(name: string, values: readonly (Numbers | number)[], indices: Int3
 export class DataLoader<S extends Sample = Sample> {
   private readonly ahead: Ahead<S>[] = [];
   private opened: Promise<{ engine: Engine; id: number }> | undefined;
+  private owned = false;  // by a trainer
   private queue: Promise<unknown> = Promise.resolve();
 
   /** Declares a loader over the samples [0, size). Options are checked by the first call. */
@@ -66,16 +67,37 @@ export class DataLoader<S extends Sample = Sample> {
     private readonly get: (index: number, epoch: number) => S | Promise<S>,
     private readonly options: LoaderOptions & { engine?: EngineKind } = {}) {}
 
-  /** @internal */
-  open(): Promise<{ engine: Engine; id: number }> {
+  private open(): Promise<{ engine: Engine; id: number }> {
+    return (this.opened ??= this.create(userLocation(3)));
+  }
+  private async create(at: Location, given?: Engine): Promise<{ engine: Engine; id: number }> {
+    const { engine: kind, prefetch, ...options } = this.options;
+    if (prefetch !== undefined && !(Number.isInteger(prefetch) && prefetch >= 0))
+      throw new UserError(`DataLoader: prefetch: expected an integer from 0, got ${prefetch}`);
+    const engine = given ?? (await session(kind)).engine;
+    return { engine, id: await ask(engine, 'loader.create', at, { size: this.size, options }) };
+  }
+  /** @internal Returns its number in the engine of a trainer, into which it is moved. */
+  add(engine: Engine, name: string): Promise<number> {
     const at = userLocation(3);
-    return (this.opened ??= (async () => {
-      const { engine: kind, prefetch, ...options } = this.options;
-      if (prefetch !== undefined && !(Number.isInteger(prefetch) && prefetch >= 0))
-        throw new UserError(`DataLoader: prefetch: expected an integer from 0, got ${prefetch}`);
-      const { engine } = await session(kind);
-      return { engine, id: await ask(engine, 'loader.create', at, { size: this.size, options }) };
-    })());
+    const added = this.queue.then(async () => {
+      const { engine: before, id } = await (this.opened ??= this.create(at, engine));
+      if (before === engine) {
+        this.owned = true;
+        return id;
+      }
+      if (this.owned)
+        throw new UserError(`addLoader: the loader '${name}' is in another engine than the trainer`);
+      const state = await ask(before, 'loader.state', at, { id });
+      const moved = await this.create(at, engine);
+      await ask(engine, 'loader.loadState', at, { id: moved.id, state });
+      await ask(before, 'loader.free', at, { id });
+      this.opened = Promise.resolve(moved);
+      this.owned = true;
+      return moved.id;
+    });
+    this.queue = added.catch(() => undefined);
+    return added;
   }
   private async ask(call: string, args: object = {}): Promise<any> {
     const at = userLocation(3);

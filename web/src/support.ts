@@ -3,6 +3,7 @@
 // module. Must agree with src/backend/webgpu/browser.js.
 
 import type { DeviceOptions } from './generated/types.js';
+import { threadsFor } from './threads.js';
 
 /** Reason for the device that checkSupport() returns. */
 export type SupportReason =
@@ -19,6 +20,10 @@ export interface Support {
   message: string;
   /** Name of the GPU, if there is one. */
   adapter?: string;
+  /** Threads that a trainer uses, if the device is the CPU. */
+  threads?: number;
+  /** Why it is one thread, unless that was requested. */
+  oneThread?: string;
 }
 
 const CPU = 'models train on the CPU';
@@ -44,18 +49,26 @@ const exceptions = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 
 /**
  * Returns the device that a trainer would use here, with the reason and a message for users of the
  * page. Opens the GPU briefly, but does not load the WebAssembly module. The options are those of
- * `device`: `kind: 'cpu'` skips the GPU, and `allowSoftware` accepts a software GPU. Never throws.
+ * `device`: `kind: 'cpu'` skips the GPU, `allowSoftware` accepts a software GPU, and `threads`
+ * is the number of threads on the CPU. Never throws.
  */
 export async function checkSupport(
-  { kind = 'auto', allowSoftware = false }: Pick<DeviceOptions, 'kind' | 'allowSoftware'> = {}):
-Promise<Support> {
-  const answer = (reason: SupportReason, adapter?: string): Support => ({
-    device: reason === 'ok' ? 'webgpu' : reason === 'too-old' ? null : 'cpu', reason,
-    message: messages[reason], ...(adapter !== undefined && { adapter }) });
+  { kind = 'auto', allowSoftware = false, threads = 0 }:
+  Pick<DeviceOptions, 'kind' | 'allowSoftware' | 'threads'> = {}): Promise<Support> {
+  const onCpu = () => {
+    const { count, why } = threadsFor(threads);
+    return { threads: count, ...(why && { oneThread: why }) };
+  };
+  const answer = (reason: SupportReason, adapter?: string): Support => {
+    const device = reason === 'ok' ? 'webgpu' : reason === 'too-old' ? null : 'cpu';
+    return { device, reason, message: messages[reason], ...(adapter !== undefined && { adapter }),
+             ...(device === 'cpu' && onCpu()) };
+  };
   const scope = globalThis as any;
   if (typeof WebAssembly === 'undefined' || ![simd, exceptions].every(
     (each) => WebAssembly.validate(new Uint8Array(each)))) return answer('too-old');
-  if (kind === 'cpu') return { device: 'cpu', reason: 'ok', message: 'Models train on the CPU.' };
+  if (kind === 'cpu')
+    return { device: 'cpu', reason: 'ok', message: 'Models train on the CPU.', ...onCpu() };
   const gpu = scope.navigator?.gpu;
   if (!gpu) return answer(scope.isSecureContext === false ? 'insecure' : 'no-webgpu');
   if (!('Suspending' in WebAssembly)) return answer('no-jspi');

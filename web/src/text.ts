@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tokenizers, and text generation and scoring with language models.
-import { ask, session, type Engine, type EngineKind } from './engine.js';
+import { ask, place, session, type Engine, type EngineKind } from './engine.js';
 import { UserError } from './errors.js';
 import { LanguageModel } from './generated/layers.js';
 import type {
@@ -19,6 +19,7 @@ interface TokenizerInfo {
 
 /** Tokenizer of byte-level BPE, bytes or characters. */
 export class Tokenizer {
+  private readonly copies = new Map<Engine, Promise<TokenizerInfo>>();  // in other engines
   private constructor(/** @internal */ readonly owner: Engine, /** @internal */ readonly info:
   TokenizerInfo) {}
 
@@ -100,8 +101,23 @@ export class Tokenizer {
   idToToken(token: number): Promise<string | undefined> { return this.ask('idToToken', { token }); }
   /** Returns the text of a tokenizer.json. */
   toJson(): Promise<string> { return this.ask('toJson'); }
+  /** @internal Returns its number in an engine, into which it is copied if it is in another one. */
+  async numberIn(engine: Engine): Promise<number> {
+    if (engine === this.owner) return this.info.id;
+    let copy = this.copies.get(engine);
+    if (!copy) {
+      copy = this.toJson().then((json) => ask(engine, 'tokenizer.fromJson', userLocation(3), { json }));
+      this.copies.set(engine, copy);
+    }
+    return (await copy).id;
+  }
   /** Frees the tokenizer. */
-  free(): Promise<void> { return this.ask('free'); }
+  async free(): Promise<void> {
+    for (const [engine, copy] of this.copies)
+      await ask(engine, 'tokenizer.free', userLocation(2), { id: (await copy).id });
+    this.copies.clear();
+    return this.ask('free');
+  }
 }
 
 /** New text of one prompt, while it is generated. */
@@ -129,17 +145,17 @@ export class Generator {
     { tokenizer, layer, ...options }: DecoderOptions & { tokenizer: Tokenizer; layer?: LanguageModel }):
   Promise<Generator> {
     const { engine } = trainer.own;
-    if (tokenizer.owner !== engine)
-      throw new UserError('Generator.attach: the tokenizer is in another engine than the trainer');
-    return new Generator(engine, await ask(engine, 'generator.attach', userLocation(2), {
-      id: trainer.info.id, entry: entryOf(trainer, layer), tokenizer: tokenizer.info.id, options }));
+    const at = userLocation(2), number = await tokenizer.numberIn(engine);
+    return new Generator(engine, await ask(engine, 'generator.attach', at, {
+      id: trainer.info.id, entry: entryOf(trainer, layer), tokenizer: number, options }));
   }
   /** Compiles a generator for the bytes of a model file: of saveLanguageModel() or of `tg lm`. */
   static async load(bytes: Uint8Array, { engine, ...options }: DecoderOptions & Where = {}):
   Promise<Generator> {
     const at = userLocation(2);
-    const own = (await session(engine, true)).engine;
-    return new Generator(own, await ask(own, 'generator.load', at, { bytes, options }));
+    const { own, device, helpers } = await place(engine, true, options.device);
+    return new Generator(own.engine, await ask(own.engine, 'generator.load', at, {
+      bytes, options: device ? { ...options, device } : options }, helpers));
   }
 
   private ask(call: string, args: object = {}): Promise<any> {
@@ -175,10 +191,11 @@ export class Generator {
 }
 
 /** Returns the bytes of a model file with the LanguageModel being trained. `tg lm` can read it. */
-export function saveLanguageModel<M extends LanguageModel>(
+export async function saveLanguageModel<M extends LanguageModel>(
   trainer: Trainer<M, any, any>, { tokenizer }: { tokenizer?: Tokenizer } = {}): Promise<Uint8Array> {
-  return ask(trainer.own.engine, 'languageModel.save', userLocation(2), {
-    id: trainer.info.id, entry: entryOf(trainer), tokenizer: tokenizer?.info.id });
+  const at = userLocation(2), { engine } = trainer.own;
+  return ask(engine, 'languageModel.save', at, {
+    id: trainer.info.id, entry: entryOf(trainer), tokenizer: await tokenizer?.numberIn(engine) });
 }
 
 /** Score of a text. */
@@ -191,8 +208,9 @@ export class TextScorer {
   static async load(bytes: Uint8Array, { engine, ...options }: ScoreOptions & Where = {}):
   Promise<TextScorer> {
     const at = userLocation(2);
-    const own = (await session(engine, true)).engine;
-    return new TextScorer(own, await ask(own, 'scorer.load', at, { bytes, options }));
+    const { own, device, helpers } = await place(engine, true, options.device);
+    return new TextScorer(own.engine, await ask(own.engine, 'scorer.load', at, {
+      bytes, options: device ? { ...options, device } : options }, helpers));
   }
   /** Returns the score of all tokens but the first. */
   score(tokens: Int32Array | readonly number[]): Promise<Score> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Training: compile() and the trainers that it returns.
-import { ask, deviceOf, inSession, type EngineKind, type Session } from './engine.js';
+import { ask, described, deviceOf, inSession, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
 import {
   askWithTapes, firstSize, makeFunction, named, needsFull, recordFunction, type CompiledFunction, type HostTensor,
@@ -145,10 +145,11 @@ export class TrainerBase<M extends Module = Module,
     public model: M,
     /** @internal */ protected readonly losses_: readonly Loss[],
     /** @internal */ protected readonly shared: TrainerOptions | undefined,
-    private readonly at: Location, private readonly listener?: number) {}
+    private readonly at: Location, private readonly listener?: number,
+    private readonly why = '') {}
 
-  /** The device's kind and name and why it was chosen. */
-  get device(): string { return this.info.device; }
+  /** The device's kind and name, its threads if it is the CPU, and why it was chosen. */
+  get device(): string { return described(this.info.device, this.why); }
   /** The kind of device in use; see checkSupport(). */
   get deviceKind(): 'webgpu' | 'cpu' | 'null' { return /^\w+/.exec(this.info.device)![0] as any; }
   /** Names of all parameters, in the order of the model. */
@@ -227,9 +228,7 @@ export class TrainerBase<M extends Module = Module,
    * reset() of the optimizer rewinds it.
    */
   async addLoader(name: string, loader: DataLoader<any>): Promise<void> {
-    const { engine, id } = await loader.open();
-    if (engine !== this.own.engine)
-      throw new UserError(`addLoader: the loader '${name}' is in another engine than the trainer`);
+    const id = await loader.add(this.own.engine, name);
     return this.ask('addLoader', { name, loader: id });
   }
   /** Returns a checkpoint: a safetensors file with everything that the next step depends on. */
@@ -273,7 +272,7 @@ export class TrainerBase<M extends Module = Module,
     // Needs the full module, which does not know devices of programs in the core module.
     const alike = <O extends TrainerOptions | undefined>(options: O): O => options?.device?.opened
       ? { ...options, device: { kind: this.deviceKind, allowSoftware: true } } : options;
-    return inSession(own.kind, true, undefined, (full) => ask(full.engine, 'dump', at, {
+    return inSession(own.kind, true, undefined, ({ own: full }) => ask(full.engine, 'dump', at, {
       model: entries.entries, ...lossesOf(
         full, model, entries, this.losses_.map((each) => ({ ...each, options: alike(each.options) })),
         alike(this.shared), at) }));
@@ -441,9 +440,10 @@ export async function compile(spec: any): Promise<any> {
     throw new UserError(`compile: whenHidden: expected 'continue' or 'pause', got '${whenHidden}'`);
   const entries = entriesOf(model);
   const heard = rest.recovery?.onRecovery;
-  return inSession(engine, needsFull(entries), rest.device, async (own) => {
+  return inSession(engine, needsFull(entries), rest.device, async ({ own, device, helpers, why }) => {
     const listener = heard && own.engine.listen(heard);
-    const options = listener ? { ...rest, recovery: { ...rest.recovery, onRecovery: listener } } : rest;
+    const options = { ...rest, ...(device && { device }),
+                      ...(listener && { recovery: { ...rest.recovery, onRecovery: listener } }) };
     const data = inputSpecs(dataset);
     const losses: Loss[] = objectives === undefined
       ? [{ name: '', loss, options, specs: inputSpecs(inputs), data }]
@@ -454,13 +454,14 @@ export async function compile(spec: any): Promise<any> {
     let info: TrainerInfo;
     try {
       info = await ask(own.engine, 'compile', at, {
-        model: entries.entries, ...lossesOf(own, model, entries, losses, shared, at) });
+        model: entries.entries, ...lossesOf(own, model, entries, losses, shared, at) },
+        helpers);
     } catch (error) {
       if (listener) own.engine.forget(listener);
       throw error;
     }
     if (whenHidden === 'pause') pauseWhenHidden(own.engine, info.id);
-    const all = [own, info, entries, model, losses, shared, at, listener] as const;
+    const all = [own, info, entries, model, losses, shared, at, listener, why] as const;
     return shared ? new MultiTrainer(...all) : new Trainer(...all);
   });
 }

@@ -40,7 +40,7 @@ test('trains through esbuild', () => {
   run(tool('.bin/esbuild'), ['train.js', '--bundle', '--format=esm', '--target=es2022',
     '--log-level=error', '--outfile=bundle/app.js']);
   const dist = join(project, 'node_modules/tensorgrad/dist');
-  for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm'])
+  for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm', 'threads.js', 'threads.wasm'])
     cpSync(join(dist, name), join(project, 'bundle', name));
   trained(run(process.execPath, ['bundle/app.js']));
 });
@@ -55,6 +55,8 @@ test('Vite finds the worker and the module', () => {
   assert.match(files, /tensorgrad-.*\.wasm/);
   assert.match(files, /full-\S*\.wasm/);
   assert.match(files, /full-\S*\.js/);
+  assert.match(files, /threads-\S*\.wasm/);
+  assert.match(files, /threads-\S*\.js/);
   assert.match(files, /worker-.*\.js/);
   // One is bundled. The other is a copy, whose address is used if the package is of another origin.
   const workers = readdirSync(join(project, 'vite/assets')).filter((name) => /^worker-/.test(name))
@@ -78,12 +80,19 @@ test('is small', async (t) => {
   const dist = join(built, 'dist');
   const size = async (name) =>
     (await promisify(brotliCompress)(readFileSync(join(dist, name)))).length;
-  const names = ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm', 'full.js', 'full.wasm'];
+  const names = ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm', 'full.js', 'full.wasm',
+    'threads.js', 'threads.wasm', 'full_threads.js', 'full_threads.wasm'];
   const sizes = await Promise.all(names.map(size));
   names.forEach((name, i) => t.diagnostic(`${name}: ${sizes[i]} bytes with brotli`));
-  const [script, worker, core, fullScript, full] = sizes;
+  const [script, worker, core, fullScript, full, ...threads] = sizes;
   const toTrain = script + worker + core, everything = script + worker + fullScript + full;
   t.diagnostic(`to train: ${toTrain} bytes; everything: ${everything} bytes`);
   assert.ok(toTrain < 700_000, `${toTrain} bytes to train`);
   assert.ok(everything < 1_000_000, `${everything} bytes of everything`);
+  // A page that trains on threads loads these instead.
+  const onThreads = script + worker + threads[0] + threads[1];
+  const everythingOnThreads = script + worker + threads[2] + threads[3];
+  t.diagnostic(`on threads: ${onThreads} bytes; everything: ${everythingOnThreads} bytes`);
+  assert.ok(onThreads < 700_000, `${onThreads} bytes to train on threads`);
+  assert.ok(everythingOnThreads < 1_100_000, `${everythingOnThreads} bytes of everything on threads`);
 });

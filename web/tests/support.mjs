@@ -4,6 +4,9 @@ const folder = process.env.TENSORGRAD_NPM ?? new URL('../../build/npm/', import.
 export const library = new URL('dist/tensorgrad.js', folder).href;
 export const tg = await import(library);
 
+// threads.test.mjs tests the modules with threads.
+tg.assets.threads = false;
+
 const { Linear, Module, relu } = tg;
 
 /** The model of examples/mlp_sin.cpp. */
