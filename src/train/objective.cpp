@@ -97,7 +97,7 @@ void ObjectiveImpl::check_one_rank(const char* call) const {
 }
 
 Ticket ObjectiveImpl::run_on_ranks(ProgramSession& session, std::span<const ScalarValues> rows,
-                                  std::int64_t step) {
+                                   std::int64_t step) {
   Instance& instance = session.instance();
   if (ranks_ == nullptr || !instance.device().info().computes) return instance.run(rows);
   const std::size_t second = launch_after_exchange(instance.program());
@@ -465,8 +465,8 @@ void ObjectiveImpl::submit(const FeedView& inputs) {
   });
   // The scalars of a step must not depend on results of the steps before it, nor its data on what
   // is uploaded for a later one. Ranks exchange gradients in each step.
-  const bool gathers = !sizes_.dynamic() && !on_device && !counts_taken_ && rows_ == 0 &&
-                       ranks_ == nullptr;
+  const bool gathers =
+      !sizes_.dynamic() && !on_device && !counts_taken_ && rows_ == 0 && ranks_ == nullptr;
   if (gathered_.count == 0 || !gathers) recoverer_.finish();
   KeptInputs kept;
   if (recoverer_.on()) kept = KeptInputs(inputs);

@@ -100,8 +100,10 @@ class ObjectiveImpl {
 
  private:
   void check_one_rank(const char* call) const;
-  // Runs steps from number `step` on with these scalars. Steps that end in an update exchange gradients with other ranks.
-  Ticket run_on_ranks(ProgramSession& session, std::span<const ScalarValues> rows, std::int64_t step);
+  // Runs steps from number `step` on with these scalars. Steps that end in an update exchange
+  // gradients with other ranks.
+  Ticket run_on_ranks(ProgramSession& session, std::span<const ScalarValues> rows,
+                      std::int64_t step);
   // Returns the states of the model that a step changes.
   [[nodiscard]] std::vector<StateEntry> changed_states() const;
   // Returns the size of the batches of all ranks together.
