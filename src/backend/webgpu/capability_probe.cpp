@@ -130,7 +130,7 @@ std::vector<std::byte> CapabilityProbe::try_kernel(const std::string& name, cons
   const Buffer buffer = queue_.create_storage(static_cast<std::int64_t>(bytes), kernel.name);
   const Buffer* const bound = &buffer;
   step.bindings = kernel.dispatch.bindings;
-  step.groups.push_back(pipelines_.bind(step, {&bound, 1}));
+  step.group = pipelines_.bind(step, {&bound, 1});
   queue_.finish_and_submit(encode_steps(queue_, {&step, 1}, {}).get(), false);
   std::vector<std::byte> given(bytes);
   queue_.read_back(buffer.handle.get(), given);

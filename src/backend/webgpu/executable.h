@@ -35,14 +35,16 @@ struct Step {
   std::size_t launches = 1;  // number of the program's launches in this step
   std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;
-  std::vector<Handle<WGPUBindGroup>> groups;  // one, or one for each set of buffers
+  Handle<WGPUBindGroup> group;                // of set 0
+  std::vector<Handle<WGPUBindGroup>> others;  // of the other sets; empty if they bind the same
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_scalars = false;
   int timed_runs = 1;                     // dispatches per pass of LaunchProfiler::profile()
   std::chrono::duration<double> took{0};  // see Runner
 
-  [[nodiscard]] WGPUBindGroup group(std::size_t set) const {
-    return groups[groups.size() == 1 ? 0 : set].get();
+  // Returns the bind group of a set after the first.
+  [[nodiscard]] WGPUBindGroup group_of(std::size_t set) const {
+    return others.empty() ? group.get() : others[set - 1].get();
   }
 };
 

@@ -64,7 +64,7 @@ void LaunchProfiler::encode_repeated(WGPUCommandEncoder encoder, const Step& ste
       api_, api_.CommandEncoderBeginComputePass(encoder, &descriptor));
   if (step.uses_scalars) queue_.bind_row(pass.get(), row);
   api_.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
-  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group(0), 0, nullptr);
+  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
   for (int i = 0; i < count; ++i)
     api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
   api_.ComputePassEncoderEnd(pass.get());

@@ -229,7 +229,7 @@ Step PipelineCache::make_step(Kernel kernel, std::span<const Buffer* const> buff
   step.location = kernel.location;
   step.launches = kernel.dispatch.count;
   step.bindings = std::move(kernel.dispatch.bindings);
-  step.groups.push_back(bind(step, buffers));
+  step.group = bind(step, buffers);
   step.groups_x = kernel.dispatch.kernel.groups_x;
   step.groups_y = kernel.dispatch.kernel.groups_y;
   step.uses_scalars = kernel.dispatch.kernel.uses_scalars;

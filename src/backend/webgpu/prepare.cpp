@@ -76,8 +76,8 @@ void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers
   auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
     return buffer == static_cast<std::size_t>(changed);
   });
-  for (Step& step : executable.steps) step.groups.resize(1);
-  for (auto& [step, group] : made) step->groups[0] = std::move(group);
+  for (Step& step : executable.steps) step.others.clear();
+  for (auto& [step, group] : made) step->group = std::move(group);
   executable.buffers.assign(buffers.begin(), buffers.end());
   executable.sets = 1;
   executable.validated = false;
@@ -90,7 +90,7 @@ void WebGpuDevice::add_set(Executable& any, std::span<const BufferHandle> buffer
   auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
     return buffers[buffer] != executable.buffers[buffer];
   });
-  for (auto& [step, group] : made) step->groups.push_back(std::move(group));
+  for (auto& [step, group] : made) step->others.push_back(std::move(group));
   ++executable.sets;
 }
 

@@ -27,6 +27,17 @@ std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at, do
   return std::max<std::size_t>(end - at, 1);
 }
 
+// Encodes the dispatches of one run. `group_of` returns the bind group of a step.
+template <class GroupOf>
+void encode_run(const Api& api, WGPUComputePassEncoder pass, std::span<const Step> steps,
+                const GroupOf& group_of) {
+  for (const Step& step : steps) {
+    api.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
+    api.ComputePassEncoderSetBindGroup(pass, 0, group_of(step), 0, nullptr);
+    api.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
+  }
+}
+
 }  // namespace
 
 Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
@@ -37,11 +48,10 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<cons
       api, api.CommandEncoderBeginComputePass(encoder.get(), nullptr));
   for (std::size_t i = 0; i < runs.count; ++i) {
     if (runs.uses_scalars) queue.bind_row(pass.get(), runs.row + i);
-    const std::size_t set = (runs.number + i) % runs.sets;
-    for (const Step& step : steps) {
-      api.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
-      api.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group(set), 0, nullptr);
-      api.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
+    if (const std::size_t set = (runs.number + i) % runs.sets; set == 0) {
+      encode_run(api, pass.get(), steps, [](const Step& step) { return step.group.get(); });
+    } else {
+      encode_run(api, pass.get(), steps, [&](const Step& step) { return step.group_of(set); });
     }
   }
   api.ComputePassEncoderEnd(pass.get());
