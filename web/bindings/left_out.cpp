@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Stubs for parts of the library that both modules omit, since a page has no file system and no
-// environment. Nothing calls them. core/left_out.cpp has those of the core module only.
+// Stubs for parts of the library that both modules omit, since a page has no file system, no
+// environment and no other ranks. Nothing calls them. core/left_out.cpp has those of the core
+// module only.
 #include "compile/debug/shadow.h"
 #include "io/atomic_file.h"
 #include "io/tuning_file.h"
 #include "tensorgrad/error.h"
+#include "train/distributed.h"
+#include "train/trainer.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -17,6 +20,23 @@ Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHan
 }
 void Shadow::run(const RuntimeScalars&) {}
 void Shadow::rebind(std::span<const BufferHandle>, int) {}
+
+// ---- training on several ranks ----
+
+namespace detail {
+
+void check_common(Communicator&, const std::string&, const std::vector<Common>&) {}
+void fail_together(Communicator&, const std::string&, const std::exception_ptr&) {}
+std::size_t launch_after_exchange(const Program&) { return 0; }
+void sum_over_ranks(Communicator&, Instance&, const std::string&, std::vector<float>&) {}
+void mean_over_ranks(Communicator&, std::span<float>) {}
+void mean_of_states(Communicator&, ProgramSession&, const std::vector<StateEntry>&) {}
+void take_from_first(Communicator&, Instance&, const std::string&) {}
+void ObjectiveImpl::check_common() const {}
+std::vector<StateEntry> ObjectiveImpl::changed_states() const { return {}; }
+void TrainerImpl::take_from_first() {}
+
+}  // namespace detail
 
 // ---- files ----
 

@@ -129,7 +129,7 @@ test('queues steps on inputs', async () => {
   }
   assert.deepEqual([...await queued.losses()], expected.map(Math.fround));
   assert.deepEqual(await queued.downloadParams(), await stepped.downloadParams());
-  await assert.rejects(queued.submit({ x: [1] }), { name: 'UserError', message: /'y' is missing/ });
+  await assert.rejects(queued.submit({ ...batch(0), x: [1] }), { name: 'ShapeError' });
 });
 
 test('attached functions see the current parameters, at any size', async () => {

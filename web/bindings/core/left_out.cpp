@@ -9,6 +9,7 @@
 #include "backend/cpu/opaque.h"
 #include "codegen/wgsl/opaque.h"
 #include "compile/debug/dump.h"
+#include "compile/debug/profile.h"
 #include "full_module.h"
 #include "ops/registry.h"
 #include "tensorgrad/functional/state_space.h"
@@ -42,6 +43,16 @@ constinit const OpDef selective_scan_adjoint = missing("selective_scan_adjoint")
 constinit const OpDef selective_scan_grad = missing("selective_scan_grad");
 
 }  // namespace ops
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
+
+// ---- profiles with `roofline` ----
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+DevicePeaks measure_peaks(const std::shared_ptr<Device>&) {
+  web::needs_full_module("profile() with roofline", {});
+}
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
 
