@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include "io/little_endian.h"
+
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
@@ -25,19 +27,14 @@ void ProtoMessage::integer(int field, std::int64_t value) {
   varint(static_cast<std::uint64_t>(value));
 }
 
-// Writes the lowest `count` bytes, lowest first.
-void ProtoMessage::fixed(std::uint64_t value, int count) {
-  for (int i = 0; i < count; ++i, value >>= 8U) bytes_ += static_cast<char>(value);
-}
-
 void ProtoMessage::real(int field, double value) {
   varint(tag(field, kFixed64));
-  fixed(std::bit_cast<std::uint64_t>(value), 8);
+  append_number(bytes_, std::bit_cast<std::uint64_t>(value), 8);
 }
 
 void ProtoMessage::real32(int field, float value) {
   varint(tag(field, kFixed32));
-  fixed(std::bit_cast<std::uint32_t>(value), 4);
+  append_number(bytes_, std::bit_cast<std::uint32_t>(value), 4);
 }
 
 void ProtoMessage::begin(int field, std::uint64_t size) {

@@ -38,7 +38,6 @@ class ProtoMessage {
 
  private:
   void varint(std::uint64_t value);
-  void fixed(std::uint64_t value, int count);
 
   std::string bytes_;
 };

@@ -12,7 +12,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// Makes the processes of `mpirun` the ranks of a group, in the order of MPI_COMM_WORLD. A process
 /// that runs without `mpirun` is the only rank.
 /// ```cpp
-/// auto trainer = tg::compile(net, loss, {.optimizer = tg::optim::adam(),
+/// auto trainer = tg::compile(net, loss, {.optimizer = tg::optim::Adam{},
 ///                                        .distributed = tg::Mpi{.timeout_seconds = 60}});
 /// ```
 /// Sums are added in the order of the ranks. If a rank ends or does not answer in time, the others
