@@ -270,6 +270,11 @@ export async function session(kind?: EngineKind, needsFull = false): Promise<Ses
   return (await place(kind, needsFull)).own;
 }
 
+/** @internal Returns the session with the full module that is otherwise like this one. */
+export function fullSession({ kind, threads }: Session): Promise<Session> {
+  return open(kind, true, threads);
+}
+
 /** @internal Returns the description of a device, with the reason if the CPU has one thread. */
 export function described(device: string, why: string): string {
   return why && device.startsWith('cpu') ? `${device}; one thread, because ${why}` : device;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Training: compile() and the trainers that it returns.
-import { ask, described, deviceOf, inSession, type EngineKind, type Session } from './engine.js';
+import { ask, described, deviceOf, fullSession, inSession, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
 import {
   askWithTapes, firstSize, makeFunction, named, needsFull, recordFunction, type CompiledFunction, type HostTensor,
@@ -267,15 +267,15 @@ export class TrainerBase<M extends Module = Module,
    * each pass ("00_trace.ir" ...), "99_plan.txt", the WGSL of each launch ("kernels/003_gelu.wgsl"),
    * "memory.svg", "graph.html" and others. These are the files of TENSORGRAD_DUMP.
    */
-  dump(): Promise<{ [file: string]: string }> {
-    const { own, model, entries, at } = this;
+  async dump(): Promise<{ [file: string]: string }> {
+    const { own, model, entries, at } = this, full = await fullSession(own);
     // Needs the full module, which does not know devices of programs in the core module.
     const alike = <O extends TrainerOptions | undefined>(options: O): O => options?.device?.opened
       ? { ...options, device: { kind: this.deviceKind, allowSoftware: true } } : options;
-    return inSession(own.kind, true, undefined, ({ own: full }) => ask(full.engine, 'dump', at, {
+    return await ask(full.engine, 'dump', at, {
       model: entries.entries, ...lossesOf(
         full, model, entries, this.losses_.map((each) => ({ ...each, options: alike(each.options) })),
-        alike(this.shared), at) }));
+        alike(this.shared), at) });
   }
   /** Aborts running calls of step(), run() and submit(). They throw AbortedError. */
   abort(): void { this.own.engine.abort(this.info.id); }
