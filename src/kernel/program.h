@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/variant.h"
 #include "ir/view.h"
 #include "kernel/opaque_kernel.h"
 #include "kernel/pointwise.h"
@@ -200,8 +201,8 @@ struct OpaqueLaunch {
   }
 };
 
-using LaunchKind = std::variant<MapLaunch, RowLaunch, ContractionLaunch, ScatterLaunch, ScanLaunch,
-                                SortLaunch, OpaqueLaunch>;
+using LaunchKind = Variant<MapLaunch, RowLaunch, ContractionLaunch, ScatterLaunch, ScanLaunch,
+                           SortLaunch, OpaqueLaunch>;
 
 struct Launch {
   LaunchKind kind;
