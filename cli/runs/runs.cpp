@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -225,70 +226,47 @@ int compare_runs(const CompareArguments& arguments) {
 int print_metrics(const std::string& folder, TableFormat format) {
   const RunSummary run = read_summary(folder);
   Table table;
+  table.names = {"kind", "step", "epoch", "loss", "lr", "train_loss"};
+  const std::vector<std::string> others =
+      run.is_lm
+          ? std::vector<std::string>{"tokens_per_second", "seconds"}
+          : std::vector<std::string>{"test_loss", "test_accuracy", "images_per_second", "seconds"};
+  table.names.insert(table.names.end(), others.begin(), others.end());
   // Rows by step; a step precedes the epoch or validation that it ends.
   std::vector<std::pair<std::int64_t, std::vector<Cell>>> rows;
-  if (run.is_lm) {
-    table.names = {"kind",   "step", "epoch", "loss", "lr", "train_loss", "tokens_per_second",
-                   "seconds"};
-    for (const StepLine& line : run.history.steps) {
-      rows.push_back({line.step,
-                      {{"step"},
-                       {line.step},
-                       {line.epoch},
-                       number_cell(line.loss),
-                       number_cell(line.lr),
-                       {},
-                       {},
-                       number_cell(line.seconds)}});
+  const auto add = [&](std::int64_t step, const std::map<std::string, Cell>& cells) {
+    std::vector<Cell> row;
+    for (const std::string& name : table.names) {
+      const auto cell = cells.find(name);
+      row.push_back(cell == cells.end() ? Cell{} : cell->second);
     }
-    for (const ValidationLine& line : run.history.validations) {
-      rows.push_back({line.step,
-                      {{"validation"},
-                       {line.step},
-                       {},
-                       number_cell(line.loss),
-                       {},
-                       number_cell(line.train_loss),
-                       number_cell(line.tokens_per_second),
-                       number_cell(line.seconds)}});
-    }
-  } else {
-    table.names = {"kind",
-                   "step",
-                   "epoch",
-                   "loss",
-                   "lr",
-                   "train_loss",
-                   "test_loss",
-                   "test_accuracy",
-                   "images_per_second",
-                   "seconds"};
-    for (const StepLine& line : run.history.steps) {
-      rows.push_back({line.step,
-                      {{"step"},
-                       {line.step},
-                       {line.epoch},
-                       number_cell(line.loss),
-                       number_cell(line.lr),
-                       {},
-                       {},
-                       {},
-                       {},
-                       number_cell(line.seconds)}});
-    }
-    for (const EpochLine& line : run.history.epochs) {
-      rows.push_back({line.step,
-                      {{"epoch"},
-                       {line.step},
-                       {line.epoch},
-                       {},
-                       {},
-                       number_cell(line.train_loss),
-                       number_cell(line.test_loss),
-                       number_cell(line.test_accuracy),
-                       number_cell(line.images_per_second),
-                       number_cell(line.seconds)}});
-    }
+    rows.emplace_back(step, std::move(row));
+  };
+  for (const StepLine& line : run.history.steps) {
+    add(line.step, {{"kind", {"step"}},
+                    {"step", {line.step}},
+                    {"epoch", {line.epoch}},
+                    {"loss", number_cell(line.loss)},
+                    {"lr", number_cell(line.lr)},
+                    {"seconds", number_cell(line.seconds)}});
+  }
+  for (const ValidationLine& line : run.history.validations) {
+    add(line.step, {{"kind", {"validation"}},
+                    {"step", {line.step}},
+                    {"loss", number_cell(line.loss)},
+                    {"train_loss", number_cell(line.train_loss)},
+                    {"tokens_per_second", number_cell(line.tokens_per_second)},
+                    {"seconds", number_cell(line.seconds)}});
+  }
+  for (const EpochLine& line : run.history.epochs) {
+    add(line.step, {{"kind", {"epoch"}},
+                    {"step", {line.step}},
+                    {"epoch", {line.epoch}},
+                    {"train_loss", number_cell(line.train_loss)},
+                    {"test_loss", number_cell(line.test_loss)},
+                    {"test_accuracy", number_cell(line.test_accuracy)},
+                    {"images_per_second", number_cell(line.images_per_second)},
+                    {"seconds", number_cell(line.seconds)}});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
