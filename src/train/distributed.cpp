@@ -12,12 +12,6 @@ Communicator* others_of(const std::shared_ptr<Communicator>& communicator) {
   return communicator != nullptr && communicator->size() > 1 ? communicator.get() : nullptr;
 }
 
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
 void check_common(Communicator& ranks, const std::string& call, const std::vector<Common>& all) {
   std::vector<std::uint64_t> mine;
   mine.reserve(all.size());

@@ -25,8 +25,6 @@ struct Common {
   std::string what;  // for errors, such as "the loss"
   std::uint64_t hash = 0;
 };
-// Returns the FNV-1a hash.
-std::uint64_t hash_of(std::string_view text);
 // Throws DistributedError on every rank if a rank differs from rank 0. `call` begins the message.
 // All ranks must pass as many elements.
 void check_common(Communicator& ranks, const std::string& call, const std::vector<Common>& all);

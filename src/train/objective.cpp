@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/hash.h"
 #include "base/numbers.h"
 #include "compile/debug/interpret.h"
 #include "compile/debug/profile.h"
@@ -85,10 +86,10 @@ void ObjectiveImpl::check_common() const {
   for (const ParameterEntry& entry : table_.entries())
     parameters += entry.name + to_string(entry.parameter->shape()) + " ";
   detail::check_common(*ranks_, "compile",
-                       {{"the version of the library", hash_of(TENSORGRAD_VERSION_STRING)},
-                        {"the model", hash_of(parameters)},
+                       {{"the version of the library", fnv1a(TENSORGRAD_VERSION_STRING)},
+                        {"the model", fnv1a(parameters)},
                         {"the loss or the optimizer", hash(session().compiled().graph)},
-                        {"an option, such as seed, batch, accumulate or lr,", hash_of(options)}});
+                        {"an option, such as seed, batch, accumulate or lr,", fnv1a(options)}});
 }
 
 void ObjectiveImpl::check_one_rank(const char* call) const {

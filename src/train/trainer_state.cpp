@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/numbers.h"
 #include "train/trainer.h"
 #include "train/update.h"
@@ -406,7 +407,7 @@ void TrainerImpl::load(const FileSource& source) {
   const auto lock = call_lock_->lock();
   const Loaded loaded = together(ranks(), "load", [&] { return read(source); });
   if (ranks() != nullptr)
-    check_common(*ranks(), "load", {{"the checkpoint", hash_of(loaded.fields)}});
+    check_common(*ranks(), "load", {{"the checkpoint", fnv1a(loaded.fields)}});
   recoverer_->guarded([&] {
     session().upload_params(loaded.params);
     for (std::size_t i = 0; i < states_.size(); ++i)

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/hash.h"
 #include "codegen/wgsl/matmul/contraction.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -63,10 +64,9 @@ std::string contraction_key(const Launch& launch, const WgslOptions& options) {
         std::int64_t{options.subgroup_matrix.m}, std::int64_t{options.subgroup_matrix.subgroup}}) {
     text += " " + std::to_string(each);
   }
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   std::array<char, 17> digits = {};
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
+  std::snprintf(digits.data(), digits.size(), "%016llx",
+                static_cast<unsigned long long>(fnv1a(text)));
   std::string key;
   const auto& p = launch.as<ContractionLaunch>();
   for (const std::int64_t each : {p.batch * p.parts, p.m, p.n, p.k})
