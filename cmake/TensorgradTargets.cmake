@@ -24,6 +24,10 @@ endif()
 # Warnings and sanitizers for a target of ours.
 function(tensorgrad_own_target target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+    # Objects do not depend on the folder of the clone: ccache serves all clones.
+    target_compile_options(${target} PRIVATE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+  endif()
   if(TENSORGRAD_WARNINGS AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow
       $<$<CXX_COMPILER_ID:GNU>:-Wmissing-declarations>

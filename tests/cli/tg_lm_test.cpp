@@ -15,6 +15,7 @@
 
 #include "cli/tool.h"
 #include "lm/settings.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/npy.h"
 #include "tensorgrad/lm.h"
 
@@ -338,7 +339,7 @@ TEST(TgLm, keeps_weights_in_fewer_bits_and_scores_them) {
 
 TEST(TgLm, imports_other_libraries_models) {
   const TestFolder folder;
-  const std::string fixture = std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/pretrained/mamba";
+  const std::string fixture = source_path("tests/golden/pretrained/mamba");
   const ToolResult made = folder.tg({"lm", "import", fixture, "-o", "mamba.safetensors"});
   ASSERT_EQ(made.code, 0) << made.err;
   const lm::SavedModel model = lm::load_model(folder / "mamba.safetensors");
@@ -374,7 +375,7 @@ TEST(TgLm, imports_other_libraries_models) {
 
 TEST(TgLm, exports_and_imports_gguf_files) {
   const TestFolder folder;
-  const std::string fixture = std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/gguf/llama.gguf";
+  const std::string fixture = source_path("tests/golden/gguf/llama.gguf");
   const ToolResult made = folder.tg({"lm", "import", fixture, "-o", "llama.safetensors"});
   ASSERT_EQ(made.code, 0) << made.err;
   const ToolResult exported = folder.tg({"lm", "export", "llama.safetensors", "-o", "again.gguf"});

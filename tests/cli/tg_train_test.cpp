@@ -16,6 +16,7 @@
 
 #include "cli/tool.h"
 #include "support/pictures.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::test {
@@ -158,7 +159,7 @@ TEST(TgTrain, predicts_pictures_of_any_size) {
     EXPECT_EQ(json::parse(line)["class"], wanted) << line;
     EXPECT_EQ(json::parse(line)["index"], 0);
   }
-  const std::string picture = TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/progressive.jpg";
+  const std::string picture = source_path("tests/unit/io/fixtures/progressive.jpg");
   const ToolResult jpeg = folder.tg({"predict", "--run", "run", "--device", "cpu", picture});
   EXPECT_EQ(jpeg.code, 0) << jpeg.err;
   // A model trained on IDX images also accepts image files.

@@ -13,13 +13,14 @@
 #include "base/env.h"
 #include "large_gpu.h"
 #include "models.h"
+#include "support/source_path.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 using bench::Feeding;
 
-constexpr const char* kFile = TENSORGRAD_SOURCE_DIR "/tests/counts/workloads.txt";
+const std::string kFile = test::source_path("tests/counts/workloads.txt");
 constexpr const char* kHead =
     R"(# What a step of each workload of bench/models.cpp is planned as. `cpu`: for the cpu device;
 # `webgpu`: for the least limits that WebGPU allows, `gpu`: for those of a large GPU (null devices).

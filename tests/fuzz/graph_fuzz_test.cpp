@@ -12,12 +12,12 @@
 #include "passes/fuse/fuse.h"
 #include "passes/rematerialize.h"
 #include "support/graph_fuzz.h"
+#include "support/source_path.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-const std::filesystem::path kCorpus =
-    std::filesystem::path(TENSORGRAD_SOURCE_DIR) / "tests/fuzz/corpus/graphs";
+const std::filesystem::path kCorpus = test::source_path("tests/fuzz/corpus/graphs");
 
 constexpr std::uint64_t kParts = 8, kGraphs = 1000, kGraphsOnWebGpu = 250;
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/source_path.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -18,7 +19,7 @@ namespace tensorgrad::testing {
 class Fixture {
  public:
   explicit Fixture(const std::string& name)
-      : file_(read_safetensors(std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/" + name)) {}
+      : file_(read_safetensors(test::source_path("tests/golden/" + name))) {}
 
   [[nodiscard]] bool has(const std::string& name) const { return file_.tensors.contains(name); }
   [[nodiscard]] std::vector<std::string> names() const {

@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "golden/fixture.h"
+#include "support/source_path.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 std::string gguf_path(const std::string& name) {
-  return std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/gguf/" + name;
+  return test::source_path("tests/golden/gguf/" + name);
 }
 
 void expect_logits(const lm::SavedModel& model, const std::string& name, float tolerance) {

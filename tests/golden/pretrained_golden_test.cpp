@@ -12,6 +12,7 @@
 
 #include "golden/fixture.h"
 #include "support/file_pairs.h"
+#include "support/source_path.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string pretrained_path(const std::string& name) {
-  return std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/pretrained/" + name;
+  return test::source_path("tests/golden/pretrained/" + name);
 }
 
 // Compares `logits` [B, L, V] with those of steps `begin` to `begin + L`. The tolerance is 1e-5 of
@@ -153,7 +154,7 @@ TEST(Pretrained, folders_in_memory_are_read_as_those_on_disk) {
   for (const char* name : {"mamba", "mamba2", "ssm_mamba2"}) {
     const test::TempDir disk;
     fs::copy(pretrained_path(name), disk.str());
-    fs::copy(TENSORGRAD_SOURCE_DIR "/tests/unit/text/fixtures/gpt2.json", disk / "tokenizer.json");
+    fs::copy(test::source_path("tests/unit/text/fixtures/gpt2.json"), disk / "tokenizer.json");
     const auto files = files_of(disk.str());
     const std::string whole = weights_or_error(disk.str());
     EXPECT_GT(whole.size(), 10'000U) << whole;

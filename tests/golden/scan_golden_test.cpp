@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/graph_builder.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::testing {
@@ -54,8 +55,7 @@ Values numbers(const StoredFile& file, const std::string& name) {
 
 // Runs every op on every input in one graph.
 void check_against_pytorch(Where where) {
-  const StoredFile file =
-      read_safetensors(std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/scan.safetensors");
+  const StoredFile file = read_safetensors(test::source_path("tests/golden/scan.safetensors"));
   GraphBuilder s;
   ValueMap want;
   const Tensor weight = s.input({24}, f32, numbers(file, "weight"));

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/graph_builder.h"
+#include "support/source_path.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -81,8 +82,7 @@ Stored stored(const StoredFile& file, const std::string& name) {
 
 // Runs all cases in one program.
 void check(Where where) {
-  const StoredFile file =
-      read_safetensors(TENSORGRAD_SOURCE_DIR "/tests/golden/vision.safetensors");
+  const StoredFile file = read_safetensors(test::source_path("tests/golden/vision.safetensors"));
   GraphBuilder builder;
   ValueMap want;
   const auto expect = [&](const std::string& name, const Tensor& value) {

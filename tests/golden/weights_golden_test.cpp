@@ -6,13 +6,12 @@
 #include <cmath>
 
 #include "golden/fixture.h"
+#include "support/source_path.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-std::string path_of(const std::string& name) {
-  return std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/" + name;
-}
+std::string path_of(const std::string& name) { return test::source_path("tests/golden/" + name); }
 
 TEST(Weights, elements_convert_as_in_torch) {
   const Fixture want("weights_numbers.safetensors");

@@ -23,6 +23,7 @@
 #include "passes/split_reduce.h"
 #include "passes/split_scatter.h"
 #include "support/random_graph.h"
+#include "support/source_path.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::testing {
@@ -64,8 +65,7 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
 
 std::vector<fs::path> files() {
   std::vector<fs::path> found;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(TENSORGRAD_SOURCE_DIR "/tests/passes")) {
+  for (const auto& entry : fs::recursive_directory_iterator(test::source_path("tests/passes"))) {
     if (entry.path().extension() == ".ir") found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());

@@ -7,12 +7,13 @@
 #include "ops/registry.h"
 #include "passes/fuse/fuse.h"
 #include "support/differential.h"
+#include "support/source_path.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 Graph graph_of(const std::string& name) {
-  const std::string path = TENSORGRAD_SOURCE_DIR "/tests/passes/" + name;
+  const std::string path = test::source_path("tests/passes/" + name);
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   const std::string whole = text.str();

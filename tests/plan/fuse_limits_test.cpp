@@ -9,6 +9,7 @@
 #include "passes/fuse/fuse.h"
 #include "plan/plan.h"
 #include "support/graph_builder.h"
+#include "support/source_path.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -43,7 +44,7 @@ TEST(FuseLimits, update_that_cannot_be_in_place_is_fused_again) {
 // The graph of the test of the pass itself, in which the drawn targets stay out of the launch over
 // all logits.
 TEST(FuseLimits, fusing_targets_first_keeps_random_numbers) {
-  const std::string name = TENSORGRAD_SOURCE_DIR "/tests/passes/fuse/targets_drawn_first.ir";
+  const std::string name = test::source_path("tests/passes/fuse/targets_drawn_first.ir");
   std::ostringstream text;
   text << std::ifstream(name).rdbuf();
   const std::string whole = text.str();

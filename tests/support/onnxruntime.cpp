@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/source_path.h"
+
 namespace tensorgrad::testing {
 namespace {
 
@@ -40,9 +42,9 @@ void OnnxRuntime::expect(const std::string& model, const std::map<std::string, H
 void OnnxRuntime::check(double tolerance) const {
   const std::string said = (folder_.path() / "said.txt").string();
   const std::string command =
-      std::string("PYTHONPATH='" TENSORGRAD_ONNX_PACKAGES "' '") +
-      TENSORGRAD_PYTHON "' -B '" TENSORGRAD_SOURCE_DIR "/tests/onnx/compare.py' '" +
-      folder_.path().string() + "' " + std::to_string(tolerance) + " > '" + said + "' 2>&1";
+      std::string("PYTHONPATH='" TENSORGRAD_ONNX_PACKAGES "' '") + TENSORGRAD_PYTHON "' -B '" +
+      test::source_path("tests/onnx/compare.py") + "' '" + folder_.path().string() + "' " +
+      std::to_string(tolerance) + " > '" + said + "' 2>&1";
   const int status = std::system(command.c_str());
   std::ostringstream text;
   text << std::ifstream(said).rdbuf();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/source_path.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
@@ -14,9 +15,9 @@ namespace tensorgrad::testing {
 std::map<std::string, std::vector<EventScalar>> read_events(const std::string& folder) {
   const test::TempDir said;
   const std::string command = "PYTHONPATH='" TENSORGRAD_TENSORBOARD_PACKAGES
-                              ":" TENSORGRAD_ONNX_PACKAGES "' '" TENSORGRAD_PYTHON
-                              "' -B '" TENSORGRAD_SOURCE_DIR "/tests/support/read_events.py' '" +
-                              folder + "' > '" + (said / "out") + "' 2> '" + (said / "err") + "'";
+                              ":" TENSORGRAD_ONNX_PACKAGES "' '" TENSORGRAD_PYTHON "' -B '" +
+                              test::source_path("tests/support/read_events.py") + "' '" + folder +
+                              "' > '" + (said / "out") + "' 2> '" + (said / "err") + "'";
   const int status = std::system(command.c_str());
   std::ostringstream errors;
   errors << std::ifstream(said / "err").rdbuf();

@@ -9,6 +9,7 @@
 
 #include "io_test_util.h"
 #include "support/file_pairs.h"
+#include "support/source_path.h"
 #include "tensorgrad/data.h"
 
 namespace tensorgrad {
@@ -133,7 +134,7 @@ TEST(ReadersOfBytes, match_files) {
 
   for (const char* name : {"colour.jpg", "grey.jpg", "cmyk.jpg"}) {
     const std::string file =
-        test::get_file(TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/" + std::string(name));
+        test::get_file(test::source_path("tests/unit/io/fixtures/") + std::string(name));
     expect_reads_bytes_as_files(as_bytes(file), [](const FileSource& source) {
       return bits_of_range(read_image(source, {.height = 7, .width = 5}).pixels);
     });
@@ -233,8 +234,7 @@ void remove_with_empty_folders(std::filesystem::path path) {
 TEST(ImageFolder, is_read_from_memory_as_from_disk) {
   const std::string images = test::idx_text(8, {2, 1, 2}, "abcd");
   const std::string labels = test::idx_text(8, {2}, std::string("\0\1", 2));
-  const std::string colour =
-      test::get_file(TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/colour.jpg");
+  const std::string colour = test::get_file(test::source_path("tests/unit/io/fixtures/colour.jpg"));
   const std::vector<std::map<std::string, Bytes>> folders = {
       {{"train-images-idx3-ubyte", to_bytes(images)},
        {"train-labels-idx1-ubyte.gz", to_bytes(gzipped(labels))},

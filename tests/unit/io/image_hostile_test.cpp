@@ -7,6 +7,7 @@
 
 #include "io_test_util.h"
 #include "support/pictures.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 
@@ -32,7 +33,7 @@ std::string picture_error_of(const std::string& text) {
 }
 
 std::string hostile_fixture(const std::string& name) {
-  return get_file(TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/" + name);
+  return get_file(test::source_path("tests/unit/io/fixtures/" + name));
 }
 
 std::vector<std::string> good_pictures() {

@@ -6,6 +6,7 @@
 
 #include "io_test_util.h"
 #include "support/pictures.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/images.h"
 
 namespace tensorgrad {
@@ -30,7 +31,7 @@ Image image_of(const std::string& text, const ImageOptions& options = {.channels
 }
 
 std::string fixture(const std::string& name) {
-  return TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/" + name;
+  return test::source_path("tests/unit/io/fixtures/" + name);
 }
 
 std::string bytes_of(std::initializer_list<int> values) {

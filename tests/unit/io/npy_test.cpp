@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "support/source_path.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -14,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string numpy_path(const std::string& name) {
-  return TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/" + name;
+  return test::source_path("tests/unit/io/fixtures/" + name);
 }
 
 std::string npz_failure(const FileSource& source) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "io_test_util.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
@@ -200,7 +201,7 @@ TEST(SafetensorsHostile, long_and_unprintable_names_are_made_readable) {
 }
 
 std::string read_fixture() {
-  return test::get_file(TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/reference.safetensors");
+  return test::get_file(test::source_path("tests/unit/io/fixtures/reference.safetensors"));
 }
 
 // Returns true if the file is accepted. Anything but IoError fails the test.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "io_test_util.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
@@ -16,7 +17,7 @@ using test::get_file;
 using test::io_error_of;
 using test::TempDir;
 
-constexpr char kReference[] = TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/reference.safetensors";
+const std::string kReference = test::source_path("tests/unit/io/fixtures/reference.safetensors");
 
 template <typename T>
 StoredTensor tensor_of(const std::string& dtype, Shape shape, const std::vector<T>& values) {

@@ -12,6 +12,7 @@
 
 #include "support/sanitized.h"
 #include "support/small_mamba.h"
+#include "support/source_path.h"
 #include "tensorgrad/tensorgrad.h"
 #include "unit/io/io_test_util.h"
 #include "unit/lm/hostile_file.h"
@@ -118,8 +119,7 @@ TEST(LmCheckpointHostile, damaged_bytes_are_rejected_or_change_values) {
 TEST(LmCheckpointHostile, folders_of_other_libraries_are_rejected_or_read) {
   TestRandom random(7);
   Hostile hostile;
-  for (const auto& fixture :
-       fs::directory_iterator(TENSORGRAD_SOURCE_DIR "/tests/golden/pretrained")) {
+  for (const auto& fixture : fs::directory_iterator(test::source_path("tests/golden/pretrained"))) {
     const test::TempDir folder;
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(fixture.path())) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lm/pretrained_config.h"
+#include "support/source_path.h"
 #include "tensorgrad/tensorgrad.h"
 #include "unit/io/io_test_util.h"
 #include "unit/lm/hostile_json.h"
@@ -22,8 +23,7 @@ using test::TestRandom;
 
 std::vector<std::string> foreign_configurations() {
   std::vector<std::string> all;
-  for (const auto& folder :
-       fs::directory_iterator(TENSORGRAD_SOURCE_DIR "/tests/golden/pretrained")) {
+  for (const auto& folder : fs::directory_iterator(test::source_path("tests/golden/pretrained"))) {
     std::ifstream file(folder.path() / "config.json");
     if (file)
       all.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());

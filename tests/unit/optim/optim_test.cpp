@@ -6,13 +6,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "support/source_path.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 constexpr std::int64_t kSteps = 12, kSize = 8;
-constexpr const char* kFixture = TENSORGRAD_SOURCE_DIR "/tests/golden/optim.safetensors";
+const std::string kFixture = test::source_path("tests/golden/optim.safetensors");
 
 std::vector<float> fixture(const std::string& name) {
   static const StoredFile file = read_safetensors(kFixture);

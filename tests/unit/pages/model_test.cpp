@@ -13,6 +13,7 @@
 
 #include "pages/model.h"
 #include "support/models.h"
+#include "support/source_path.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
@@ -300,7 +301,7 @@ TEST(WebModel, files_in_memory_match_the_folder) {
 TEST(WebModel, runner_is_written_beside_it) {
   const test::TempDir folder;
   classifier(1).export_web(folder / "a/model");
-  const std::filesystem::path sources(TENSORGRAD_SOURCE_DIR "/web/runner");
+  const std::filesystem::path sources(test::source_path("web/runner"));
   EXPECT_EQ(text_of(folder / "a/model/runner.js"), text_of(sources / "runner.js"));
   EXPECT_EQ(text_of(folder / "a/model/runner.d.ts"), text_of(sources / "runner.d.ts"));
 }

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/source_path.h"
 #include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::test {
@@ -20,7 +21,7 @@ namespace tensorgrad::test {
 using Ids = std::vector<std::int32_t>;
 
 inline std::string fixture_path(const std::string& name) {
-  return std::string(TENSORGRAD_SOURCE_DIR) + "/tests/unit/text/fixtures/" + name;
+  return source_path("tests/unit/text/fixtures/" + name);
 }
 
 inline std::string fixture_text(const std::string& name) {
