@@ -111,59 +111,72 @@ TEST(IndexUpdate, of_a_state_is_in_place_on_webgpu) {
 }
 
 // Attention reads a cache after it is filled, and the position before it moves on.
-TEST(IndexUpdate, is_in_place_though_the_new_value_is_read_later) {
+void check_late_reads_of_the_new_value(Where where) {
   GraphBuilder s;
   const Tensor position = s.leaf(ops::state, "position", {2}, i32, {4, 7});
   const Tensor start = reshape(position, {2, 1, 1, 1});
   const Cache k = filled_cache(s, 9, 1, start, "k"), v = filled_cache(s, 9, 1, start, "v");
   s.graph().updates.push_back({position.id(), (position + 1).id()});
   s.output("y", scaled_dot_product_attention(s.input({2, 3, 1, 4}), k.updated, v.updated));
-  s.check(Where::kCpu);
-  s.check(Where::kWebGpu);
+  s.check(where);
   const Program program = compile_for_test(s.graph(), 8).program;
   EXPECT_FALSE(has_slots(program)) << print(program);
 }
 
+TEST(IndexUpdate, is_in_place_though_the_new_value_is_read_later) {
+  check_late_reads_of_the_new_value(Where::kCpu);
+}
+
+TEST(IndexUpdate, is_in_place_though_the_new_value_is_read_later_on_webgpu) {
+  check_late_reads_of_the_new_value(Where::kWebGpu);
+}
+
 // Copied where something else needs the old value afterwards, and right in any case.
-TEST(IndexUpdate, is_right_where_the_old_value_is_read_too) {
-  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    for (const int way : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
-      SCOPED_TRACE(way);
-      GraphBuilder s;
-      const Shape shape = {2, 3, 6, 4};
-      const Tensor start = two_starts(s, 1, 4);
-      const Cache c = filled_cache(s, 6, 2, start);
-      if (way == 0) s.output("before", sum(c.state, 2));            // in another launch
-      if (way == 1) s.output("both", sum(c.state * c.updated, 2));  // with the new value
-      if (way == 2) s.output("later", matmul(c.state, transpose(c.updated)));
-      if (way == 3) s.output("new", c.updated);  // has a place of its own
-      if (way == 4) s.output("views", flip(c.state, 2) - transpose(transpose(c.updated)));
-      if (way == 5) {  // by what is read from the state itself
-        const Tensor line = narrow(c.state, 2, 3, 2);
-        s.graph().updates[0].value = index_update(c.state, 2, start, line * 2.0).id();
-      }
-      if (way == 6) s.graph().updates[0].value = flip(c.updated, 2).id();
-      if (way == 7)
-        s.graph().updates[0].value =
-            index_update(flip(c.state, 2), 2, start, narrow(c.state, 2, 0, 2)).id();
-      if (way == 8) {  // a second update of the same state, and one of its result
-        const Tensor u = s.input({2, 3, 3, 4});
-        s.output("other", index_update(c.state, 2, start + 1, u));
-        s.graph().updates[0].value = index_update(c.updated, 2, start - 1, u).id();
-      }
-      if (way == 9) {  // two states become each other's updates
-        const Tensor other =
-            s.leaf(ops::state, "other", shape, f32, s.draw.values(f32, numel(shape), -1, 1));
-        const Tensor u = s.input({2, 3, 2, 4});
-        s.graph().updates = {{c.state.id(), index_update(other, 2, start, u).id()},
-                             {other.id(), index_update(c.state, 2, start, u).id()}};
-      }
-      s.check(where);
+void check_reads_of_the_old_value(Where where) {
+  for (const int way : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
+    SCOPED_TRACE(way);
+    GraphBuilder s;
+    const Shape shape = {2, 3, 6, 4};
+    const Tensor start = two_starts(s, 1, 4);
+    const Cache c = filled_cache(s, 6, 2, start);
+    if (way == 0) s.output("before", sum(c.state, 2));            // in another launch
+    if (way == 1) s.output("both", sum(c.state * c.updated, 2));  // with the new value
+    if (way == 2) s.output("later", matmul(c.state, transpose(c.updated)));
+    if (way == 3) s.output("new", c.updated);  // has a place of its own
+    if (way == 4) s.output("views", flip(c.state, 2) - transpose(transpose(c.updated)));
+    if (way == 5) {  // by what is read from the state itself
+      const Tensor line = narrow(c.state, 2, 3, 2);
+      s.graph().updates[0].value = index_update(c.state, 2, start, line * 2.0).id();
     }
+    if (way == 6) s.graph().updates[0].value = flip(c.updated, 2).id();
+    if (way == 7)
+      s.graph().updates[0].value =
+          index_update(flip(c.state, 2), 2, start, narrow(c.state, 2, 0, 2)).id();
+    if (way == 8) {  // a second update of the same state, and one of its result
+      const Tensor u = s.input({2, 3, 3, 4});
+      s.output("other", index_update(c.state, 2, start + 1, u));
+      s.graph().updates[0].value = index_update(c.updated, 2, start - 1, u).id();
+    }
+    if (way == 9) {  // two states become each other's updates
+      const Tensor other =
+          s.leaf(ops::state, "other", shape, f32, s.draw.values(f32, numel(shape), -1, 1));
+      const Tensor u = s.input({2, 3, 2, 4});
+      s.graph().updates = {{c.state.id(), index_update(other, 2, start, u).id()},
+                           {other.id(), index_update(c.state, 2, start, u).id()}};
+    }
+    s.check(where);
   }
 }
 
-TEST(IndexUpdate, of_every_type_is_in_place) {
+TEST(IndexUpdate, is_right_where_the_old_value_is_read_too) {
+  check_reads_of_the_old_value(Where::kCpu);
+}
+
+TEST(IndexUpdate, is_right_where_the_old_value_is_read_too_on_webgpu) {
+  check_reads_of_the_old_value(Where::kWebGpu);
+}
+
+void check_every_type(Where where) {
   for (const DType dtype : {f32, f16, i32, u32, boolean}) {
     GraphBuilder s;
     const double lo = dtype == u32 || dtype == boolean ? 0 : -9, hi = dtype == boolean ? 1 : 9;
@@ -171,12 +184,14 @@ TEST(IndexUpdate, of_every_type_is_in_place) {
     const Tensor update = s.input({2, 5}, dtype, s.draw.values(dtype, 10, lo, hi));
     const Tensor made = index_update(state, 0, s.input({1, 5}, i32, {0, 1, 5, -1, 3}), update);
     s.graph().updates = {{state.id(), made.id()}};
-    s.check(Where::kCpu, 0);
-    s.check(Where::kWebGpu, 0);
+    s.check(where, 0);
     const Program program = compile_for_test(s.graph(), 8).program;
     EXPECT_EQ(program.launches.size(), 1U) << print(program);
   }
 }
+
+TEST(IndexUpdate, of_every_type_is_in_place_on_cpu) { check_every_type(Where::kCpu); }
+TEST(IndexUpdate, of_every_type_is_in_place_on_webgpu) { check_every_type(Where::kWebGpu); }
 
 // A device that binds less than the state: several launches share the lines.
 TEST(IndexUpdate, fits_narrow_bindings_on_webgpu) {
