@@ -216,9 +216,12 @@ GOALS = [
     Goal("mnist-cnn, GPU", steps("mnist-cnn", GPU, own_mode="run"), 0.7),
     Goal("launches of mnist-cnn, GPU", launches("mnist-cnn"), 30, unit="launches"),
     Goal("char-gpt, GPU", steps("char-gpt", GPU, own_mode="run"), 1.0),
+    *(Goal(f"{name}, GPU", steps(name, GPU, own_mode="run"), most)
+      for name, most in (("gpt2", 1.05), ("gpt2-50k", 1.05), ("gpt-long", 1.0))),
     *(Goal(f"batches from the host over data of the device, {workload}, GPU", streaming(workload), 1.3)
       for workload in ("mlp-sin", "mnist-cnn", "char-gpt")),
-    Goal("peak memory of char-gpt, GPU, over PyTorch", peak_memory("char-gpt", "PyTorch"), 1.0),
+    *(Goal(f"peak memory of {name}, GPU, over PyTorch", peak_memory(name, "PyTorch"), 0.9)
+      for name in ("char-gpt", "gpt2", "gpt2-50k", "gpt-long")),
     Goal("char-gpt in mixed precision, H100", milliseconds("char-gpt (mixed precision)", "H100"), 11, unit="ms"),
     Goal("speed of each product, GPU", products(GPU), 0.8, at_least=True),
     *(Goal(f"speed of each memory-bound launch over that of a copy, GPU, {matrix}", of_copy(matrix), 0.85,

@@ -19,8 +19,8 @@ int main(int argc, char** argv) {
   std::string probe;
   app.add_option("--only", only,
                  "what to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
-                 "(char-gpt-small on the CPU), mamba1, mamba-130m (on a GPU), "
-                 "gemm, memory, packed, serve, decode (default: all)")
+                 "(char-gpt-small on the CPU), mamba1, on a GPU also mamba-130m, gpt2, gpt2-50k and "
+                 "gpt-long, gemm, memory, packed, serve, decode (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu if there is a GPU)")

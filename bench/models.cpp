@@ -42,6 +42,9 @@ struct DecoderSize {
 
 constexpr DecoderSize kAddition = {12, 64, 3, 4, 8, 128, false, 1, 3};
 constexpr DecoderSize kGpt = {65, 384, 6, 6, 256, 64, true, 1, 256};
+constexpr DecoderSize kGpt2 = {256, 768, 12, 12, 1024, 8, true, 1, 1024};
+constexpr DecoderSize kGpt2Words = {50257, 768, 12, 12, 1024, 8, true, 1, 1024};
+constexpr DecoderSize kLongGpt = {256, 384, 6, 6, 4096, 4, true, 1, 4096};
 constexpr DecoderSize kSmallGpt = {65, 128, 4, 4, 64, 8, true, 0, 64};
 
 nn::Linear layer(std::int64_t in, std::int64_t out, bool bias) {
@@ -308,6 +311,9 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   }
   if (name == "addition") return decoder(std::move(setup), kAddition, variant);
   if (name == "char-gpt") return decoder(std::move(setup), kGpt, variant);
+  if (name == "gpt2") return decoder(std::move(setup), kGpt2, variant);
+  if (name == "gpt2-50k") return decoder(std::move(setup), kGpt2Words, variant);
+  if (name == "gpt-long") return decoder(std::move(setup), kLongGpt, variant);
   if (name == "char-gpt-small") return decoder(std::move(setup), kSmallGpt, variant);
   if (name == "mamba1") return mamba(std::move(setup), small_mamba(), 64, variant);
   if (name == "mamba-130m") return mamba(std::move(setup), mamba_130m(), 1024, variant);

@@ -55,7 +55,7 @@ class Workload {
 };
 
 // Returns mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt, char-gpt-small and
-// mamba1. mamba-130m also exists, for GPUs only.
+// mamba1. mamba-130m, gpt2, gpt2-50k and gpt-long also exist, for GPUs only.
 const std::vector<std::string>& workload_names();
 
 // Return the shapes of Gu and Dao's Mamba with a tied head: two narrow layers, and their smallest

@@ -146,7 +146,10 @@ std::vector<std::string> default_devices() {
 std::vector<std::string> measured_workloads(const std::string& device) {
   std::vector<std::string> names = workload_names();
   std::erase(names, device == "cpu" ? "char-gpt" : "char-gpt-small");
-  if (device != "cpu") names.emplace_back("mamba-130m");
+  if (device != "cpu") {
+    for (const char* const large : {"mamba-130m", "gpt2", "gpt2-50k", "gpt-long"})
+      names.emplace_back(large);
+  }
   return names;
 }
 
