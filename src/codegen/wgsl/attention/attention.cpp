@@ -5,7 +5,8 @@
 // products are staged in workgroup memory, in vectors of four along the width of q, k, v. The
 // distance of lines is an odd number of vectors, so that neighboring threads access different
 // banks. The next block of columns is prefetched. Rows are those of q; for dk and dv they are those
-// of k, and columns are those of q.
+// of k, and columns are those of q. These two results leave few registers and little workgroup
+// memory, so their columns of q and dy take turns in one array, and q is loaded twice.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -25,6 +26,9 @@ struct TileBlock {
   [[nodiscard]] int threads() const { return ny * nx; }
   [[nodiscard]] int per_y() const { return rows / ny; }
   [[nodiscard]] int per_x() const { return columns / nx; }
+  // True if a subgroup of 32 threads can be 4 rows of 8. GPUs read vectors from workgroup memory by
+  // half a subgroup. They fetch a vector once for two neighbors, so these share a column.
+  [[nodiscard]] bool pairs() const { return ny % 4 == 0 && nx % 8 == 0; }
 };
 // From large to small; the first that fits the device and yields enough workgroups is used. On an
 // H100, four or eight scores per thread are faster than sixteen, and faster than larger blocks.
@@ -60,8 +64,9 @@ class AttentionWriter : private AttentionParts {
   // Vectors per line, and distance of lines in vectors.
   static std::int64_t vectors(std::int64_t width) { return ceil_div(width, 4); }
   static std::int64_t pitch(std::int64_t width) { return vectors(width) | 1; }
+  // That of an array which holds columns of both widths in turn.
   [[nodiscard]] std::int64_t column_pitch() const {
-    return forward() ? std::max(pitch(s_.depth), pitch(s_.width)) : pitch(s_.depth);
+    return std::max(pitch(s_.depth), pitch(s_.width));
   }
   [[nodiscard]] std::int64_t bytes(const TileBlock& b) const;
   [[nodiscard]] TileBlock pick(const WgslOptions& options) const;
@@ -82,6 +87,8 @@ class AttentionWriter : private AttentionParts {
   void write_tiles(Scope& scope, const std::string& first, const Scope& tile);
   void write_maximum(Scope& scope) const;
   void write_forward(Scope& scope);
+  void write_products_of_keys(Scope& loop, const LineTile& dy) const;
+  void write_gradients_of_values(Scope& loop, const LineTile& q) const;
   void write_backward(Scope& scope);
   void put_weight(Scope& scope, int r, int c, const std::string& value) const;
 
@@ -101,9 +108,15 @@ class AttentionWriter : private AttentionParts {
 
 std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
   const std::int64_t weights = b.rows * (ceil_div(b.columns, 4) | 1);
-  const std::int64_t lines =
-      forward() ? b.rows * pitch(s_.depth) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4)
-                : (b.rows + b.columns) * (pitch(s_.depth) + pitch(s_.width));
+  const std::int64_t both = pitch(s_.depth) + pitch(s_.width);
+  std::int64_t lines = b.rows * both;
+  switch (part_) {
+    case AttentionPart::kForward:
+      lines = b.rows * pitch(s_.depth) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4);
+      break;
+    case AttentionPart::kQueries: lines += b.columns * both; break;
+    case AttentionPart::kKeys: lines += b.columns * column_pitch(); break;
+  }
   return 16 * (weights + lines) + (truth_mask() ? 8 : 0);
 }
 
@@ -414,6 +427,29 @@ void AttentionWriter::write_forward(Scope& scope) {
   store_results(scope, "o", 0, s_.width, "factor");
 }
 
+// Computes s from the columns of q, which columns_0 holds, and dp from those of dy, which replace
+// them.
+void AttentionWriter::write_products_of_keys(Scope& loop, const LineTile& dy) const {
+  dy.begin(loop, "col_start");
+  write_products(loop, "s", "rows_0", "columns_0", s_.depth, column_pitch());
+  loop.line("workgroupBarrier();");
+  dy.end(loop, "col_start");
+  loop.line("workgroupBarrier();");
+  write_products(loop, "dp", "rows_1", "columns_0", s_.width, column_pitch());
+}
+
+// Adds the tile to dv. Then replaces p by ds and, in columns_0, dy by q.
+void AttentionWriter::write_gradients_of_values(Scope& loop, const LineTile& q) const {
+  Scope again(&loop);  // has variables of the first load's names
+  q.begin(again, "col_start");
+  write_accumulate(again, "d1_", "columns_0", s_.width, column_pitch());
+  again.line("workgroupBarrier();");
+  each([&](int r, int c) { put_weight(again, r, c, "ds" + number(r) + "_" + number(c)); });
+  q.end(again, "col_start");
+  again.line("workgroupBarrier();");
+  loop.block("", again);
+}
+
 void AttentionWriter::write_backward(Scope& scope) {
   const std::string x0 = keys() ? "k" : "q", x1 = keys() ? "v" : "dy";
   const std::string y0 = keys() ? "q" : "k", y1 = keys() ? "dy" : "v";
@@ -434,11 +470,19 @@ void AttentionWriter::write_backward(Scope& scope) {
     of_queries.line("let lse" + number(n) + " = lse_at(p, query" + number(n) + ", 0u);");
     of_queries.line("let delta" + number(n) + " = delta_at(p, query" + number(n) + ", 0u);");
   }
-  bring_columns(scope, loop, first,
-                {lines(y0, "columns_0", block_.columns, s_.depth, pitch(s_.depth)),
-                 lines(y1, "columns_1", block_.columns, s_.width, pitch(s_.width))});
-  write_products(loop, "s", "rows_0", "columns_0", s_.depth, pitch(s_.depth));
-  write_products(loop, "dp", "rows_1", "columns_1", s_.width, pitch(s_.width));
+  const std::int64_t depth_pitch = keys() ? column_pitch() : pitch(s_.depth);
+  const LineTile columns_0 = lines(y0, "columns_0", block_.columns, s_.depth, depth_pitch);
+  const LineTile columns_1 =
+      keys() ? lines(y1, "columns_0", block_.columns, s_.width, depth_pitch)
+             : lines(y1, "columns_1", block_.columns, s_.width, pitch(s_.width));
+  if (keys()) {
+    bring_columns(scope, loop, first, {columns_0});
+    write_products_of_keys(loop, columns_1);
+  } else {
+    bring_columns(scope, loop, first, {columns_0, columns_1});
+    write_products(loop, "s", "rows_0", "columns_0", s_.depth, pitch(s_.depth));
+    write_products(loop, "dp", "rows_1", "columns_1", s_.width, pitch(s_.width));
+  }
   write_scores(loop);
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
@@ -458,13 +502,8 @@ void AttentionWriter::write_backward(Scope& scope) {
     put_weight(loop, r, c, (keys() ? "p" : "ds") + at);
   });
   loop.line("workgroupBarrier();");
-  if (keys()) {
-    write_accumulate(loop, "d1_", "columns_1", s_.width, pitch(s_.width));
-    loop.line("workgroupBarrier();");
-    each([&](int r, int c) { put_weight(loop, r, c, "ds" + number(r) + "_" + number(c)); });
-    loop.line("workgroupBarrier();");
-  }
-  write_accumulate(loop, "d0_", "columns_0", s_.depth, pitch(s_.depth));
+  if (keys()) write_gradients_of_values(loop, columns_0);
+  write_accumulate(loop, "d0_", "columns_0", s_.depth, depth_pitch);
   write_tiles(scope, first, loop);
   const std::string scale =
       module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(static_cast<float>(s_.scale)));
@@ -483,8 +522,15 @@ Shader AttentionWriter::write() {
   scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
              ") * " + u32_literal(block_.rows) + ";");
   scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");
-  scope.line("let tx = local % " + u32_literal(block_.nx) + ";");
-  scope.line("let ty = local / " + u32_literal(block_.nx) + ";");
+  if (block_.pairs()) {
+    const std::string across = u32_literal(block_.nx / 8);
+    scope.line("let part = local / 32u;");
+    scope.line("let tx = part % " + across + " * 8u + local / 2u % 8u;");
+    scope.line("let ty = part / " + across + " * 4u + local / 16u % 2u * 2u + local % 2u;");
+  } else {
+    scope.line("let tx = local % " + u32_literal(block_.nx) + ";");
+    scope.line("let ty = local / " + u32_literal(block_.nx) + ";");
+  }
   forward() ? write_forward(scope) : write_backward(scope);
   return make_shader(module_, scope, block_.threads(), groups);
 }
