@@ -51,6 +51,10 @@ AttentionKernel::AttentionKernel(AttentionPart of, const AttentionSizes& s,
       results = {{keys * s.depth}, {keys * s.width}};
       products = 2 * s.depth + 2 * s.width;
       break;
+    case AttentionPart::kBackward:
+      results = {{keys * s.depth}, {keys * s.width}, {s.dq_parts * queries * s.depth}};
+      products = 3 * s.depth + 2 * s.width;
+      break;
   }
   flops = 2 * queries * s.columns * products / (s.causal && s.rows == s.columns ? 2 : 1);
   microseconds = GpuModel{}.attention_microseconds;

@@ -7,6 +7,7 @@
 // both.
 //   o = (keep * p) v            dp = keep * (do v^T)      ds = p * (dp - delta)
 //   dq = scale * ds k           dk = scale * ds^T q       dv = (keep * p)^T do
+// attention_backward computes all three; attention_dq and attention_dkv compute the weights twice.
 // Here delta[i] = sum_e do[i,e] o[i,e]. The gradient of lse contributes ds = p * dlse. Masked
 // elements have p = 0. A row in which everything is masked has o = 0 and lse = 0.
 #include "ops/attention.h"
@@ -23,11 +24,12 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// attrs: scale; causal, mask, keep (0 or 1); half (0 or 1, optional)
+// attrs: scale; causal, mask, keep (0 or 1); half (0 or 1, optional); dq_parts (attention_backward)
 AttentionShape::AttentionShape(const Shape& q, const Shape& v, const Attrs& attrs, bool backward) {
   causal = attrs.integer("causal") != 0;
   half = attrs.has("half") && attrs.integer("half") != 0;
   scale = attrs.number("scale");
+  if (attrs.has("dq_parts")) dq_parts = attrs.integer("dq_parts");
   const std::size_t rank = q.size();
   rows = q[rank - 2];
   depth = q[rank - 1];
@@ -127,6 +129,18 @@ Type infer_dq(std::span<const Type> in, const Attrs& attrs) {
 Type infer_dkv(std::span<const Type> in, const Attrs& attrs) {
   const AttentionShape s = check(in, attrs, true);
   return {result_dtype(s), {s.batch * s.columns * (s.depth + s.width)}};
+}
+
+// The result is one flat tensor: dk, dv, and the parts of dq.
+Type infer_backward(std::span<const Type> in, const Attrs& attrs) {
+  const AttentionShape s = check(in, attrs, true);
+  const std::int64_t most = s.chunks();
+  if (s.dq_parts < 1 || s.dq_parts > most) {
+    shape_error("expected 1 to " + std::to_string(most) + " parts of dq, got " +
+                std::to_string(s.dq_parts));
+  }
+  return {result_dtype(s),
+          {s.batch * (s.columns * (s.depth + s.width) + s.dq_parts * s.rows * s.depth)}};
 }
 
 // ---- evaluation in double ----------------------------------------------------------------------
@@ -274,6 +288,26 @@ void eval_dkv(const EvalContext& ctx, RefTensor& out) {
   round_if_half(s, out);
 }
 
+// Returns the part of dq to which a key belongs.
+std::int64_t part_of_key(const AttentionSizes& s, std::int64_t key) {
+  const std::int64_t chunk = key / kKeysOfPart, place = chunk % s.dq_parts;
+  return chunk / s.dq_parts % 2 == 0 ? place : s.dq_parts - 1 - place;
+}
+
+void eval_backward(const EvalContext& ctx, RefTensor& out) {
+  const Attended a(ctx, true);
+  const AttentionShape& s = a.s;
+  eval_dkv(ctx, out);
+  double* dq = out.data.data() + s.batch * s.columns * (s.depth + s.width);
+  a.for_each_weight([&](std::int64_t n, std::int64_t i, std::int64_t j, double, double ds) {
+    const std::int64_t row = (n * s.dq_parts + part_of_key(s, j)) * s.rows + i;
+    for (std::int64_t d = 0; d < s.depth; ++d) {
+      dq[row * s.depth + d] += s.scale * ds * a.element(1, n * s.columns + j, s.depth, d);
+    }
+  });
+  round_if_half(s, out);
+}
+
 // ---- decomposition -----------------------------------------------------------------------------
 
 Expr as(DType dtype, Expr x) { return x.dtype() == dtype ? x : op::cast(x, dtype); }
@@ -388,11 +422,63 @@ ValueId expand_dkv(ExpandContext& ctx) {
   return f.result(op::concat({flat(dk), flat(dv)}, 0)).id;
 }
 
+// Calls visit(part, start, end) for the range of keys of each chunk, in order.
+template <class Visit>
+void for_each_chunk(const AttentionSizes& s, const Visit& visit) {
+  for (std::int64_t start = 0; start < s.columns; start += kKeysOfPart)
+    visit(part_of_key(s, start), start, std::min(start + kKeysOfPart, s.columns));
+}
+
+// Returns a range of an axis, counted from the last.
+Expr range(Expr x, std::size_t from_last, std::int64_t start, std::int64_t end) {
+  Shape first(x.shape().size()), last = x.shape();
+  const std::size_t axis = first.size() - from_last;
+  first[axis] = start;
+  last[axis] = end;
+  return op::slice(x, first, last);
+}
+
+ValueId expand_backward(ExpandContext& ctx) {
+  const Formula f(ctx.builder, ctx.node, true);
+  const Expr ds = f.ds();
+  std::vector<Expr> parts(static_cast<std::size_t>(f.s.dq_parts));
+  for_each_chunk(f.s, [&](std::int64_t part, std::int64_t start, std::int64_t end) {
+    const Expr more = op::matmul(range(ds, 1, start, end), range(f.k, 2, start, end)) * f.s.scale;
+    Expr& sum = parts[static_cast<std::size_t>(part)];
+    sum = sum.present() ? sum + more : more;
+  });
+  for (Expr& part : parts) part = op::reshape(part, {f.s.batch, f.s.rows * f.s.depth});
+  const Expr dk = op::matmul(op::transpose(ds), f.q) * f.s.scale;
+  const Expr dv = op::matmul(op::transpose(f.kept(f.p())), f.dy);
+  return f.result(op::concat({flat(dk), flat(dv), flat(op::concat(parts, 1))}, 0)).id;
+}
+
 // ---- gradients ---------------------------------------------------------------------------------
 
 // Returns a range of a flat result, reshaped.
 Expr part_of(Expr x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
+}
+
+// Returns the number of parts of dq, or 0 if it takes a launch of its own, which computes the
+// weights again. A workgroup computes a part of a head. An H100 runs kAtOnce of them at a time, and
+// is idle for less than a tenth of the time if possible. Each part takes as much memory as q. Short
+// texts are faster in two launches, which run within other kernels. f16 weights are for matrix
+// units, which compute dq in a launch of its own.
+std::int64_t count_dq_parts(const AttentionSizes& s) {
+  constexpr std::int64_t kAtOnce = 264, kMostParts = 16, kShort = 16;
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
+  if (s.half || s.columns <= kShort) return 0;
+  double best = 2.0 / 3;
+  std::int64_t parts = 0;
+  for (std::int64_t n = 1; n <= std::min(kMostParts, s.chunks()) && best < 0.9; ++n) {
+    const std::int64_t groups = s.batch * n, rounds = (groups + kAtOnce - 1) / kAtOnce;
+    const double used = static_cast<double>(groups) / static_cast<double>(rounds * kAtOnce);
+    if (used <= best || groups * s.rows * s.depth > kMostElements) continue;
+    best = used;
+    parts = n;
+  }
+  return parts;
 }
 
 std::vector<ValueId> grad_attention(GradContext& ctx) {
@@ -404,9 +490,23 @@ std::vector<ValueId> grad_attention(GradContext& ctx) {
   f.dy = as(DType::kF32, ctx.dy());
   f.delta = Formula::row_sum(f.dy * ctx.y());
   operands.insert(operands.begin() + 3, {f.dy, f.lse, f.delta});
-  const Expr dq = op::apply(ctx.builder, ops::attention_dq, operands, Attrs(self.attrs));
-  const Expr dkv = op::apply(ctx.builder, ops::attention_dkv, operands, Attrs(self.attrs));
-  const Expr dk = part_of(dkv, 0, f.k.shape()), dv = part_of(dkv, numel(dk.shape()), f.v.shape());
+  const std::int64_t parts = count_dq_parts(f.s);
+  const auto backward = [&](const OpDef& op, Attrs attrs) {
+    return op::apply(ctx.builder, op, operands, std::move(attrs));
+  };
+  Expr dq, all;
+  if (parts == 0) {
+    dq = backward(ops::attention_dq, Attrs(self.attrs));
+    all = backward(ops::attention_dkv, Attrs(self.attrs));
+  } else {
+    Attrs attrs = self.attrs;
+    attrs.set("dq_parts", parts);
+    all = backward(ops::attention_backward, std::move(attrs));
+    const std::int64_t start = numel(f.k.shape()) + numel(f.v.shape());
+    const Expr sums = part_of(all, start, {f.s.batch, parts, f.s.rows * f.s.depth});
+    dq = op::reshape(parts == 1 ? sums : op::sum(sums, {1}), f.q.shape());
+  }
+  const Expr dk = part_of(all, 0, f.k.shape()), dv = part_of(all, numel(dk.shape()), f.v.shape());
   std::vector<ValueId> gradients;
   for (const Expr& each : {dq, dk, dv}) gradients.push_back(as(DType::kF32, each).id);
   if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : f.ds().id);
@@ -463,6 +563,27 @@ std::vector<ValueId> grad_dkv(GradContext& ctx) {
                        op::matmul(f.kept(f.p()), ddv));
 }
 
+std::vector<ValueId> grad_parts(GradContext& ctx) {
+  const Formula f(ctx.builder, Node(ctx.self()), true);
+  const std::int64_t keys = numel(f.k.shape()), values = numel(f.v.shape());
+  const Expr ddk = part_of(ctx.dy(), 0, f.k.shape()) * f.s.scale;
+  const Expr ddv = part_of(ctx.dy(), keys, f.v.shape());
+  const Expr ddq =
+      part_of(ctx.dy(), keys + values, {f.s.batch, f.s.dq_parts, f.s.rows * f.s.depth});
+  // Through dq: the gradient of ds, and that of k.
+  const Expr ds = f.ds();
+  std::vector<Expr> of_ds, of_k;
+  for_each_chunk(f.s, [&](std::int64_t part, std::int64_t start, std::int64_t end) {
+    const Expr g = op::reshape(range(ddq, 2, part, part + 1), f.q.shape()) * f.s.scale;
+    of_ds.push_back(op::matmul(g, op::transpose(range(f.k, 2, start, end))));
+    of_k.push_back(op::matmul(op::transpose(range(ds, 1, start, end)), g));
+  });
+  const int rank = static_cast<int>(f.q.shape().size());
+  const Expr h = op::concat(of_ds, rank - 1) + op::matmul(f.q, op::transpose(ddk));
+  return grad_backward(f, h, f.kept(op::matmul(f.dy, op::transpose(ddv))), op::matmul(ds, ddk),
+                       op::concat(of_k, rank - 2), op::matmul(f.kept(f.p()), ddv));
+}
+
 template <AttentionPart part>
 std::shared_ptr<const OpaqueKernel> attention_kernel(std::span<const Type> in, const Attrs& attrs) {
   const AttentionShape s(in[0].shape, in[2].shape, attrs, part != AttentionPart::kForward);
@@ -492,12 +613,15 @@ constinit const OpDef attention_dq =
 constinit const OpDef attention_dkv =
     make_opaque_op("attention_dkv", -1, attention_kernel<AttentionPart::kKeys>, infer_dkv, grad_dkv,
                    eval_dkv, expand_dkv);
+constinit const OpDef attention_backward =
+    make_opaque_op("attention_backward", -1, attention_kernel<AttentionPart::kBackward>,
+                   infer_backward, grad_parts, eval_backward, expand_backward);
 
 }  // namespace ops
 
 bool is_attention(const OpDef& op) {
   return &op == &ops::attention || &op == &ops::attention_lse || &op == &ops::attention_dq ||
-         &op == &ops::attention_dkv;
+         &op == &ops::attention_dkv || &op == &ops::attention_backward;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -20,7 +20,7 @@ extern const OpDef reduce_sum, reduce_max, reduce_min, argmax, argmin;
 extern const OpDef concat, pack, gather, scatter_add, index_update, matmul;
 // Attribute of a split-K matmul: the number of elements of K in each part.
 inline constexpr const char* kPartDepth = "part_depth";
-extern const OpDef attention, attention_lse, attention_dq, attention_dkv;
+extern const OpDef attention, attention_lse, attention_dq, attention_dkv, attention_backward;
 extern const OpDef selective_scan, selective_scan_adjoint, selective_scan_grad;
 extern const OpDef custom;  // user-defined ops (custom.cpp)
 extern const OpDef cumsum, cumprod, linear_recurrence, arg_cummax, arg_cummin, argsort,

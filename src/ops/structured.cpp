@@ -106,6 +106,7 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::attention_lse,
                                      &ops::attention_dq,
                                      &ops::attention_dkv,
+                                     &ops::attention_backward,
                                      &ops::selective_scan,
                                      &ops::selective_scan_adjoint,
                                      &ops::selective_scan_grad,

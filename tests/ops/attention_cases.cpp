@@ -43,6 +43,20 @@ Tensor both_ways(T t) {
   return concat({sum(o, -1), sum(d[0], -1), sum(d[1], -1), sum(d[2], -1)}, 1);
 }
 
+// As both_ways, with more heads and keys than differences could be taken for: they follow from a
+// few values.
+template <std::int64_t heads, std::int64_t keys>
+Tensor over_keys(T t) {
+  const Tensor place = iota({heads, keys, 2}, 1, f32) * (1.0 / keys);
+  const Tensor head = iota({heads, 2, 2}, 0, f32) * (1.0 / heads);
+  const Tensor o = scaled_dot_product_attention(t[0] * (1.0 + head), t[1] * (3.0 * place),
+                                                t[2] * (1.0 + square(place)));
+  std::vector<Tensor> sums = {sum(o, {0, 2})};
+  for (const Tensor& d : grad(sum(o * o), {t[0], t[1], t[2]}))
+    sums.push_back(cast(sum(d, {0, 2}), f32));
+  return concat(sums, 0);
+}
+
 std::vector<OpCase> sizes() {
   struct Size {
     std::int64_t batch, rows, columns, depth, width;
@@ -80,6 +94,7 @@ std::vector<OpCase> forms() {
       {2, 3, 5}, 0, 0, f32, {0,   1,    -kInf, 2,     -1, -kInf, -kInf, -kInf, -kInf, -kInf,
                              0.5, 0.25, 3,     -kInf, -1, -kInf, 7,     0,     0,     0,
                              -50, 50,   0,     0,     0,  1,     2,     3,     4,     5}};
+  const std::vector<Argument> few = qkv({1}, 2, 1, 2, 2);
   std::vector<Argument> far = small;
   for (Argument& each : far) each.lo = -60, each.hi = 60;
   std::vector<Argument> heads = qkv({2, 4}, 3, 5, 2, 2);
@@ -95,6 +110,8 @@ std::vector<OpCase> forms() {
       {"attention_biased_by_row", with(small, {{2, 1, 5}}), masked},
       {"attention_added", with(small, added), masked, false},
       {"attention_with_its_gradients", qkv({1}, 3, 3, 2, 2), both_ways},
+      {"attention_of_few_heads_with_its_gradients", few, over_keys<2, 70>},
+      {"attention_of_many_heads_with_its_gradients", few, over_keys<130, 200>},
       {"attention_of_far_scores", far, plain, false},
       {"attention_grouped", heads, grouped},
       {"attention_grouped_masked", with(heads, truths), grouped_and_masked},

@@ -66,7 +66,9 @@ class AttentionStep final : public Step {
     for (std::optional<Operand>& input : inputs_) {
       if (input) input->start(context.runtime_scalars);
     }
-    const std::int64_t blocks = ceil_div(over_rows() ? s_.rows : s_.columns, block_);
+    const std::int64_t blocks = part_ == AttentionPart::kBackward
+                                    ? s_.dq_parts
+                                    : ceil_div(over_rows() ? s_.rows : s_.columns, block_);
     const std::int64_t units = s_.batch * blocks;
     const std::int64_t tasks = task_count(ns_of_unit_ * static_cast<double>(units), units);
     const std::int64_t each = ceil_div(units, tasks);
@@ -74,15 +76,14 @@ class AttentionStep final : public Step {
       const Scratch scratch(context.scratch(worker), at_);
       for (std::int64_t u = task * each; u < std::min(units, (task + 1) * each); ++u) {
         // The last rows of a causal mask have the most columns, so they come first.
-        const std::int64_t block = blocks - 1 - u % blocks;
-        run_block(scratch, u / blocks, block * block_);
+        run_block(scratch, u / blocks, blocks - 1 - u % blocks);
       }
     });
   }
 
  private:
   // Parts of a worker's scratch memory. From kOperands on: memory for computed operands.
-  enum Place { kScores, kDp, kRight, kOut, kOut2, kLine, kOperands };
+  enum Place { kScores, kDp, kRight, kOut, kOut2, kSums, kLine, kOperands };
   static constexpr int kEnd = kOperands + static_cast<int>(kAttentionInputs);
 
   struct Scratch {
@@ -97,7 +98,9 @@ class AttentionStep final : public Step {
   [[nodiscard]] bool has(AttentionInput which) const {
     return inputs_[static_cast<std::size_t>(which)].has_value();
   }
-  [[nodiscard]] bool over_rows() const { return part_ != AttentionPart::kKeys; }
+  [[nodiscard]] bool over_rows() const {
+    return part_ == AttentionPart::kForward || part_ == AttentionPart::kQueries;
+  }
 
   void lay_out() {
     const std::int64_t most = over_rows() ? s_.rows : s_.columns;
@@ -126,6 +129,7 @@ class AttentionStep final : public Step {
     take(kRight, right);
     take(kOut, block_ * std::max(depth_pitch_, width_pitch_));
     take(kOut2, block_ * width_pitch_);
+    take(kSums, part_ == AttentionPart::kBackward ? tile_rows_ * depth_pitch_ : 0);
     take(kLine, 3 * pitch_);
     const auto operand = [&](AttentionInput which, std::int64_t r, std::int64_t c) {
       const auto i = static_cast<std::size_t>(which);
@@ -248,11 +252,30 @@ class AttentionStep final : public Step {
     if (from < to) std::memset(line + from, 0, static_cast<std::size_t>(to - from) * sizeof(float));
   }
 
-  void run_block(const Scratch& scratch, std::int64_t batch, std::int64_t start) const {
+  void run_block(const Scratch& scratch, std::int64_t batch, std::int64_t block) const {
     switch (part_) {
-      case AttentionPart::kForward: forward(scratch, batch, start); break;
-      case AttentionPart::kQueries: queries(scratch, batch, start); break;
-      case AttentionPart::kKeys: keys(scratch, batch, start); break;
+      case AttentionPart::kForward: forward(scratch, batch, block * block_); break;
+      case AttentionPart::kQueries: queries(scratch, batch, block * block_); break;
+      case AttentionPart::kKeys:
+        keys(scratch, batch, block * block_, std::min(block_, s_.columns - block * block_),
+             nullptr);
+        break;
+      case AttentionPart::kBackward: backward(scratch, batch, block); break;
+    }
+  }
+
+  // Computes dk and dv of the keys of a part of dq, and that part.
+  void backward(const Scratch& scratch, std::int64_t batch, std::int64_t part) const {
+    float* const dq =
+        results_[2].floats() == nullptr
+            ? nullptr
+            : results_[2].floats() + (batch * s_.dq_parts + part) * s_.rows * s_.depth;
+    if (dq != nullptr) clear(dq, 0, s_.rows * s_.depth);
+    for (std::int64_t round = 0; round < s_.rounds(); ++round) {
+      const std::int64_t start = s_.chunk(part, round) * kKeysOfPart;
+      const std::int64_t end = std::min(start + kKeysOfPart, s_.columns);
+      for (std::int64_t column = start; column < end; column += block_)
+        keys(scratch, batch, column, std::min(block_, end - column), dq);
     }
   }
 
@@ -361,6 +384,10 @@ class AttentionStep final : public Step {
     std::byte* data = nullptr;
     bool half = false;
 
+    [[nodiscard]] float* floats() const {
+      CHECK(!half, "attention");
+      return reinterpret_cast<float*>(data);
+    }
     void put(std::int64_t at, const float* from, std::int64_t count) const {
       if (data == nullptr) return;
       if (half) return simd().to_halves(from, count, reinterpret_cast<std::uint16_t*>(data) + at);
@@ -401,8 +428,10 @@ class AttentionStep final : public Step {
            (batch * s_.rows + row) * s_.depth);
   }
 
-  void keys(const Scratch& scratch, std::int64_t batch, std::int64_t column) const {
-    Tile t{batch, 0, 0, column, std::min(block_, s_.columns - column)};
+  // Computes dk and dv of some keys. Adds to dq of a head, unless it is null.
+  void keys(const Scratch& scratch, std::int64_t batch, std::int64_t column, std::int64_t columns,
+            float* dq) const {
+    Tile t{batch, 0, 0, column, columns};
     const Matrix k = lines(AttentionInput::kK, scratch, batch, column, t.columns);
     const Matrix v = lines(AttentionInput::kV, scratch, batch, column, t.columns);
     float* dk = scratch.floats(kOut);
@@ -420,6 +449,13 @@ class AttentionStep final : public Step {
                scratch.floats(kRight), dv, width_pitch_, !first);
       multiply({scratch.floats(kDp), 1, pitch_}, t.columns, t.rows, left.q, s_.depth,
                scratch.floats(kRight), dk, depth_pitch_, !first);
+      if (dq != nullptr) {
+        float* sums = scratch.floats(kSums);
+        multiply({scratch.floats(kDp), pitch_, 1}, t.rows, t.columns, k, s_.depth,
+                 scratch.floats(kRight), sums, depth_pitch_, false);
+        for (std::int64_t r = 0; r < t.rows; ++r)
+          rows_.add(sums + r * depth_pitch_, scale_, s_.depth, dq + (t.row + r) * s_.depth);
+      }
       first = false;
     }
     if (first) {
@@ -438,9 +474,9 @@ class AttentionStep final : public Step {
   const GemmKernels& kernels_;
   const AttentionKernels& rows_;
   std::optional<Operand> inputs_[kAttentionInputs];
-  Result results_[2];
+  Result results_[3];
   bool truth_mask_ = false;
-  // Rows (for kKeys: columns) of a task's block; size and row pitch of the tile of scores.
+  // Rows (for dk and dv: columns) of a task's block; size and row pitch of the tile of scores.
   std::int64_t block_ = 1, tile_rows_ = 1, tile_columns_ = 1, pitch_ = 1;
   std::int64_t depth_pitch_ = 1, width_pitch_ = 1;
   double ns_of_unit_ = 0;

@@ -70,8 +70,15 @@ void scale(float* x, float factor, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += lanes()) put(get(x + i) * by, x + i);
 }
 
+void add(const float* x, float factor, std::int64_t n, float* sum) {
+  const F by = set(factor);
+  std::int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes()) put(get(sum + i) + get(x + i) * by, sum + i);
+  for (; i < n; ++i) sum[i] += x[i] * factor;
+}
+
 cpu::AttentionKernels make_attention_kernels() {
-  return {scores, weights, gradient, multiply, scale};
+  return {scores, weights, gradient, multiply, scale, add};
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ struct AttentionKernels {
   // x[j] *= y[j]; x[j] *= factor.
   void (*multiply)(float* x, const float* y, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
+  // sum[j] += factor * x[j]. `sum` needs no room for whole vectors.
+  void (*add)(const float* x, float factor, std::int64_t n, float* sum);
 };
 
 const AttentionKernels& attention_kernels();

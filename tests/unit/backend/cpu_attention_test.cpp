@@ -66,6 +66,14 @@ TEST(CpuAttention, of_several_tiles_that_is_causal) {
   expect_as_reference({2, 270, 600, 4, 1}, attend_before);
 }
 
+// With many heads, one launch computes all gradients: dq in one part, in two parts and two rounds,
+// and in four parts.
+TEST(CpuAttention, backward_in_one_launch) {
+  expect_as_reference({180, 40, 30, 7, 9}, attend_open);
+  expect_as_reference({130, 3, 250, 5, 4}, attend_open);
+  expect_as_reference({90, 70, 250, 4, 3}, attend_before);
+}
+
 // Rows that attend to nothing in the first tile while others do, and a row that attends to nothing
 // at all. A first tile to which no row attends. A bias that increases the scores from tile to tile.
 TEST(CpuAttention, of_several_tiles_under_masks) {

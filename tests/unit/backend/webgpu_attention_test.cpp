@@ -3,6 +3,7 @@
 // result and all gradients are compared with the interpreter.
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "codegen/wgsl/writer.h"
 #include "kernel/attention.h"
@@ -13,7 +14,7 @@ namespace tensorgrad::testing {
 namespace {
 
 struct ScoreTile {
-  int columns, rows, threads;  // in the launch of the keys, at most 16 columns
+  int columns, rows, threads;  // with rows of keys, at most 16 columns
 };
 constexpr ScoreTile kScoreTiles[] = {{4, 8, 32}, {8, 8, 64}, {16, 16, 64}, {32, 32, 128}};
 
@@ -69,25 +70,29 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
   webgpu::WebGpuDevice* device_ = nullptr;
 
  private:
-  // Expects that all three launches use the requested tile.
+  // Expects that all launches use the requested tile.
   void expect_tile(const Graph& graph) {
     const ScoreTile& tile = GetParam();
-    int found = 0;
     for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
       const AttentionKernel* attention = find_kernel<AttentionKernel>(launch);
       if (attention == nullptr) continue;
-      ++found;
-      const bool of_keys = attention->part == AttentionPart::kKeys;
-      const std::int64_t rows = of_keys ? attention->sizes.columns : attention->sizes.rows;
+      const AttentionSizes& s = attention->sizes;
+      const bool backward = attention->part == AttentionPart::kBackward;
+      const bool of_keys = backward || attention->part == AttentionPart::kKeys;
+      parts_.push_back(attention->part);
       const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
       EXPECT_EQ(kernel.threads, tile.threads) << launch.name;
       const int columns = of_keys ? std::min(tile.columns, 16) : tile.columns;
       EXPECT_NE(kernel.body.find("col_start += " + std::to_string(columns) + "u"),
                 std::string::npos);
-      EXPECT_EQ(kernel.groups_x, attention->sizes.batch * ((rows + tile.rows - 1) / tile.rows));
+      const std::int64_t rows = of_keys ? s.columns : s.rows;
+      EXPECT_EQ(kernel.groups_x,
+                s.batch * (backward ? s.dq_parts : (rows + tile.rows - 1) / tile.rows));
     }
-    EXPECT_EQ(found, 3);
   }
+
+ protected:
+  std::vector<AttentionPart> parts_;  // of the launches
 };
 
 TEST_P(WebGpuAttention, of_whole_tiles) {
@@ -115,13 +120,27 @@ TEST_P(WebGpuAttention, drops_the_same_forward_and_backward) {
 
 TEST_P(WebGpuAttention, of_heads_of_sixty_four) {
   const int side = GetParam().rows;
-  const std::int64_t bytes = device_->info().limits.max_workgroup_bytes;
-  // The backward pass stages 64 elements of both operands for all rows and columns, and the
-  // weights.
+  // dq stages 64 elements of both operands for all rows and columns, and the weights.
   constexpr std::int64_t kNeeded = 40 << 10;
-  if (side == 32 && bytes < kNeeded)
-    GTEST_SKIP() << "the device has " << bytes << " bytes of workgroup memory";
+  if (side == 32 && device_->info().limits.max_workgroup_bytes < kNeeded)
+    GTEST_SKIP() << "too little workgroup memory";
   check({1, side + 3, 2 * side - 3, 64, 64}, attend_causally);
+}
+
+// With many heads, one launch computes all gradients.
+TEST_P(WebGpuAttention, backward_in_one_launch) {
+  using enum AttentionPart;
+  const int side = GetParam().rows;
+  check({180, side + 5, side + 13, 6, 10}, attend_all);
+  check({180, side + 3, side + 15, 8, 4}, attend_causally);
+  check({180, side, side + 12, 4, 4}, attend_dropping);
+  check({180, side + 2, side + 17, 5, 6}, attend_masked);
+  check({180, side, 3 * side, 4, 3}, attend_biased);
+  check({90, 5, 250, 4, 8}, attend_masked);       // four parts, one of which no row attends to
+  check({130, 2 * side, 250, 4, 4}, attend_all);  // two parts in two rounds
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    EXPECT_EQ(parts_[i], i % 2 == 0 ? kForward : kBackward);
+  EXPECT_EQ(parts_.size(), 14U);
 }
 
 std::string name_of_tile(const ::testing::TestParamInfo<ScoreTile>& info) {

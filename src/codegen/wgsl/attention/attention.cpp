@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "codegen/wgsl/attention/attention.h"
@@ -32,10 +34,11 @@ struct TileBlock {
 };
 // From large to small; the first that fits the device and yields enough workgroups is used. On an
 // H100, four or eight scores per thread are faster than sixteen, and faster than larger blocks.
-// kKeys has two results and so fewer free registers, and uses fewer columns.
+// With rows of keys there are more results and so fewer free registers, and columns are fewer.
 constexpr std::array<TileBlock, 4> kBlocks = {
     {{32, 32, 8, 16}, {16, 16, 8, 8}, {8, 8, 8, 8}, {8, 4, 8, 4}}};
 constexpr int kColumnsOfKeys = 16;
+static_assert(kKeysOfPart % kBlocks.front().rows == 0);
 
 std::string number(int i) { return std::to_string(i); }
 
@@ -82,6 +85,8 @@ class AttentionWriter : private AttentionParts {
   void declare_results(Scope& scope, const std::string& acc, std::int64_t width) const;
   void store_results(Scope& scope, const std::string& acc, int which, std::int64_t width,
                      const std::string& factor);
+  void put(Scope& scope, const std::string& function, const std::string& line, int v,
+           std::int64_t width, const std::string& vector, const std::string& factor) const;
   void write_live(Scope& scope);
   void write_scores(Scope& scope);
   void write_tiles(Scope& scope, const std::string& first, const Scope& tile);
@@ -90,6 +95,14 @@ class AttentionWriter : private AttentionParts {
   void write_products_of_keys(Scope& loop, const LineTile& dy) const;
   void write_gradients_of_values(Scope& loop, const LineTile& q) const;
   void write_backward(Scope& scope);
+  template <class Visit>
+  void each_query(Scope& scope, const Visit& visit) const;
+  void write_sums_of_queries(Scope& loop);
+  void write_parts(Scope& scope);
+  [[nodiscard]] std::string scale() {
+    return module_.constant(DType::kF32,
+                            std::bit_cast<std::uint32_t>(static_cast<float>(s_.scale)));
+  }
   void put_weight(Scope& scope, int r, int c, const std::string& value) const;
 
   template <class Visit>
@@ -98,8 +111,19 @@ class AttentionWriter : private AttentionParts {
       for (int c = 0; c < block_.per_x(); ++c) visit(r, c);
     }
   }
+  // The v-th vector of a thread. Threads beyond the line read its last vector; their results are
+  // not stored.
+  [[nodiscard]] std::string vector_of(int v, std::int64_t width) const {
+    const bool whole = (v + 1) * block_.nx <= vectors(width);
+    const std::string at = "tx + " + u32_literal(v * block_.nx);
+    return whole ? at : "min(" + at + ", " + u32_literal(vectors(width) - 1) + ")";
+  }
   [[nodiscard]] int vectors_each(std::int64_t width) const {
     return static_cast<int>(ceil_div(vectors(width), block_.nx));
+  }
+  // The queries for which a thread adds up dq.
+  [[nodiscard]] int queries_each() const {
+    return static_cast<int>(ceil_div(block_.columns, block_.ny));
   }
   [[nodiscard]] std::int64_t weight_pitch() const { return ceil_div(block_.columns, 4) | 1; }
 
@@ -115,7 +139,8 @@ std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
       lines = b.rows * pitch(s_.depth) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4);
       break;
     case AttentionPart::kQueries: lines += b.columns * both; break;
-    case AttentionPart::kKeys: lines += b.columns * column_pitch(); break;
+    case AttentionPart::kKeys:
+    case AttentionPart::kBackward: lines += b.columns * column_pitch(); break;
   }
   return 16 * (weights + lines) + (truth_mask() ? 8 : 0);
 }
@@ -130,7 +155,8 @@ TileBlock AttentionWriter::pick(const WgslOptions& options) const {
     // A smaller block is better if half of the rows would be unused or there are too few
     // workgroups.
     if (b.rows > 8 && b.rows / 2 >= rows()) continue;
-    const std::int64_t groups = window_.count * ceil_div(rows(), b.rows);
+    const std::int64_t groups =
+        window_.count * (backward() ? s_.dq_parts : ceil_div(rows(), b.rows));
     if (b.rows > 16 && groups < options.gpu.full_attention_groups) continue;
     return b;
   }
@@ -164,22 +190,22 @@ void AttentionWriter::bring_columns(Scope& before, Scope& tile, const std::strin
   }
 }
 
-// Calls step for each index, as step(0u), step(1u) ...; unrolled if there are few, so that
-// compilers know all addresses.
+// Calls step for each index, as step(0u), step(1u) ...; written out if there are few, so that
+// compilers know all addresses. Otherwise in a loop, four at a time if possible.
 template <class Step>
 void repeat(Scope& scope, const std::string& name, std::int64_t count, const Step& step) {
-  if (count > kMaxWrittenOut) {
-    Scope loop(&scope);
-    step(loop, name);
-    return scope.block(
-        "for (var " + name + " = 0u; " + name + " < " + u32_literal(count) + "; " + name + "++)",
-        loop);
+  const bool loops = count > kMaxWrittenOut;
+  const std::int64_t at_once = !loops ? count : count % 4 == 0 ? 4 : 1;
+  Scope loop(&scope);
+  for (std::int64_t i = 0; i < at_once; ++i) {
+    Scope one(&loop);
+    const std::string at = u32_literal(i);
+    step(one, !loops ? at : at_once == 1 ? name : "(" + name + " + " + at + ")");
+    loop.block("", one);
   }
-  for (std::int64_t i = 0; i < count; ++i) {
-    Scope one(&scope);
-    step(one, u32_literal(i));
-    scope.block("", one);
-  }
+  const std::string head = "for (var " + name + " = 0u; " + name + " < " + u32_literal(count) +
+                           "; " + name + " += " + u32_literal(at_once) + ")";
+  scope.block(loops ? head : "", loop);
 }
 
 // RESULTr_c += row r of x times column c of y.
@@ -228,11 +254,7 @@ void AttentionWriter::write_accumulate(Scope& scope, const std::string& acc, con
                 u32_literal(weight_pitch()) + " + " + j + "];");
     }
     for (int v = 0; v < vectors_each(width); ++v) {
-      // Threads beyond the line read its last vector; their results are not stored.
-      const bool whole = (v + 1) * block_.nx <= vectors(width);
-      const std::string at = "tx + " + u32_literal(v * block_.nx);
-      loop.line("let at" + number(v) + " = " +
-                (whole ? at : "min(" + at + ", " + u32_literal(vectors(width) - 1) + ")") + ";");
+      loop.line("let at" + number(v) + " = " + vector_of(v, width) + ";");
       for (int s = 0; s < 4; ++s) {
         const std::string name = "y" + number(s) + "_" + number(v);
         loop.line("let " + name + " = " + y + "[(" + j + " * 4u + " + u32_literal(s) + ") * " +
@@ -249,21 +271,32 @@ void AttentionWriter::write_accumulate(Scope& scope, const std::string& acc, con
 
 void AttentionWriter::store_results(Scope& scope, const std::string& acc, int which,
                                     std::int64_t width, const std::string& factor) {
-  write_result(which, rows(), width);
+  const bool fours = width % 4 == 0;
+  fours ? write_result_of_four(which, rows(), width) : write_result(which, rows(), width);
   for (int r = 0; r < block_.per_y(); ++r) {
-    Scope row(&scope);
+    Scope row(&scope), there(&row);
     row.line("let i = " + row_of(r) + ";");
     const std::string by = factor.empty() ? "" : " * " + factor + (forward() ? number(r) : "");
-    for (int v = 0; v < vectors_each(width); ++v) {
-      for (int c = 0; c < 4; ++c) {
-        const std::string w = "(tx + " + u32_literal(v * block_.nx) + ") * 4u + " + u32_literal(c);
-        row.line("if (i < " + u32_literal(rows()) + " && " + w + " < " + u32_literal(width) +
-                 ") { store" + number(which) + "(p, i, " + w + ", " + acc + number(r) + "_" +
-                 number(v) + "." + "xyzw"[c] + by + "); }");
-      }
-    }
+    for (int v = 0; v < vectors_each(width); ++v)
+      put(there, "store" + number(which), "i", v, width, acc + number(r) + "_" + number(v), by);
+    row.block("if (i < " + u32_literal(rows()) + ")", there);
     scope.block("", row);
   }
+}
+
+// Calls fn FUNCTION or FUNCTION_four for the elements of the v-th vector of a thread, times FACTOR.
+void AttentionWriter::put(Scope& scope, const std::string& function, const std::string& line, int v,
+                          std::int64_t width, const std::string& vector,
+                          const std::string& factor) const {
+  const bool fours = width % 4 == 0;
+  const auto call = [&](const std::string& name, int c, const std::string& value) {
+    const std::string w = "(tx + " + u32_literal(v * block_.nx) + ") * 4u + " + u32_literal(c);
+    const bool whole = fours && (v + 1) * block_.nx <= vectors(width);
+    const std::string text = name + "(p, " + line + ", " + w + ", " + value + factor + ");";
+    scope.line(whole ? text : "if (" + w + " < " + u32_literal(width) + ") { " + text + " }");
+  };
+  if (fours) return call(function + "_four", 0, vector);
+  for (int c = 0; c < 4; ++c) call(function, c, vector + "." + "xyzw"[c]);
 }
 
 // Declares `liveR_C`: true if a score of the tile is in range and not masked by a boolean mask.
@@ -287,11 +320,10 @@ void AttentionWriter::write_live(Scope& scope) {
 
 // Scales the scores and adds the mask.
 void AttentionWriter::write_scores(Scope& scope) {
-  const std::string scale =
-      module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(static_cast<float>(s_.scale)));
+  const std::string by = scale();
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
-    scope.line("s" + at + " *= " + scale + ";");
+    scope.line("s" + at + " *= " + by + ";");
     if (!has(AttentionInput::kMask) || truth_mask()) return;
     scope.line("if (live" + at + ") { s" + at + " += mask_at(p, " + query(r, c) + ", " + key(r, c) +
                "); }");
@@ -430,24 +462,22 @@ void AttentionWriter::write_forward(Scope& scope) {
 // Computes s from the columns of q, which columns_0 holds, and dp from those of dy, which replace
 // them.
 void AttentionWriter::write_products_of_keys(Scope& loop, const LineTile& dy) const {
-  dy.begin(loop, "col_start");
   write_products(loop, "s", "rows_0", "columns_0", s_.depth, column_pitch());
   loop.line("workgroupBarrier();");
-  dy.end(loop, "col_start");
+  dy.load(loop, "col_start");
   loop.line("workgroupBarrier();");
   write_products(loop, "dp", "rows_1", "columns_0", s_.width, column_pitch());
 }
 
 // Adds the tile to dv. Then replaces p by ds and, in columns_0, dy by q.
 void AttentionWriter::write_gradients_of_values(Scope& loop, const LineTile& q) const {
+  write_accumulate(loop, "d1_", "columns_0", s_.width, column_pitch());
+  loop.line("workgroupBarrier();");
+  each([&](int r, int c) { put_weight(loop, r, c, "ds" + number(r) + "_" + number(c)); });
   Scope again(&loop);  // has variables of the first load's names
-  q.begin(again, "col_start");
-  write_accumulate(again, "d1_", "columns_0", s_.width, column_pitch());
-  again.line("workgroupBarrier();");
-  each([&](int r, int c) { put_weight(again, r, c, "ds" + number(r) + "_" + number(c)); });
-  q.end(again, "col_start");
-  again.line("workgroupBarrier();");
+  q.load(again, "col_start");
   loop.block("", again);
+  loop.line("workgroupBarrier();");
 }
 
 void AttentionWriter::write_backward(Scope& scope) {
@@ -504,34 +534,125 @@ void AttentionWriter::write_backward(Scope& scope) {
   loop.line("workgroupBarrier();");
   if (keys()) write_gradients_of_values(loop, columns_0);
   write_accumulate(loop, "d0_", "columns_0", s_.depth, depth_pitch);
+  if (backward()) write_sums_of_queries(loop);
   write_tiles(scope, first, loop);
-  const std::string scale =
-      module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(static_cast<float>(s_.scale)));
-  store_results(scope, "d0_", 0, s_.depth, scale);
+  store_results(scope, "d0_", 0, s_.depth, scale());
   if (keys()) store_results(scope, "d1_", 1, s_.width, "");
 }
 
+// Calls visit(scope, n, v) for vector v of query n, of those for which the thread adds up dq. The
+// scope declares `i`, the line of dq.
+template <class Visit>
+void AttentionWriter::each_query(Scope& scope, const Visit& visit) const {
+  const bool spare = block_.columns < block_.ny;  // threads without a query
+  const bool whole = !spare && s_.rows % block_.columns == 0;
+  for (int n = 0; n < queries_each(); ++n) {
+    Scope one(&scope), there(&one);
+    one.line("let at = col_start + ty + " + u32_literal(n * block_.ny) + ";");
+    there.line("let i = dq_start + at;");
+    for (int v = 0; v < vectors_each(s_.depth); ++v) visit(there, n, v);
+    const std::string ours = "if (at < " + u32_literal(s_.rows) +
+                             (spare ? " && ty < " + u32_literal(block_.columns) : "") + ")";
+    one.block(whole ? "" : ours, there);
+    scope.block("", one);
+  }
+}
+
+// Adds ds^T k to dq, for the tile's keys. Always the same thread has an element of dq.
+void AttentionWriter::write_sums_of_queries(Scope& loop) {
+  const int queries = queries_each(), vectors_of_depth = vectors_each(s_.depth);
+  for (int n = 0; n < queries; ++n) {
+    const std::string query = number(n), last = u32_literal(block_.columns - 1);
+    loop.line("let column" + query + " = min(ty + " + u32_literal(n * block_.ny) + ", " + last +
+              ");");
+    for (int v = 0; v < vectors_of_depth; ++v)
+      loop.line("var e" + query + "_" + number(v) + " = vec4<f32>();");
+  }
+  repeat(loop, "j", block_.rows, [&](Scope& step, const std::string& j) {
+    for (int n = 0; n < queries; ++n) {
+      const std::string column = "column" + number(n);
+      step.line("let w" + number(n) + " = weights[" + j + " * " + u32_literal(weight_pitch()) +
+                " + " + column + " / 4u][" + column + " % 4u];");
+    }
+    for (int v = 0; v < vectors_of_depth; ++v) {
+      step.line("let k" + number(v) + " = rows_0[" + j + " * " + u32_literal(pitch(s_.depth)) +
+                " + " + vector_of(v, s_.depth) + "];");
+      for (int n = 0; n < queries; ++n) {
+        step.line("e" + number(n) + "_" + number(v) + " += w" + number(n) + " * k" + number(v) +
+                  ";");
+      }
+    }
+  });
+  const std::int64_t lines_of_dq = s_.dq_parts * s_.rows;
+  s_.depth % 4 == 0 ? write_sum_of_four(2, lines_of_dq, s_.depth)
+                    : write_sum(2, lines_of_dq, s_.depth);
+  const std::string by = " * " + scale();
+  each_query(loop, [&](Scope& to, int n, int v) {
+    put(to, "add2", "i", v, s_.depth, "e" + number(n) + "_" + number(v), by);
+  });
+}
+
+// Loops over the keys of a part of dq.
+void AttentionWriter::write_parts(Scope& scope) {
+  const std::int64_t parts = s_.dq_parts, rounds = s_.rounds();
+  const std::int64_t of_chunk = kKeysOfPart / block_.rows;
+  const std::int64_t tiles =
+      rounds > 1 ? rounds * of_chunk : std::min(of_chunk, ceil_div(rows(), block_.rows));
+  const std::int64_t lines_of_dq = parts * s_.rows;
+  s_.depth % 4 == 0 ? write_result_of_four(2, lines_of_dq, s_.depth)
+                    : write_result(2, lines_of_dq, s_.depth);
+  scope.line("let dq_start = dq_part * " + u32_literal(s_.rows) + ";");
+  Scope clear(&scope);
+  each_query(clear, [&](Scope& to, int, int v) {
+    put(to, "store2", "i", v, s_.depth, "vec4<f32>()", "");
+  });
+  scope.block("for (var col_start = 0u; col_start < " + u32_literal(s_.rows) +
+                  "; col_start += " + u32_literal(block_.columns) + ")",
+              clear);
+  Scope tile(&scope), there(&tile);
+  tile.line("let round = tile / " + u32_literal(of_chunk) + ";");
+  tile.line("let chunk = round * " + u32_literal(parts) + " + select(dq_part, " +
+            u32_literal(parts - 1) + " - dq_part, round % 2u == 1u);");
+  tile.line("let row_start = chunk * " + u32_literal(kKeysOfPart) + " + tile % " +
+            u32_literal(of_chunk) + " * " + u32_literal(block_.rows) + ";");
+  there.line("workgroupBarrier();");  // after the last reads of the previous tile
+  write_backward(there);
+  tile.block("if (row_start < " + u32_literal(rows()) + ")", there);
+  scope.block("for (var tile = 0u; tile < " + u32_literal(tiles) + "; tile++)", tile);
+}
+
 Shader AttentionWriter::write() {
-  write_inputs();
-  const std::int64_t down = ceil_div(rows(), block_.rows);
+  write_inputs(backward());
+  // Workgroups of a head.
+  const std::int64_t down = backward() ? s_.dq_parts : ceil_div(rows(), block_.rows);
   const std::int64_t groups = window_.count * down;
   module_.shared("weights", "vec4<f32>", block_.rows * weight_pitch(), 16);
   Scope scope;
   open_rows(scope, Tile{1, block_.threads(), true}, groups, "unit");
-  // The last rows of a causal mask take longest, so they run first.
-  scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
-             ") * " + u32_literal(block_.rows) + ";");
   scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");
+  if (backward()) {
+    scope.line("let dq_part = unit % " + u32_literal(down) + ";");
+  } else {
+    // The last rows of a causal mask take longest, so they run first.
+    scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
+               ") * " + u32_literal(block_.rows) + ";");
+  }
   if (block_.pairs()) {
     const std::string across = u32_literal(block_.nx / 8);
-    scope.line("let part = local / 32u;");
-    scope.line("let tx = part % " + across + " * 8u + local / 2u % 8u;");
-    scope.line("let ty = part / " + across + " * 4u + local / 16u % 2u * 2u + local % 2u;");
+    scope.line("let subgroup = local / 32u;");
+    scope.line("let tx = subgroup % " + across + " * 8u + local / 2u % 8u;");
+    scope.line("let ty = subgroup / " + across + " * 4u + local / 16u % 2u * 2u + local % 2u;");
   } else {
     scope.line("let tx = local % " + u32_literal(block_.nx) + ";");
     scope.line("let ty = local / " + u32_literal(block_.nx) + ";");
   }
-  forward() ? write_forward(scope) : write_backward(scope);
+  if (forward()) {
+    write_forward(scope);
+  } else if (backward()) {
+    write_parts(scope);
+  } else {
+    write_backward(scope);
+  }
   return make_shader(module_, scope, block_.threads(), groups);
 }
 

@@ -26,7 +26,9 @@ class AttentionParts {
 
  protected:
   [[nodiscard]] bool forward() const { return part_ == AttentionPart::kForward; }
-  [[nodiscard]] bool keys() const { return part_ == AttentionPart::kKeys; }
+  [[nodiscard]] bool backward() const { return part_ == AttentionPart::kBackward; }
+  // True if the rows of a tile are keys and its columns queries.
+  [[nodiscard]] bool keys() const { return part_ == AttentionPart::kKeys || backward(); }
   [[nodiscard]] bool has(AttentionInput which) const {
     return !opaque_.input(which).instrs.empty();
   }
@@ -45,6 +47,9 @@ class AttentionParts {
   // vector if write_inputs() chose so.
   void write_result(int which, std::int64_t count, std::int64_t width);
   void write_result_of_four(int which, std::int64_t count, std::int64_t width);
+  // Write fn addN(p, i, w, x), which adds to an element, and addN_four.
+  void write_sum(int which, std::int64_t count, std::int64_t width);
+  void write_sum_of_four(int which, std::int64_t count, std::int64_t width);
 
   // NOLINTBEGIN(*-non-private-member-variables-in-classes)
   const Launch& l_;
@@ -70,7 +75,8 @@ class AttentionParts {
   [[nodiscard]] Domain result_domain(int which) const;
   [[nodiscard]] const Store* store_of(int which) const;  // null if the result is not needed
   void write_store(int which, const Domain& domain, const std::string& name,
-                   const std::string& type, bool four);
+                   const std::string& type, bool four, bool add = false);
+  void write_four(int which, const Domain& domain, const std::string& one, bool add);
 
   std::set<int> vectors_;  // bindings that are arrays of vectors
 };

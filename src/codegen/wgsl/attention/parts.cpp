@@ -83,6 +83,7 @@ void AttentionParts::write_inputs(bool fours) {
 Domain AttentionParts::result_domain(int which) const {
   const bool first = which == 0;
   if (forward()) return {{"p", s_.batch}, {"i", s_.rows}, {"w", first ? s_.width : 1}};
+  if (which == 2) return {{"p", s_.batch}, {"i", s_.dq_parts * s_.rows}, {"w", s_.depth}};
   return {{"p", s_.batch}, {"i", rows()}, {"w", first ? s_.depth : s_.width}};
 }
 
@@ -93,7 +94,7 @@ const Store* AttentionParts::store_of(int which) const {
 }
 
 void AttentionParts::write_store(int which, const Domain& domain, const std::string& name,
-                                 const std::string& type, bool four) {
+                                 const std::string& type, bool four, bool add) {
   Scope scope;
   if (const Store* const store = store_of(which)) {
     const ElementRef place = place_of(scope, domain, store->map);
@@ -106,8 +107,10 @@ void AttentionParts::write_store(int which, const Domain& domain, const std::str
     if (four) {
       CHECK(value == "x", l_.name);
       module_.hold_vectors(store->binding, store->dtype);
+      if (add) value = Module::load_vector(store->binding, store->dtype, place.index) + " + x";
       scope.line(Module::store_vector(store->binding, store->dtype, place.index, value));
     } else {
+      if (add) value = module_.load(store->binding, store->dtype, place.index) + " + x";
       scope.line(module_.store(store->binding, store->dtype, place.index, value));
     }
   }
@@ -120,13 +123,28 @@ void AttentionParts::write_result(int which, std::int64_t count, std::int64_t wi
   write_store(which, domain, "store" + std::to_string(which), "f32", false);
 }
 
+void AttentionParts::write_sum(int which, std::int64_t count, std::int64_t width) {
+  const Domain domain = {{"p", s_.batch}, {"i", count}, {"w", width}};
+  write_store(which, domain, "add" + std::to_string(which), "f32", false, true);
+}
+
 void AttentionParts::write_result_of_four(int which, std::int64_t count, std::int64_t width) {
   const Domain domain = {{"p", s_.batch}, {"i", count}, {"w", width}};
-  const std::string one = "store" + std::to_string(which), name = one + "_four";
+  write_four(which, domain, "store" + std::to_string(which), false);
+}
+
+void AttentionParts::write_sum_of_four(int which, std::int64_t count, std::int64_t width) {
+  const Domain domain = {{"p", s_.batch}, {"i", count}, {"w", width}};
+  write_four(which, domain, "add" + std::to_string(which), true);
+}
+
+// Writes fn ONE_four, which stores a vector, or else calls fn ONE.
+void AttentionParts::write_four(int which, const Domain& domain, const std::string& one, bool add) {
+  const std::string name = one + "_four";
   const Store* const store = store_of(which);
   if (store != nullptr && vectors_.contains(store->binding))
-    return write_store(which, domain, name, "vec4<f32>", true);
-  write_result(which, count, width);
+    return write_store(which, domain, name, "vec4<f32>", true, add);
+  write_store(which, domain, one, "f32", false, add);
   std::string body;
   for (int c = 0; c < 4; ++c) {
     body += "  " + one + "(p, i, w + " + u32_literal(c) + ", x." + "xyzw"[c] + ");\n";
