@@ -162,7 +162,7 @@ StoredTensor parse_npy(std::span<const std::byte> bytes, const std::string& file
   const auto fail = [&](const std::string& what) { throw IoError(file + ": " + what); };
   constexpr std::size_t kVersion = kMagic.size(), kSize = kVersion + 2;
   if (!text.starts_with(kMagic) || text.size() < kSize + 2) fail("not a .npy file");
-  const int version = text[kVersion];
+  const int version = static_cast<unsigned char>(text[kVersion]);
   if (version < 1 || version > 3)
     fail("version " + std::to_string(version) + " of .npy is unknown");
   const std::size_t width = version == 1 ? 2 : 4;

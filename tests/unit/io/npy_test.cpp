@@ -36,13 +36,16 @@ std::vector<std::byte> npy_file(const std::string& header, std::size_t bytes) {
   return file;
 }
 
-std::string npy_failure(const std::string& header, std::size_t bytes) {
+std::string npy_failure(const std::vector<std::byte>& file) {
   try {
-    (void)read_npy({npy_file(header, bytes), "x.npy"});
+    (void)read_npy({file, "x.npy"});
   } catch (const IoError& error) {
     return error.message();
   }
   return "";
+}
+std::string npy_failure(const std::string& header, std::size_t bytes) {
+  return npy_failure(npy_file(header, bytes));
 }
 
 TEST(Npz, HasTheArraysOfNumpy) {
@@ -112,6 +115,9 @@ TEST(Npz, NamesWhatIsWrong) {
                           "'shape': (9223372036854775807, 4), }",
                           4),
               HasSubstr("has 4 bytes"));
+  std::vector<std::byte> future = npy_file("", 0);
+  future[6] = std::byte{200};
+  EXPECT_THAT(npy_failure(future), HasSubstr("x.npy: version 200 of .npy is unknown"));
   EXPECT_THAT(npy_failure("[]", 4), HasSubstr("expected {, got \"[]\""));
   const std::string text = "PK is no archive";
   EXPECT_THAT(npz_failure(FileSource::text(text, "x.npz")),
