@@ -3,9 +3,6 @@
 // limits the output. Verifies checksums and joins consecutive members.
 #pragma once
 
-#define ZLIB_CONST  // zlib takes its input as const
-#include <zlib.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/const_zlib.h"
 #include "io/input_file.h"
 #include "tensorgrad/data/files.h"
 

@@ -3,8 +3,6 @@
 // written as the reference implementation does it: byte for byte the same for the same content.
 #include "io/safetensors.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/numbers.h"
+#include "io/const_zlib.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
 #include "io/text.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // ZIP archives (APPNOTE 6.3). The central directory at the end lists the members. Zip64 archives
 // can be read, but are not written.
-#include <zlib.h>
-
 #include <algorithm>
 #include <limits>
 #include <set>
 
+#include "io/const_zlib.h"
 #include "io/little_endian.h"
 #include "io/npy.h"
 #include "io/output_file.h"
@@ -150,7 +149,7 @@ class ZipReader {
     while (code == Z_OK) {
       const std::size_t in = std::min(from.size() - read, kPiece);
       const std::size_t room = std::min(out.size() - written, kPiece);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(from.data() + read));
+      stream.next_in = reinterpret_cast<const Bytef*>(from.data() + read);
       stream.avail_in = static_cast<uInt>(in);
       stream.next_out = reinterpret_cast<Bytef*>(room > 0 ? out.data() + written : &spare);
       stream.avail_out = room > 0 ? static_cast<uInt>(room) : 1;

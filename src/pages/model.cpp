@@ -11,7 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include <zlib.h>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
@@ -19,6 +18,7 @@
 #include "compile/runtime/element_codec.h"
 #include "compile/runtime/host_random.h"
 #include "io/atomic_file.h"
+#include "io/const_zlib.h"
 
 namespace tensorgrad::web {
 namespace {

@@ -3,11 +3,10 @@
 // order, so it only sees data that was checked.
 #include "io/images/image_header.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <string>
 
+#include "io/const_zlib.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
 
