@@ -19,6 +19,8 @@ class OwnedJson {
   OwnedJson() = default;
   explicit OwnedJson(Json root) : root_(std::move(root)) {}
   ~OwnedJson() { clear(root_); }
+  OwnedJson(const OwnedJson&) = delete;
+  OwnedJson& operator=(const OwnedJson&) = delete;
   OwnedJson(OwnedJson&& other) noexcept : root_(std::move(other.root_)) {}
   OwnedJson& operator=(OwnedJson&& other) noexcept {
     std::swap(root_, other.root_);

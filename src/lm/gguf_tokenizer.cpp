@@ -70,7 +70,7 @@ TokenJson model_of_rule(PreTokenization rule) {
 // Returns the normalizer that marks spaces as in SentencePiece's BPE. If `prefix`, it also adds a
 // space at the beginning of a text.
 TokenJson space_normalizer(bool prefix) {
-  const TokenJson replace = {
+  TokenJson replace = {
       {"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}};
   if (!prefix) return replace;
   return {{"type", "Sequence"},

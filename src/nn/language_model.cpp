@@ -128,17 +128,17 @@ namespace {
 // and NaN * 0 is NaN. So steps that are not finite are zeroed before the mixer, and spoiled steps
 // are set to NaN in its output.
 struct SpoiledSteps {
-  SpoiledSteps(Tensor& x, Tensor documents, Loc loc) : steps(take_out(x, documents, loc)) {}
+  SpoiledSteps(Tensor& x, Tensor documents, Loc loc) : steps_(take_out(x, documents, loc)) {}
 
   // Sets the spoiled steps of x [B, L, D] to NaN.
   [[nodiscard]] Tensor put_back(Tensor x, Loc loc) const {
-    return where(unsqueeze(steps, -1, loc), kNan, x);
+    return where(unsqueeze(steps_, -1, loc), kNan, x);
   }
   // Sets a state [B, ...] after the last step to NaN if that step is spoiled.
   [[nodiscard]] Tensor put_back_last(Tensor state, Loc loc) const {
     Shape rows(state.shape(loc).size(), 1);
     rows[0] = state.size(0, loc);
-    const Tensor last = narrow(steps, 1, steps.size(1, loc) - 1, 1, loc);
+    const Tensor last = narrow(steps_, 1, steps_.size(1, loc) - 1, 1, loc);
     return where(reshape(last, rows, loc), kNan, state);
   }
 
@@ -153,7 +153,7 @@ struct SpoiledSteps {
     return last >= step - document_positions(documents, loc);
   }
 
-  Tensor steps;  // bool [B, L]
+  Tensor steps_;  // bool [B, L]
 };
 
 }  // namespace

@@ -131,8 +131,9 @@ void ObjectiveImpl::use(const std::shared_ptr<Device>& device) {
 }
 
 void ObjectiveImpl::allocate(SharedMemory shared) {
+  session().allocate(std::move(shared));
   for_each_session([&](ProgramSession& each) {
-    if (&each == &session()) return each.allocate(std::move(shared));
+    if (&each == &session()) return;
     SharedMemory same;
     session().instance().share_with(each.compiled().program, Share::kProgram, same);
     each.allocate(std::move(same));

@@ -19,16 +19,18 @@ Handle<WGPUInstance> instance_of(const Api& api, const ExternalDevice* external)
 }  // namespace
 
 WebGpuDevice::WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options)
-    : WebGpuDevice(nullptr, &api, std::move(adapter), nullptr, options) {}
+    : WebGpuDevice(std::shared_ptr<const Api>(std::shared_ptr<void>(), &api), std::move(adapter),
+                   nullptr, options) {}
 
 WebGpuDevice::WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter,
                            const ExternalDevice& external, const WebGpuOptions& options)
-    : WebGpuDevice(std::move(api), nullptr, std::move(adapter), &external, options) {}
+    : WebGpuDevice(std::shared_ptr<const Api>(std::move(api)), std::move(adapter), &external,
+                   options) {}
 
-WebGpuDevice::WebGpuDevice(std::unique_ptr<const Api> own, const Api* shared, Adapter adapter,
+WebGpuDevice::WebGpuDevice(std::shared_ptr<const Api> api, Adapter adapter,
                            const ExternalDevice* external, const WebGpuOptions& options)
-    : own_api_(std::move(own)),
-      api_(own_api_ != nullptr ? *own_api_ : *shared),
+    : shared_api_(std::move(api)),
+      api_(*shared_api_),
       instance_(instance_of(api_, external)),
       adapter_(std::move(adapter)),
       queue_(api_, adapter_, options, external),

@@ -69,9 +69,8 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] int timed_contractions() const { return tuner_.timed_contractions(); }
 
  private:
-  // Exactly one of `own` and `shared` is not null.
-  WebGpuDevice(std::unique_ptr<const Api> own, const Api* shared, Adapter adapter,
-               const ExternalDevice* external, const WebGpuOptions& options);
+  WebGpuDevice(std::shared_ptr<const Api> api, Adapter adapter, const ExternalDevice* external,
+               const WebGpuOptions& options);
   static WebGpuExecutable& own(Executable& executable);
   BufferHandle add(Buffer buffer);
   Buffer& buffer(BufferHandle handle);
@@ -82,7 +81,7 @@ class WebGpuDevice final : public Device {
       WebGpuExecutable& executable, std::span<const BufferHandle> buffers,
       const std::function<bool(std::size_t buffer)>& changed);
 
-  const std::unique_ptr<const Api> own_api_;  // if the device is the application's
+  const std::shared_ptr<const Api> shared_api_;  // owned if the device is the application's
   const Api& api_;
   mutable DeviceMutex mutex_;
   WgslOptions forced_;
