@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } catch (const tg::UserError&) {
       if (trainer.save_bytes() != before) std::abort();  // a failed load must change nothing
     }
-  } catch (const tg::UserError&) {
+  } catch (const tg::UserError&) {  // malformed input
   }
   return 0;
 }

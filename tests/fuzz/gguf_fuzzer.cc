@@ -11,22 +11,23 @@
 #include "read_or_refuse.h"
 #include "tensorgrad/lm/gguf.h"
 
+namespace tg = tensorgrad;
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace tensorgrad;
-  const FileSource source(std::as_bytes(std::span(data, size)), "fuzz");
-  testing::read_or_refuse([&] {
-    const GgufFile file = read_gguf(source);
+  const tg::FileSource source(std::as_bytes(std::span(data, size)), "fuzz");
+  tg::testing::read_or_refuse([&] {
+    const tg::GgufFile file = tg::read_gguf(source);
     const auto alignment = file.metadata.find("general.alignment");
     if (alignment == file.metadata.end()) {  // otherwise padding may take gigabytes
       std::vector<std::byte> bytes;
-      write_gguf(bytes, file);
+      tg::write_gguf(bytes, file);
       std::vector<std::byte> again;  // compares bytes, because values may be NaN
-      write_gguf(again, read_gguf(bytes));
+      tg::write_gguf(again, tg::read_gguf(bytes));
       if (again != bytes) std::abort();
     }
     for (const auto& [name, tensor] : file.tensors)
-      testing::read_or_refuse([&] { (void)gguf_floats("fuzz", name, tensor); });
+      tg::testing::read_or_refuse([&] { (void)tg::gguf_floats("fuzz", name, tensor); });
   });
-  testing::read_or_refuse([&] { (void)lm::load_gguf(source); });
+  tg::testing::read_or_refuse([&] { (void)tg::lm::load_gguf(source); });
   return 0;
 }

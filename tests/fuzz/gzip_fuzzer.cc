@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string text =
         tensorgrad::read_text_file({std::as_bytes(std::span(data, size)), "fuzz"}, kLimit);
     if (text.size() > kLimit) std::abort();
-  } catch (const tensorgrad::IoError&) {
+  } catch (const tensorgrad::IoError&) {  // malformed input
   }
   return 0;
 }

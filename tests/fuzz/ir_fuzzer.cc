@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     static_cast<void>(ir::optimize(text, "fuzz", {}));
     static_cast<void>(ir::run(text, "fuzz", leaves, {.kind = "cpu", .threads = 1}));
-  } catch (const tensorgrad::UserError&) {
+  } catch (const tensorgrad::UserError&) {  // malformed input
   }
   return 0;
 }

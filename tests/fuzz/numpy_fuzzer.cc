@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::byte> written;
     tensorgrad::write_npy(written, array);
     if (!same(tensorgrad::read_npy({written, "fuzz"}), array)) std::abort();
-  } catch (const tensorgrad::IoError&) {
+  } catch (const tensorgrad::IoError&) {  // malformed input
   }
   try {
     const auto arrays = tensorgrad::read_npz({input, "fuzz"});
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (again.size() != arrays.size()) std::abort();
     for (const auto& [name, array] : arrays)
       if (!same(again.at(name), array)) std::abort();
-  } catch (const tensorgrad::IoError&) {
+  } catch (const tensorgrad::IoError&) {  // malformed input
   }
   return 0;
 }

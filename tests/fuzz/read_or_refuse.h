@@ -10,7 +10,7 @@ template <class Action>
 void read_or_refuse(const Action& action) {
   try {
     action();
-  } catch (const UserError&) {
+  } catch (const UserError&) {  // malformed input
   }
 }
 
