@@ -2,8 +2,10 @@
 // One rank of the tests of MPI, started by mpirun: mpi_ranks TEST [TIMEOUT_SECONDS].
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
+#include "base/numbers.h"
 #include "distributed/ranks.h"
 #include "tensorgrad/distributed/mpi.h"
 
@@ -49,8 +51,13 @@ int run(const std::string& test, double timeout_seconds) {
 }  // namespace tensorgrad::testing
 
 int main(int argc, char** argv) {
+  const std::optional<double> timeout = tensorgrad::parse_finite(argc > 2 ? argv[2] : "60");
+  if (argc < 2 || argc > 3 || !timeout) {
+    std::fputs("usage: mpi_ranks TEST [TIMEOUT_SECONDS]\n", stderr);
+    return 2;
+  }
   try {
-    return tensorgrad::testing::run(argc > 1 ? argv[1] : "", argc > 2 ? std::atof(argv[2]) : 60);
+    return tensorgrad::testing::run(argv[1], *timeout);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -165,7 +165,7 @@ TEST(AllocationFaults, copies_of_attributes) {
     copy.set("d", longer);
     Attrs other = {{"e", longer}};
     other = copy;
-    return other.text("b") + to_string(other.list("a")) + other.text("d");
+    return other.text("b") + to_string(other.list("a")) + copy.text("d");
   });
 }
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -29,6 +30,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -50,7 +52,7 @@ struct State {
   std::recursive_mutex mutex;
   std::string root = text(std::getenv("FAULTS_ROOT")), backup = text(std::getenv("FAULTS_BACKUP")),
               kind = text(std::getenv("FAULTS_KIND"));
-  long at = std::atol(text(std::getenv("FAULTS_AT")).c_str()), calls = 0, backups = 0;
+  int at = number("FAULTS_AT", text(std::getenv("FAULTS_AT"))), calls = 0, backups = 0;
   int log = -1;
   std::map<int, std::string> open;
   std::map<std::pair<dev_t, ino_t>, Unsynced> unsynced;
@@ -58,6 +60,15 @@ struct State {
   bool inside = false;                      // these functions call each other
 
   static std::string text(const char* value) { return value == nullptr ? "" : value; }
+  // Returns 0 for an empty text.
+  static int number(const char* name, const std::string& text) {
+    int value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (text.empty() || (error == std::errc() && stop == end)) return value;
+    std::fprintf(stderr, "%s: expected a number, got \"%s\"\n", name, text.c_str());
+    std::abort();
+  }
 };
 
 // Never destroyed, because files may be closed late.
@@ -75,6 +86,8 @@ class Call {
     if (outer_) state().inside = false;
     errno = code;
   }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
   [[nodiscard]] bool counts() const { return outer_ && !state().root.empty(); }
 
  private:
@@ -194,7 +207,7 @@ Verdict count(const char* call, const std::string& path) {
   if (all.calls != all.at) return Verdict::kDo;
   if (all.kind == "short") return Verdict::kHalf;
   if (all.kind.empty() || all.kind[0] < '0' || all.kind[0] > '9') end_process();
-  errno = std::atoi(all.kind.c_str());
+  errno = State::number("FAULTS_KIND", all.kind);
   return Verdict::kFail;
 }
 
