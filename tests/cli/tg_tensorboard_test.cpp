@@ -146,7 +146,8 @@ TEST(TgTensorBoard, an_option_of_a_resumed_run_adds_what_came_before) {
   EXPECT_EQ(shown(run).at("train/loss").size(), 6U);
   EXPECT_EQ(shown(run).at("validation/perplexity").size(), 3U);
   double last = 0;
-  for (const EventScalar& scalar : testing::read_events(run.string()).at("train/loss")) {
+  const auto events = testing::read_events(run.string());
+  for (const EventScalar& scalar : events.at("train/loss")) {
     EXPECT_GE(scalar.seconds, last) << "the time at which it would have been";
     last = scalar.seconds;
   }
