@@ -65,7 +65,7 @@ void associative_scan_op(const Call& c, Writer& w) {
 
 // JavaScript has inferred the result type and generated the kernel.
 void custom_op(const Call& c, Writer& w) {
-  const TensorType result{c.get<Shape>(2, "shape"), c.get<DType>(3, "dtype")};
+  TensorType result{c.get<Shape>(2, "shape"), c.get<DType>(3, "dtype")};
   CustomOp::Definition definition{.name = c.get<std::string>(0, "name"),
                                   .infer = [&](const std::vector<TensorType>&) { return result; },
                                   .wgsl = [text = c.get<std::string>(4, "wgsl")](

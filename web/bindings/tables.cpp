@@ -18,7 +18,7 @@ constexpr std::pair<std::string_view, MakeSchedule> kSchedules[] = {
 };
 
 namespace initial {
-using namespace tensorgrad::init;  // used by default values
+using namespace tensorgrad::init;  // NOLINT(google-build-using-namespace): for default values
 constexpr std::pair<std::string_view, MakeInit> kInits[] = {
 #include "inits.inc"
 };

@@ -124,7 +124,7 @@ Tape Tracing::record() {
   Tape tape;
   recording_ = true;
   tape_ = &tape;
-  if (!run_traced_function()) throw JavaScriptThrew();
+  if (!run_traced_function()) throw JavaScriptThrew();  // NOLINT(*-exception-baseclass)
   tape.result = take_reply();
   return tape;
 }
@@ -170,7 +170,7 @@ Value Tracing::callback(const Value& function, const std::vector<std::vector<Ten
   Tape* const before = std::exchange(tape_, &tape);
   const bool completed = run_callback(static_cast<int>(function.number), encoded.take());
   tape_ = before;
-  if (!completed) throw JavaScriptThrew();
+  if (!completed) throw JavaScriptThrew();  // NOLINT(*-exception-baseclass)
   kept_.push_back(tape.result = take_reply());
   entry_->callbacks.push_back(std::move(tape));
   return decode(kept_.back());

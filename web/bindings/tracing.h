@@ -35,8 +35,8 @@ struct TapeEntry {
 void put(Writer& w, const Tape& tape);
 Tape read_tape(const Value& value);
 
-// JavaScript threw, and keeps the exception. Not an exception of the library, because the library
-// must not add context to it.
+// JavaScript threw, and keeps the exception. Neither this nor the next is a std::exception, because
+// the library must not catch it, for example to add context.
 struct JavaScriptThrew {};
 
 // Thrown at the end of a recorded function, because the library need not compile it.

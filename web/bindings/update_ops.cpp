@@ -83,7 +83,7 @@ struct TracedOptimizer {
     const Inputs none;
     Tracing tracing(nothing, none);
     tracing.update = &update;
-    if (!tape) throw Recorded{tracing.record()};
+    if (!tape) throw Recorded{tracing.record()};  // NOLINT(*-exception-baseclass)
     tracing.replay(*tape);
   }
 };
