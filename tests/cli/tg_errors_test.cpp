@@ -301,7 +301,7 @@ TEST_F(TgErrors, flipped_bits_of_metrics_stop_a_resume) {
     judged_by_checksum += result.err.find("checksum") != std::string::npos ? 1 : 0;
   }
   EXPECT_GT(judged_by_checksum, 50);
-  const auto without = [](std::string line) {
+  const auto without = [](const std::string& line) {
     return line.substr(0, line.rfind(",\"check")) + "}\n";
   };
   const std::string step = whole.substr(0, first), pause = whole.substr(first);
@@ -315,7 +315,7 @@ TEST_F(TgErrors, flipped_bits_of_metrics_stop_a_resume) {
 
 // Writes `text` and `line_breaks` line breaks, gzipped.
 void write_gzipped(const std::string& path, const std::string& text, std::size_t line_breaks) {
-  const gzFile file = gzopen(path.c_str(), "wb1");
+  gzFile file = gzopen(path.c_str(), "wb1");
   ASSERT_NE(file, nullptr);
   const std::string part(1 << 20, '\n');
   ASSERT_GT(gzwrite(file, text.data(), static_cast<unsigned>(text.size())), 0);

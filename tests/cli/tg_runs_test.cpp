@@ -86,7 +86,7 @@ TEST(TgRuns, lists_progress_and_results_of_runs) {
   EXPECT_EQ(rows[0]["kind"], "classifier");
   EXPECT_EQ(rows[0]["model"], "25-4-3");
   EXPECT_TRUE(rows[0]["device"].get<std::string>().starts_with("cpu (")) << rows[0];
-  EXPECT_TRUE(rows[0]["device"].get<std::string>().ends_with(")")) << rows[0];
+  EXPECT_TRUE(rows[0]["device"].get<std::string>().ends_with(')')) << rows[0];
   EXPECT_EQ(rows[0]["steps"], 21);  // 60 / 8 = 7 whole batches per epoch
   EXPECT_EQ(rows[0]["total_steps"], 21);
   EXPECT_EQ(rows[0]["train_loss"], epochs[2]["train_loss"]);

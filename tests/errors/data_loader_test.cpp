@@ -78,6 +78,7 @@ TEST(DataLoaderErrors, moved_from) {
   DataLoader loader(3, no_fields, {});
   const DataLoader other = std::move(loader);
   EXPECT_EQ(other.size(), 3);
+  // NOLINTNEXTLINE(bugprone-use-after-move): the mistake
   EXPECT_ERROR(loader.next(), UserError, "DataLoader: used after it was moved from");
 }
 

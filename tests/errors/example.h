@@ -22,7 +22,7 @@ class Traced : public ::testing::Test {
  private:
   GraphBuilder builder_;
 
- protected:
+ public:
   Tensor x = builder_.input({4, 3}), y = builder_.input({4, 2});
   Tensor i = builder_.input({4}, 0, 2, i32);
 };

@@ -141,6 +141,7 @@ TEST(ObjectiveErrors, state_initial_values_differ) {
 TEST(ObjectiveErrors, moved_from) {
   MultiTrainer<Net> trainer = compiled(two_objectives());
   const MultiTrainer<Net> other = std::move(trainer);
+  // NOLINTNEXTLINE(bugprone-use-after-move): the mistake
   EXPECT_ERROR(trainer["w"], UserError, "MultiTrainer: used after it was moved from");
 }
 

@@ -12,7 +12,7 @@ namespace {
 // Exposes the device of a trainer.
 struct OpenTrainer : AnyTrainer {
   explicit OpenTrainer(const AnyTrainer& trainer) : AnyTrainer(trainer) {}
-  [[nodiscard]] webgpu::WebGpuDevice& device() const {
+  [[nodiscard]] webgpu::WebGpuDevice& webgpu_device() const {
     return dynamic_cast<webgpu::WebGpuDevice&>(impl_->session().instance().device());
   }
 };
@@ -28,7 +28,7 @@ TEST(WebGpuErrors, device_lost) {
   OpenTrainer trainer(compiled(plain_loss, {.device = {.kind = "webgpu", .allow_software = true}}));
   const Example example;
   EXPECT_TRUE(std::isfinite(trainer.step(example.feed).loss));
-  trainer.device().lose();
+  trainer.webgpu_device().lose();
   EXPECT_ERROR(trainer.step(example.feed), DeviceLostError, StartsWith("webgpu: the device "));
 }
 

@@ -80,13 +80,14 @@ void stays_flat(const std::string& kind, int steps) {
   };
   some(steps / 5 + 150);  // every size has been used once
   const std::int64_t before = bytes_in_use();
+  const int steps_in_part = steps / 10;
   // Measures ten parts, so that ./dev soak shows whether later steps are slower.
   std::vector<double> milliseconds;
   for (int part = 0; part < 10; ++part) {
     const auto began = std::chrono::steady_clock::now();
-    some(steps / 10);
+    some(steps_in_part);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
-    milliseconds.push_back(took.count() / (steps / 10));
+    milliseconds.push_back(took.count() / steps_in_part);
   }
   const std::int64_t growth = bytes_in_use() - before;
   std::printf("%s: %d steps, %lld bytes more in use, milliseconds per step in tenths:",

@@ -13,7 +13,6 @@ namespace tensorgrad::testing {
 namespace {
 
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 

@@ -19,6 +19,8 @@ struct RetracedNet {
 
 struct Retracing {
   Retracing() { setenv("TENSORGRAD_RETRACE", "1", 1); }
+  Retracing(const Retracing&) = delete;
+  Retracing& operator=(const Retracing&) = delete;
   ~Retracing() { unsetenv("TENSORGRAD_RETRACE"); }
 };
 

@@ -79,7 +79,7 @@ class Application {
     const webgpu::Handle encoder(*api_, api_->DeviceCreateCommandEncoder(device_.get(), nullptr));
     api_->CommandEncoderCopyBufferToBuffer(encoder.get(), buffer.get(), 0, staging.get(), 0, bytes);
     const webgpu::Handle commands(*api_, api_->CommandEncoderFinish(encoder.get(), nullptr));
-    const WGPUCommandBuffer submitted = commands.get();
+    WGPUCommandBuffer submitted = commands.get();
     api_->vendor->submit(*api_, queue_.get(), {&submitted, 1});
     bool mapped = false;
     WGPUBufferMapCallbackInfo info = {};

@@ -107,7 +107,7 @@ struct Encoder {
 };
 
 void export_attention(const std::string& folder) {
-  const auto text = [](std::vector<std::int32_t> tokens) {
+  const auto text = [](const std::vector<std::int32_t>& tokens) {
     return NamedTensors{{"text", HostTensor::from({2, 6}, tokens)}};
   };
   write_model(

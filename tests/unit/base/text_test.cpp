@@ -14,7 +14,8 @@ using ::testing::IsEmpty;
 TEST(TextBuilder, writes_as_a_stream_does) {
   TextBuilder text;
   const char* word = "a ";
-  text << word << std::string("b") << 'c' << ' ' << -1 << ' ' << std::int64_t{1} << 40 << ' '
+  const std::string letter = "b";
+  text << word << letter << 'c' << ' ' << -1 << ' ' << std::int64_t{1} << 40 << ' '
        << std::size_t{7} << ' ' << 0.1F << ' ' << 1e20 << ' ' << 1234567.0 << ' ' << 2.0;
   EXPECT_EQ(text.str(), "a bc -1 140 7 0.1 1e+20 1.23457e+06 2");
 }

@@ -7,6 +7,7 @@
 
 #include "io_test_util.h"
 #include "support/source_path.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
@@ -222,7 +223,7 @@ TEST(Safetensors, any_changed_bit_of_a_file_with_checksums_is_seen) {
         EXPECT_EQ(got.metadata.at("step"), "12") << at;
         EXPECT_FALSE(got.checksums) << at << ' ' << bit;
         ++unseen;
-      } catch (const IoError&) {
+      } catch (const IoError&) {  // seen
       }
     }
   }

@@ -73,7 +73,7 @@ TEST(LmGguf, quantized_weights_keep_their_integers) {
     expect_types(lm::gguf_file(quantized), type);
     const SavedModel again = read_again(quantized);
     EXPECT_EQ(again.config.weight_format, WeightFormat::kF32);
-    const bool exact = !std::string_view(type).starts_with("Q");
+    const bool exact = !std::string_view(type).starts_with('Q');
     for (const auto& [name, tensor] : lm::quantize(quantized, WeightFormat::kF32).weights) {
       const std::vector<float> want = tensor.floats(), got = again.weights.at(name).floats();
       ASSERT_EQ(got.size(), want.size()) << name;
@@ -168,9 +168,9 @@ TEST(LmGguf, models_unknown_to_llama_cpp_are_rejected) {
 }
 
 TEST(LmGguf, tokenizers_unknown_to_llama_cpp_are_rejected) {
-  const auto error_of = [](Tokenizer tokenizer) {
+  const auto error_of = [](const Tokenizer& tokenizer) {
     SavedModel model = some_model(gpt_config(tokenizer.vocab_size()));
-    model.tokenizer = std::move(tokenizer);
+    model.tokenizer = tokenizer;
     return user_error_of([&] { lm::gguf_file(model); });
   };
   const std::string end =

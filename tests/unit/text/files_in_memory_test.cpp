@@ -106,8 +106,9 @@ TEST(TokensInMemory, keep_the_bytes_that_are_moved_in) {
   write_tokens(bytes, std::vector<std::int32_t>{5, 6, 7, 8}, 9);
   TokenFile kept(std::move(bytes));
   const TokenFile copy = kept;
-  write_tokens(bytes, std::vector<std::int32_t>{1}, 9);
-  kept = TokenFile(bytes);
+  std::vector<std::byte> other;
+  write_tokens(other, std::vector<std::int32_t>{1}, 9);
+  kept = TokenFile(other);
   std::vector<std::int32_t> part(2);
   copy.read(1, part);
   EXPECT_THAT(part, ElementsAre(6, 7));
