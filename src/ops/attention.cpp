@@ -134,12 +134,13 @@ Type infer_dkv(std::span<const Type> in, const Attrs& attrs) {
 // The result is one flat tensor: dk, dv, and the parts of dq.
 Type infer_backward(std::span<const Type> in, const Attrs& attrs) {
   const AttentionShape s = check(in, attrs, true);
+  if (s.half) dtype_error("dq is added up in parts in f32 only");
   const std::int64_t most = s.chunks();
   if (s.dq_parts < 1 || s.dq_parts > most) {
     shape_error("expected 1 to " + std::to_string(most) + " parts of dq, got " +
                 std::to_string(s.dq_parts));
   }
-  return {result_dtype(s),
+  return {DType::kF32,
           {s.batch * (s.columns * (s.depth + s.width) + s.dq_parts * s.rows * s.depth)}};
 }
 
@@ -305,7 +306,6 @@ void eval_backward(const EvalContext& ctx, RefTensor& out) {
       dq[row * s.depth + d] += s.scale * ds * a.element(1, n * s.columns + j, s.depth, d);
     }
   });
-  round_if_half(s, out);
 }
 
 // ---- decomposition -----------------------------------------------------------------------------
