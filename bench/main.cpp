@@ -17,10 +17,11 @@ int main(int argc, char** argv) {
   tensorgrad::bench::Options options;
   bool scaling = false, compile = false;
   std::string probe;
-  app.add_option("--only", only,
-                 "what to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
-                 "(char-gpt-small on the CPU), mamba1, on a GPU also mamba-130m, gpt2, gpt2-50k and "
-                 "gpt-long, gemm, memory, packed, serve, decode (default: all)")
+  app.add_option(
+         "--only", only,
+         "what to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
+         "(char-gpt-small on the CPU), mamba1, on a GPU also mamba-130m, gpt2, gpt2-50k and "
+         "gpt-long, gemm, memory, packed, serve, decode (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu if there is a GPU)")
