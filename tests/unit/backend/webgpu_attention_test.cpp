@@ -131,16 +131,14 @@ TEST_P(WebGpuAttention, of_heads_of_sixty_four) {
 TEST_P(WebGpuAttention, backward_in_one_launch) {
   using enum AttentionPart;
   const int side = GetParam().rows;
-  check({180, side + 5, side + 13, 6, 10}, attend_all);
-  check({180, side + 3, side + 15, 8, 4}, attend_causally);
+  check({180, side + 3, side + 15, 6, 10}, attend_causally);
   check({180, side, side + 12, 4, 4}, attend_dropping);
-  check({180, side + 2, side + 17, 5, 6}, attend_masked);
   check({180, side, 3 * side, 4, 3}, attend_biased);
-  check({90, 5, 250, 4, 8}, attend_masked);       // four parts, one of which no row attends to
+  check({66, 5, 250, 4, 8}, attend_masked);       // four parts; no row attends to two of them
   check({130, 2 * side, 250, 4, 4}, attend_all);  // two parts in two rounds
   for (std::size_t i = 0; i < parts_.size(); ++i)
     EXPECT_EQ(parts_[i], i % 2 == 0 ? kForward : kBackward);
-  EXPECT_EQ(parts_.size(), 14U);
+  EXPECT_EQ(parts_.size(), 10U);
 }
 
 std::string name_of_tile(const ::testing::TestParamInfo<ScoreTile>& info) {
