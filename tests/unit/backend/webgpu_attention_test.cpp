@@ -70,9 +70,11 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
   webgpu::WebGpuDevice* device_ = nullptr;
 
  private:
-  // Expects that all launches use the requested tile.
+  // Expects the launches of a forward and a backward pass, all with the requested tile.
   void expect_tile(const Graph& graph) {
     const ScoreTile& tile = GetParam();
+    const std::size_t before = parts_.size();
+    bool in_one = false;
     for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
       const AttentionKernel* attention = find_kernel<AttentionKernel>(launch);
       if (attention == nullptr) continue;
@@ -80,6 +82,7 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
       const bool backward = attention->part == AttentionPart::kBackward;
       const bool of_keys = backward || attention->part == AttentionPart::kKeys;
       parts_.push_back(attention->part);
+      in_one |= backward;
       const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
       EXPECT_EQ(kernel.threads, tile.threads) << launch.name;
       const int columns = of_keys ? std::min(tile.columns, 16) : tile.columns;
@@ -89,6 +92,7 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
       EXPECT_EQ(kernel.groups_x,
                 s.batch * (backward ? s.dq_parts : (rows + tile.rows - 1) / tile.rows));
     }
+    EXPECT_EQ(parts_.size() - before, in_one ? 2U : 3U);
   }
 
  protected:
@@ -122,8 +126,9 @@ TEST_P(WebGpuAttention, of_heads_of_sixty_four) {
   const int side = GetParam().rows;
   // dq stages 64 elements of both operands for all rows and columns, and the weights.
   constexpr std::int64_t kNeeded = 40 << 10;
-  if (side == 32 && device_->info().limits.max_workgroup_bytes < kNeeded)
-    GTEST_SKIP() << "too little workgroup memory";
+  const std::int64_t bytes = device_->info().limits.max_workgroup_bytes;
+  if (side == 32 && bytes < kNeeded)
+    GTEST_SKIP() << "the device has " << bytes << " bytes of workgroup memory";
   check({1, side + 3, 2 * side - 3, 64, 64}, attend_causally);
 }
 
