@@ -356,6 +356,8 @@ def default_devices(program):
 def main():
     args = parse()
     args.devices = args.device.split(",") if args.device else default_devices(args.build / "tg_bench")
+    if args.devices == ["cpu"] and (large := [name for name in args.only if name in LARGE]):
+        sys.exit(f"bench: {large[0]} needs a GPU; --device is cpu")
     if args.devices == ["cpu"]:  # hide a GPU from the peers too
         os.environ.update(CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")
     peers = Peers(args.peers, args.build, args.threads)
