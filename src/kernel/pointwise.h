@@ -24,6 +24,10 @@ struct CpuOperands {
 // multiple of 16 elements, so blocks must have room for that.
 using CpuBlockFn = void (*)(const CpuOperands& operands, void* out, std::size_t n);
 
+// Computes one element in double. Integers are exact, and booleans are 0 and 1.
+using ScalarFn = double (*)(const double* args);
+using ScalarTable = std::array<std::array<ScalarFn, 4>, 4>;
+
 struct PointwiseCode {
   const char* name;
   int arity;
@@ -35,6 +39,7 @@ struct PointwiseCode {
   // Returns the CPU block function for the best instruction set of this machine, or null if the op
   // does not support the type.
   CpuBlockFn (*block)(DType dtype, DType result);
+  ScalarTable scalar;  // by element type of the last operand and of the result; null as above
 };
 
 // Returns the text of a WGSL function that pointwise expressions call, e.g. "tg_erf", or an empty

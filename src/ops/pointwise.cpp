@@ -266,8 +266,7 @@ std::string operands(std::span<const Type> inputs, Text text) {
   return all;
 }
 
-template <Takes kTakes, Gives kGives>
-Type infer(std::span<const Type> inputs, const Attrs& attrs) {
+Type infer_type(Takes takes, Gives gives, std::span<const Type> inputs, const Attrs& attrs) {
   // The first of three operands is a condition.
   const std::span<const Type> values = inputs.size() == 3 ? inputs.subspan(1) : inputs;
   const Type& last = inputs.back();
@@ -275,7 +274,7 @@ Type infer(std::span<const Type> inputs, const Attrs& attrs) {
     throw DtypeError("the condition must be bool, got " + std::string(to_string(inputs[0].dtype)));
   }
   for (const Type& type : values) {
-    if (!contains(kTakes, type.dtype)) refuse(kTakes, type.dtype);
+    if (!contains(takes, type.dtype)) refuse(takes, type.dtype);
   }
   for (const Type& type : values) {
     if (type.dtype == last.dtype) continue;
@@ -287,14 +286,18 @@ Type infer(std::span<const Type> inputs, const Attrs& attrs) {
     throw ShapeError("shapes differ: " +
                      operands(inputs, [](const Type& t) { return to_string(t.shape); }));
   }
-  if (kGives == Same) return last;
-  if (kGives == ToBool) return {DType::kBool, last.shape};
+  if (gives == Same) return last;
+  if (gives == ToBool) return {DType::kBool, last.shape};
   const auto asked = dtype_attr(attrs);
-  if (!contains(kTakes, asked)) {
-    throw DtypeError("expected " + listed(kTakes) + " as the target, got " +
+  if (!contains(takes, asked)) {
+    throw DtypeError("expected " + listed(takes) + " as the target, got " +
                      std::string(to_string(asked)));
   }
   return {asked, last.shape};
+}
+template <Takes kTakes, Gives kGives>
+Type infer(std::span<const Type> inputs, const Attrs& attrs) {
+  return infer_type(kTakes, kGives, inputs, attrs);
 }
 
 template <DType kType>
@@ -314,11 +317,11 @@ double stored(scalar_math::Scalar<T> v) {
   return static_cast<double>(v.v);
 }
 
-// Evaluates one element. kArity 0 denotes a cast.
+// Computes one element. kArity 0 denotes a cast.
 template <class Row, int kArity, DType kFrom, DType kTo>
-double element(std::span<const RefTensor* const> in, std::size_t i) {
+double element(const double* args) {
   const Row row{};
-  const auto x = [&](std::size_t k) { return fetch<kFrom>(in[k]->data[i]); };
+  const auto x = [&](std::size_t k) { return fetch<kFrom>(args[k]); };
   if constexpr (kArity == 0)
     return stored(row(x(0), scalar_math::To<decltype(fetch<kTo>(0))>()));
   else if constexpr (kArity == 1)
@@ -326,30 +329,42 @@ double element(std::span<const RefTensor* const> in, std::size_t i) {
   else if constexpr (kArity == 2)
     return stored(row(x(0), x(1)));
   else if constexpr (kArity == 3)
-    return stored(row(in[0]->data[i] != 0, x(1), x(2)));
+    return stored(row(args[0] != 0, x(1), x(2)));
   else
     return stored(row(x(0), x(1), x(2), x(3)));
 }
 
 template <class Row, int kArity, Takes kTakes, Gives kGives, int kPair = 0>
-void eval(const EvalContext& ctx, RefTensor& out) {
+constexpr void fill(ScalarTable& table) {
   if constexpr (kPair < 16) {
     constexpr auto kFrom = static_cast<DType>(kPair / 4), kTo = static_cast<DType>(kPair % 4);
-    const bool fits = register_dtype(ctx.inputs.back()->type.dtype) == kFrom &&
-                      register_dtype(ctx.node.type.dtype) == kTo;
-    if (!fits) return eval<Row, kArity, kTakes, kGives, kPair + 1>(ctx, out);
-    if constexpr (maps(kTakes, kGives, kFrom, kTo)) {
-      out.type = ctx.node.type;
-      out.data.resize(ctx.inputs[0]->data.size());
-      for (std::size_t i = 0; i < out.data.size(); ++i) {
-        out.data[i] = element<Row, kArity, kFrom, kTo>(ctx.inputs, i);
-        if (ctx.node.type.dtype == DType::kF16)
-          out.data[i] = scalar_math::round_to_f16({out.data[i]}).v;
-      }
-      return;
-    }
+    if constexpr (maps(kTakes, kGives, kFrom, kTo))
+      table[kPair / 4][kPair % 4] = &element<Row, kArity, kFrom, kTo>;
+    fill<Row, kArity, kTakes, kGives, kPair + 1>(table);
   }
-  UNREACHABLE(std::string(ctx.node.op->name));
+}
+template <class Row, int kArity, Takes kTakes, Gives kGives>
+constexpr ScalarTable scalars() {
+  ScalarTable table{};
+  fill<Row, kArity, kTakes, kGives>(table);
+  return table;
+}
+
+std::size_t row_of(DType dtype) { return static_cast<std::size_t>(register_dtype(dtype)); }
+
+void eval(const EvalContext& ctx, RefTensor& out) {
+  const DType result = ctx.node.type.dtype;
+  const PointwiseCode& code = *ctx.node.op->code;
+  const ScalarFn function = code.scalar[row_of(ctx.inputs.back()->type.dtype)][row_of(result)];
+  CHECK(function != nullptr, std::string(code.name));
+  out.type = ctx.node.type;
+  out.data.resize(ctx.inputs[0]->data.size());
+  double args[4] = {};
+  for (std::size_t i = 0; i < out.data.size(); ++i) {
+    for (std::size_t k = 0; k < ctx.inputs.size(); ++k) args[k] = ctx.inputs[k]->data[i];
+    out.data[i] = function(args);
+    if (result == DType::kF16) out.data[i] = scalar_math::round_to_f16({out.data[i]}).v;
+  }
 }
 
 // ---- op definitions ----------------------------------------------------------------------------
@@ -391,21 +406,23 @@ namespace ops {
 // Names used in the columns of the table.
 using namespace pointwise;  // NOLINT(google-build-using-namespace)
 
-#define RECORD(name_, inputs_, shape_, takes_, gives_, wgsl_, ...)                  \
-  static constexpr PointwiseCode name_##_code = {.name = #name_,                    \
-                                                 .arity = inputs_,                  \
-                                                 .wgsl = texts(takes_, wgsl_),      \
-                                                 .block = &block_of<kRow_##name_>}; \
-  static_assert(count(__VA_ARGS__) == inputs_, "one sample range per operand");     \
-  constinit const OpDef name_ = {                                                   \
-      .name = #name_,                                                               \
-      .kind = OpKind::kPointwise,                                                   \
-      .arity = inputs_,                                                             \
-      .infer = &infer<takes_, gives_>,                                              \
-      .grad = op::gradients::function<op::gradients::name_##_row, inputs_>(),       \
-      .eval = &eval<scalar_math::name_##_row, shape_, takes_, gives_>,              \
-      .view = nullptr,                                                              \
-      .code = &name_##_code,                                                        \
+#define RECORD(name_, inputs_, shape_, takes_, gives_, wgsl_, ...)              \
+  static constexpr PointwiseCode name_##_code = {                               \
+      .name = #name_,                                                           \
+      .arity = inputs_,                                                         \
+      .wgsl = texts(takes_, wgsl_),                                             \
+      .block = &block_of<kRow_##name_>,                                         \
+      .scalar = scalars<scalar_math::name_##_row, shape_, takes_, gives_>()};   \
+  static_assert(count(__VA_ARGS__) == inputs_, "one sample range per operand"); \
+  constinit const OpDef name_ = {                                               \
+      .name = #name_,                                                           \
+      .kind = OpKind::kPointwise,                                               \
+      .arity = inputs_,                                                         \
+      .infer = &infer<takes_, gives_>,                                          \
+      .grad = op::gradients::function<op::gradients::name_##_row, inputs_>(),   \
+      .eval = &eval,                                                            \
+      .view = nullptr,                                                          \
+      .code = &name_##_code,                                                    \
       .samples = {__VA_ARGS__}};
 #define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...) \
   RECORD(name, 1, 1, takes, gives, wgsl, __VA_ARGS__)
