@@ -53,6 +53,11 @@ struct AttentionSizes {
   [[nodiscard]] std::int64_t chunk(std::int64_t part, std::int64_t round) const {
     return round * dq_parts + (round % 2 == 0 ? part : dq_parts - 1 - part);
   }
+  // Returns the part to which a chunk belongs.
+  [[nodiscard]] std::int64_t part_of(std::int64_t chunk) const {
+    const std::int64_t place = chunk % dq_parts;
+    return chunk / dq_parts % 2 == 0 ? place : dq_parts - 1 - place;
+  }
 };
 
 struct AttentionKernel final : OpaqueKernel {

@@ -289,19 +289,13 @@ void eval_dkv(const EvalContext& ctx, RefTensor& out) {
   round_if_half(s, out);
 }
 
-// Returns the part of dq to which a key belongs.
-std::int64_t part_of_key(const AttentionSizes& s, std::int64_t key) {
-  const std::int64_t chunk = key / kKeysOfPart, place = chunk % s.dq_parts;
-  return chunk / s.dq_parts % 2 == 0 ? place : s.dq_parts - 1 - place;
-}
-
 void eval_backward(const EvalContext& ctx, RefTensor& out) {
   const Attended a(ctx, true);
   const AttentionShape& s = a.s;
   eval_dkv(ctx, out);
   double* dq = out.data.data() + s.batch * s.columns * (s.depth + s.width);
   a.for_each_weight([&](std::int64_t n, std::int64_t i, std::int64_t j, double, double ds) {
-    const std::int64_t row = (n * s.dq_parts + part_of_key(s, j)) * s.rows + i;
+    const std::int64_t row = (n * s.dq_parts + s.part_of(j / kKeysOfPart)) * s.rows + i;
     for (std::int64_t d = 0; d < s.depth; ++d) {
       dq[row * s.depth + d] += s.scale * ds * a.element(1, n * s.columns + j, s.depth, d);
     }
@@ -310,6 +304,9 @@ void eval_backward(const EvalContext& ctx, RefTensor& out) {
 
 // ---- decomposition -----------------------------------------------------------------------------
 
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+
+Expr flat(Expr x) { return op::reshape(x, {numel(x.shape())}); }
 Expr as(DType dtype, Expr x) { return x.dtype() == dtype ? x : op::cast(x, dtype); }
 
 // The operands of a node and formulas with materialized T x S weights. Used for second-order
@@ -367,9 +364,16 @@ struct Formula {
     return mask.present() && !truth_mask() ? product + mask : product;
   }
   [[nodiscard]] Expr kept(Expr x) const { return keep.present() ? x * keep : x; }
-  [[nodiscard]] Expr p() const { return masked(op::exp(scores() - along(lse, scores())), 0); }
+  // The scores are masked, not the weights: the gradient of an exponential that overflows would be
+  // 0 * inf.
+  [[nodiscard]] Expr p() const { return op::exp(masked(scores(), kLowest) - along(lse, scores())); }
   [[nodiscard]] Expr dp() const { return kept(op::matmul(dy, op::transpose(v))); }
   [[nodiscard]] Expr ds() const { return p() * (dp() - along(delta, dp())); }
+  // dk, followed by dv.
+  [[nodiscard]] std::vector<Expr> dkv() const {
+    return {flat(op::matmul(op::transpose(ds()), q) * s.scale),
+            flat(op::matmul(op::transpose(kept(p())), dy))};
+  }
   // Casts an f32 value to the result type of the node.
   [[nodiscard]] Expr result(Expr x) const { return as(result_dtype(s), x); }
 
@@ -377,18 +381,16 @@ struct Formula {
   Expr q, k, v, dy, lse, delta, mask, keep;
 };
 
-Expr flat(Expr x) { return op::reshape(x, {numel(x.shape())}); }
-
 // For each row: the maximum score, the exponentials of the scores relative to it, and their sum.
 // The sum is 1 if the row is fully masked.
 struct Exponentials {
   explicit Exponentials(const Formula& f) {
     Builder& builder = *f.q.builder;
     const auto last = static_cast<std::int64_t>(f.q.shape().size()) - 1;
-    const Expr s = f.masked(f.scores(), std::numeric_limits<float>::lowest());
+    const Expr s = f.masked(f.scores(), kLowest);
     top = op::maximum(
         op::apply(builder, ops::reduce_max, {s}, {{"axes", std::vector<std::int64_t>{last}}}),
-        std::numeric_limits<float>::lowest());
+        kLowest);
     e = f.masked(op::exp(s - Formula::along(top, s)), 0);
     const Expr all = Formula::row_sum(e);
     nothing = op::eq(all, 0);
@@ -417,16 +419,7 @@ ValueId expand_dq(ExpandContext& ctx) {
 
 ValueId expand_dkv(ExpandContext& ctx) {
   const Formula f(ctx.builder, ctx.node, true);
-  const Expr dk = op::matmul(op::transpose(f.ds()), f.q) * f.s.scale;
-  const Expr dv = op::matmul(op::transpose(f.kept(f.p())), f.dy);
-  return f.result(op::concat({flat(dk), flat(dv)}, 0)).id;
-}
-
-// Calls visit(part, start, end) for the range of keys of each chunk, in order.
-template <class Visit>
-void for_each_chunk(const AttentionSizes& s, const Visit& visit) {
-  for (std::int64_t start = 0; start < s.columns; start += kKeysOfPart)
-    visit(part_of_key(s, start), start, std::min(start + kKeysOfPart, s.columns));
+  return f.result(op::concat(f.dkv(), 0)).id;
 }
 
 // Returns a range of an axis, counted from the last.
@@ -442,15 +435,17 @@ ValueId expand_backward(ExpandContext& ctx) {
   const Formula f(ctx.builder, ctx.node, true);
   const Expr ds = f.ds();
   std::vector<Expr> parts(static_cast<std::size_t>(f.s.dq_parts));
-  for_each_chunk(f.s, [&](std::int64_t part, std::int64_t start, std::int64_t end) {
+  for (std::int64_t chunk = 0; chunk < f.s.chunks(); ++chunk) {
+    const std::int64_t start = chunk * kKeysOfPart;
+    const std::int64_t end = std::min(start + kKeysOfPart, f.s.columns);
     const Expr more = op::matmul(range(ds, 1, start, end), range(f.k, 2, start, end)) * f.s.scale;
-    Expr& sum = parts[static_cast<std::size_t>(part)];
+    Expr& sum = parts[static_cast<std::size_t>(f.s.part_of(chunk))];
     sum = sum.present() ? sum + more : more;
-  });
+  }
   for (Expr& part : parts) part = op::reshape(part, {f.s.batch, f.s.rows * f.s.depth});
-  const Expr dk = op::matmul(op::transpose(ds), f.q) * f.s.scale;
-  const Expr dv = op::matmul(op::transpose(f.kept(f.p())), f.dy);
-  return f.result(op::concat({flat(dk), flat(dv), flat(op::concat(parts, 1))}, 0)).id;
+  std::vector<Expr> all = f.dkv();
+  all.push_back(flat(op::concat(parts, 1)));
+  return op::concat(all, 0).id;
 }
 
 // ---- gradients ---------------------------------------------------------------------------------
@@ -526,64 +521,6 @@ std::vector<ValueId> grad_lse(GradContext& ctx) {
   return gradients;
 }
 
-// Returns the gradients of dq and dkv. `h` is the gradient of ds. `r` is a further gradient of p,
-// or absent.
-std::vector<ValueId> grad_backward(const Formula& f, Expr h, Expr r, Expr dq, Expr dk, Expr ddy) {
-  const Expr p = f.p(), dp = f.dp();
-  const Expr through = p * h;  // gradient of dp
-  Expr of_p = h * (dp - Formula::along(f.delta, dp));
-  if (r.present()) of_p = of_p + r;
-  const Expr of_s = p * of_p;
-  const auto plus = [](Expr x, Expr more) { return x.present() ? x + more : more; };
-  dq = plus(dq, op::matmul(of_s, f.k) * f.s.scale);
-  dk = plus(dk, op::matmul(op::transpose(of_s), f.q) * f.s.scale);
-  const Expr weights = f.kept(through);
-  ddy = plus(ddy, op::matmul(weights, f.v));
-  const Expr dv = op::matmul(op::transpose(weights), f.dy);
-  std::vector<ValueId> gradients = {
-      dq.id, dk.id, dv.id, ddy.id, (-Formula::row_sum(of_s)).id, (-Formula::row_sum(through)).id};
-  if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : of_s.id);
-  if (f.keep.present()) gradients.push_back(kNoValue);
-  return gradients;
-}
-
-std::vector<ValueId> grad_dq(GradContext& ctx) {
-  const Formula f(ctx.builder, Node(ctx.self()), true);
-  const Expr g = ctx.dy() * f.s.scale;
-  return grad_backward(f, op::matmul(g, op::transpose(f.k)), {}, {},
-                       op::matmul(op::transpose(f.ds()), g), {});
-}
-
-std::vector<ValueId> grad_dkv(GradContext& ctx) {
-  const Formula f(ctx.builder, Node(ctx.self()), true);
-  const Expr ddk = part_of(ctx.dy(), 0, f.k.shape()) * f.s.scale;
-  const Expr ddv = part_of(ctx.dy(), numel(f.k.shape()), f.v.shape());
-  return grad_backward(f, op::matmul(f.q, op::transpose(ddk)),
-                       f.kept(op::matmul(f.dy, op::transpose(ddv))), op::matmul(f.ds(), ddk), {},
-                       op::matmul(f.kept(f.p()), ddv));
-}
-
-std::vector<ValueId> grad_parts(GradContext& ctx) {
-  const Formula f(ctx.builder, Node(ctx.self()), true);
-  const std::int64_t keys = numel(f.k.shape()), values = numel(f.v.shape());
-  const Expr ddk = part_of(ctx.dy(), 0, f.k.shape()) * f.s.scale;
-  const Expr ddv = part_of(ctx.dy(), keys, f.v.shape());
-  const Expr ddq =
-      part_of(ctx.dy(), keys + values, {f.s.batch, f.s.dq_parts, f.s.rows * f.s.depth});
-  // Through dq: the gradient of ds, and that of k.
-  const Expr ds = f.ds();
-  std::vector<Expr> of_ds, of_k;
-  for_each_chunk(f.s, [&](std::int64_t part, std::int64_t start, std::int64_t end) {
-    const Expr g = op::reshape(range(ddq, 2, part, part + 1), f.q.shape()) * f.s.scale;
-    of_ds.push_back(op::matmul(g, op::transpose(range(f.k, 2, start, end))));
-    of_k.push_back(op::matmul(op::transpose(range(ds, 1, start, end)), g));
-  });
-  const int rank = static_cast<int>(f.q.shape().size());
-  const Expr h = op::concat(of_ds, rank - 1) + op::matmul(f.q, op::transpose(ddk));
-  return grad_backward(f, h, f.kept(op::matmul(f.dy, op::transpose(ddv))), op::matmul(ds, ddk),
-                       op::concat(of_k, rank - 2), op::matmul(f.kept(f.p()), ddv));
-}
-
 template <AttentionPart part>
 std::shared_ptr<const OpaqueKernel> attention_kernel(std::span<const Type> in, const Attrs& attrs) {
   const AttentionShape s(in[0].shape, in[2].shape, attrs, part != AttentionPart::kForward);
@@ -608,14 +545,14 @@ constinit const OpDef attention =
 constinit const OpDef attention_lse =
     of_forward("attention_lse", 1, infer_lse, grad_lse, eval_lse, expand_lse);
 constinit const OpDef attention_dq =
-    make_opaque_op("attention_dq", -1, attention_kernel<AttentionPart::kQueries>, infer_dq, grad_dq,
+    make_opaque_op("attention_dq", -1, attention_kernel<AttentionPart::kQueries>, infer_dq, nullptr,
                    eval_dq, expand_dq);
 constinit const OpDef attention_dkv =
-    make_opaque_op("attention_dkv", -1, attention_kernel<AttentionPart::kKeys>, infer_dkv, grad_dkv,
+    make_opaque_op("attention_dkv", -1, attention_kernel<AttentionPart::kKeys>, infer_dkv, nullptr,
                    eval_dkv, expand_dkv);
 constinit const OpDef attention_backward =
     make_opaque_op("attention_backward", -1, attention_kernel<AttentionPart::kBackward>,
-                   infer_backward, grad_parts, eval_backward, expand_backward);
+                   infer_backward, nullptr, eval_backward, expand_backward);
 
 }  // namespace ops
 

@@ -148,7 +148,7 @@ class Backward {
     GradContext ctx(builder, graph_, id, gradient(id), halves_[at(id)]);
     if (node.op == &ops::checkpoint) return recompute(ctx);
     const bool written = node.op->grad == nullptr && node.op->expand != nullptr;
-    if (written && node.type.dtype == DType::kF32) return by_expansion(ctx);
+    if (written && register_dtype(node.type.dtype) == DType::kF32) return by_expansion(ctx);
     const bool custom = node.op == &ops::custom_gradient;
     if (!custom && node.op->grad == nullptr) return;
     const std::vector<ValueId> gradients = custom ? custom_gradients(ctx) : node.op->grad(ctx);

@@ -134,6 +134,20 @@ TEST_P(EdgesOn, logsumexp_of_minus_infinity_has_gradient_zero) {
       s, {{"y", {-kInf, std::log(2.0)}}, {"dx", {0, 0, 0.5, 0.5}}, {"all", {0, 0, 0.5, 0.5}}});
 }
 
+// The weight of a masked score is 0, even if its exponential would overflow.
+TEST_P(EdgesOn, second_gradients_of_attention_ignore_masked_scores) {
+  GraphBuilder s;
+  const Tensor q = s.input({1, 2, 1}, f32, {1, 1}), k = s.input({1, 2, 1}, f32, {1, 400});
+  const Tensor v = s.input({1, 2, 1}, f32, {2, 3});
+  const Tensor o = scaled_dot_product_attention(q, k, v, {.causal = true, .scale = 1.0});
+  const std::vector<Tensor> first = grad(sum(square(o)), {q, k, v});
+  const Tensor loss = sum(square(first[0])) + sum(square(first[1])) + sum(square(first[2]));
+  const std::vector<Tensor> second = grad(loss, {q, k, v});
+  for (std::size_t i = 0; i < second.size(); ++i) s.output("g" + std::to_string(i), second[i]);
+  // Row 0 attends to key 0 only, row 1 to key 1 only: loss = (2 v0)^2 + (2 v1)^2.
+  expect_values(s, {{"g0", {0, 0}}, {"g1", {0, 0}}, {"g2", {16, 24}}});
+}
+
 // As in PyTorch: the gradient goes to the first element of the window that is not padding.
 TEST_P(EdgesOn, gradient_of_a_max_pool_of_minus_infinity_stays_inside) {
   GraphBuilder s;
