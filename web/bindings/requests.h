@@ -127,6 +127,22 @@ Objects<TrainerObject>& trainers();
 Objects<FunctionObject>& functions();
 Objects<DataLoader>& loaders();
 
+// Attaches the generators of a request {id, entry, options, file, line} to the trainer of a new
+// model. Returns a function that replaces those of the previous model. Throws UserError if the new
+// model does not fit one. In the full module; the core module has no generators.
+std::function<void()> reattach_generators(const Request& r, TrainerObject& to);
+
+// Calls f(), and adds the location of the user's call to its errors.
+template <class F>
+void with_context(const char* what, Loc location, const F& f) {
+  try {
+    f();
+  } catch (Error& error) {
+    error.add_context(what + to_string(SourceLocation(location)));
+    throw;
+  }
+}
+
 // Returns a function that replays the tapes of a loss with these inputs.
 std::function<Tensor(const Model&, const Inputs&)> loss_function(
     const std::shared_ptr<TracedFunction>& traced, const std::vector<InputSpec>& inputs);

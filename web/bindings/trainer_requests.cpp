@@ -161,12 +161,9 @@ std::vector<FunctionObject> reattached(const Request& r, TrainerObject& to) {
   std::vector<FunctionObject> all;
   for (const Value& each : r["attached"].items) {
     const Loc location = source_location(each["file"], each["line"]);
-    try {
+    with_context("in the function attached at ", location, [&] {
       all.push_back(attached(to, each, {"options", location}, r.get<int>("generation")));
-    } catch (Error& error) {
-      error.add_context("in the function attached at " + to_string(SourceLocation(location)));
-      throw;
-    }
+    });
   }
   return all;
 }
@@ -185,12 +182,14 @@ void replace_model(const Request& r, Writer& w) {
     TrainerObject made = anew ? compiled(r, &object.base()) : replaced(r, object);
     if (anew && r.get<bool>("keep", false)) copy_params(object.base(), made.base(), r.location);
     auto following = reattached(r, made);
+    const auto move_generators = reattach_generators(r, made);
     put_trainer(w, r.get<double>("id"), made, r.location);
     for (std::size_t i = 0; i < following.size(); ++i) {
       // Skips functions that were freed meanwhile.
       auto* known = functions().find(static_cast<int>(r["attached"].items[i]["id"].number));
       if (known != nullptr) *known = std::move(following[i]);
     }
+    move_generators();
     object = std::move(made);
     object.generation = r.get<int>("generation", 0);
   } catch (...) {

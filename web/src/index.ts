@@ -18,6 +18,7 @@ export * as init from './generated/init.js';
 export * as optim from './optim.js';
 export * as schedule from './generated/schedule.js';
 export { assets } from './instance.js';
+export type { FitEpoch, FitOptions, FitProgress, FitResult } from './fit.js';
 export { DataLoader, prefetch, type Batch, type Sample } from './loader.js';
 export { Init, Optimizer, Schedule, adjustable, type Adjustable } from './make.js';
 export { Buffer, type BufferValues, Layer, LayerParameter, Module, Parameter, Sequential } from './module.js';
@@ -30,7 +31,8 @@ export { singleFlight, type Flight } from './single_flight.js';
 export { checkSupport, type Support, type SupportReason } from './support.js';
 export { Tensor, type DTypeOf, type Operand, type TensorLike, type TensorSource } from './tensor.js';
 export {
-  Generator, TextScorer, Tokenizer, saveLanguageModel, type GeneratedText, type Score,
+  Generator, TextScorer, Tokenizer, gpt2Config, loadLanguageModel, saveLanguageModel,
+  type GeneratedText, type LanguageModelSource, type SavedLanguageModel, type Score,
 } from './text.js';
 export { Objective, type StepOptions, type StepOutcome, type StepResult } from './objective.js';
 export {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Training steps of one loss.
+import { fit, type FitOptions, type FitResult } from './fit.js';
 import type { Captures, HostTensor, ProfileResult } from './function.js';
 import type { CompileReport, GraphStage, GraphView, ProfileOptions } from './generated/types.js';
+import type { DataLoader, Sample } from './loader.js';
 import { userLocation } from './location.js';
 import type { Schedule } from './make.js';
 import { dynamicSize, feed, type Feed, type InputDeclarations, type InputSpec } from './options.js';
@@ -98,6 +100,18 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
   }
   /** Waits for all queued steps and returns their losses since the previous call. */
   losses(): Promise<Float32Array> { return this.ask('losses'); }
+  /**
+   * Trains on the batches of a loader, whose fields are the inputs, epoch by epoch. The first epoch
+   * is the rest of the loader's current one. Other calls may run between its steps.
+   * ```ts
+   * await trainer.fit(loader, { epochs: 20, validate: validationLoss, patience: 3,
+   *   onBest: (checkpoint) => { best = checkpoint; },
+   *   onProgress: ({ step, steps, loss }) => show(step / steps, loss) });
+   * ```
+   */
+  fit<S extends Sample>(loader: DataLoader<S>, options: FitOptions = {}): Promise<FitResult> {
+    return fit(this, loader as unknown as DataLoader, options);
+  }
   /** Returns the numbers of steps, updates and epochs, and the learning rate of the next step. */
   counters(): Promise<{
     steps: number; updates: number; epoch: number; batchesPerEpoch: number; lr: number;

@@ -5,10 +5,10 @@ import { UserError } from './errors.js';
 import { LanguageModel } from './generated/layers.js';
 import type {
   BpeOptions, BpeProgress, BpeTrainOptions, Completion, DecodeOptions, DecoderOptions,
-  EncodeOptions, GenerateOptions, GenerationTimes, ScoreOptions,
+  EncodeOptions, GenerateOptions, GenerationTimes, LanguageModelConfig, ScoreOptions,
 } from './generated/types.js';
 import { userLocation } from './location.js';
-import type { Module } from './module.js';
+import type { Module, ModelEntries } from './module.js';
 import type { Trainer } from './trainer.js';
 
 interface Where { engine?: EngineKind }
@@ -120,42 +120,104 @@ export class Tokenizer {
   }
 }
 
+/**
+ * What a language model is loaded from:
+ * - the bytes of a file of saveLanguageModel(), of `tg lm`, or of llama.cpp (GGUF), or
+ * - the files of a folder of Hugging Face's transformers by their names: 'config.json',
+ *   'model.safetensors' or its shards, and those of the tokenizer. The architectures are Mamba,
+ *   Mamba-2, Llama, GPT-2, Bamba and Jamba.
+ *
+ * Quantized weights of GGUF, and f16 and bf16 weights, become f32.
+ */
+export type LanguageModelSource = Uint8Array | { readonly [file: string]: Uint8Array };
+
+/** A language model that was read from files. */
+export interface SavedLanguageModel {
+  /** Options of the layer: `new LanguageModel(config)`. */
+  config: LanguageModelConfig;
+  /** Bytes for `trainer.loadParams()` of a trainer whose model is that layer. */
+  weights: Uint8Array;
+  tokenizer?: Tokenizer;
+}
+
+/**
+ * Reads a language model to train it further:
+ * ```ts
+ * const { config, weights, tokenizer } = await loadLanguageModel(bytes);
+ * const trainer = await compile({ model: new LanguageModel(config), loss, inputs, optimizer });
+ * await trainer.loadParams(weights);
+ * ```
+ */
+export async function loadLanguageModel(source: LanguageModelSource, { engine }: Where = {}):
+Promise<SavedLanguageModel> {
+  const at = userLocation(2), own = (await session(engine, true)).engine;
+  const { tokenizer, ...model } = await ask(own, 'languageModel.load', at, { source });
+  return { ...model, ...(tokenizer && { tokenizer: Tokenizer.of(own, tokenizer) }) };
+}
+
+/**
+ * Returns the configuration of GPT-2 (Radford et al. 2019) with `blocks` blocks. A block is two
+ * layers, attention and an MLP.
+ */
+export async function gpt2Config(
+  sizes: { vocabSize: number; dModel: number; blocks: number; heads: number; nPositions: number },
+  { engine }: Where = {}): Promise<LanguageModelConfig> {
+  return ask((await session(engine, true)).engine, 'languageModel.gpt2Config', userLocation(2), sizes);
+}
+
 /** New text of one prompt, while it is generated. */
 export interface GeneratedText { prompt: number; token: number; text: string }
 
-// Returns the entry of the language model that a trainer trains.
-function entryOf(trainer: Trainer<any, any, any>, layer?: LanguageModel): number {
-  const all = [...trainer.entries.numbers].filter(([part]) =>
-    layer ? part === layer : part instanceof LanguageModel);
-  if (all.length !== 1)
+// Returns the language models among the parts of a model, with their entries.
+function languageModels({ numbers }: ModelEntries): [object, number][] {
+  return [...numbers].filter(([part]) => part instanceof LanguageModel);
+}
+
+// Returns the entry of the language model in a model: the only one, or the one at a place.
+function entryOf(entries: ModelEntries, place?: number): number {
+  const all = languageModels(entries);
+  if (place === undefined && all.length !== 1)
     throw new UserError(`expected one LanguageModel in the model, got ${all.length}`);
-  return all[0]![1];
+  const entry = all[place ?? 0]?.[1];
+  if (entry === undefined)
+    throw new UserError(`expected ${place! + 1} or more LanguageModels in the model, got ${all.length}`);
+  return entry;
 }
 
 /** Generates text with a language model and a tokenizer. */
 export class Generator {
-  private constructor(private readonly engine: Engine, private readonly id: number) {}
+  private constructor(private readonly engine: Engine, private readonly id: number,
+                      private readonly onFree?: () => void) {}
 
   /**
    * Attaches a generator to the LanguageModel that a trainer trains. Each call uses the current
-   * parameters.
+   * parameters. It follows replaceModel() until it is freed.
    */
   static async attach<M extends Module>(
     trainer: Trainer<M, any, any>,
-    { tokenizer, layer, ...options }: DecoderOptions & { tokenizer: Tokenizer; layer?: LanguageModel }):
-  Promise<Generator> {
-    const { engine } = trainer.own;
+    spec: DecoderOptions & { tokenizer: Tokenizer; layer?: LanguageModel }): Promise<Generator> {
+    const { tokenizer, layer, ...options } = spec, { generation, own: { engine } } = trainer;
     const at = userLocation(2), number = await tokenizer.numberIn(engine);
-    return new Generator(engine, await ask(engine, 'generator.attach', at, {
-      id: trainer.info.id, entry: entryOf(trainer, layer), tokenizer: number, options }));
+    const place = layer && languageModels(trainer.entries).findIndex(([part]) => part === layer);
+    if (place === -1) throw new UserError('Generator.attach: the layer is not in the model');
+    const requestFor = (entries: ModelEntries) =>
+      ({ entry: entryOf(entries, place), options, file: at[0], line: at[1] });
+    const id: number = await ask(engine, 'generator.attach', at, {
+      id: trainer.info.id, tokenizer: number, ...requestFor(trainer.entries) });
+    if (generation !== trainer.generation) {  // the model was replaced meanwhile
+      await ask(engine, 'generator.free', at, { id });
+      return Generator.attach(trainer, spec);
+    }
+    trainer.generators.set(id, requestFor);
+    return new Generator(engine, id, () => trainer.generators.delete(id));
   }
-  /** Compiles a generator for the bytes of a model file: of saveLanguageModel() or of `tg lm`. */
-  static async load(bytes: Uint8Array, { engine, ...options }: DecoderOptions & Where = {}):
+  /** Compiles a generator for a model in files. */
+  static async load(source: LanguageModelSource, { engine, ...options }: DecoderOptions & Where = {}):
   Promise<Generator> {
     const at = userLocation(2);
     const { own, device, helpers } = await place(engine, true, options.device);
     return new Generator(own.engine, await ask(own.engine, 'generator.load', at, {
-      bytes, options: device ? { ...options, device } : options }, helpers));
+      source, options: device ? { ...options, device } : options }, helpers));
   }
 
   private ask(call: string, args: object = {}): Promise<any> {
@@ -187,7 +249,10 @@ export class Generator {
   /** Stops generation. On the CPU in a worker, only after the texts are complete. */
   abort(): void { this.engine.abort(this.id); }
   /** Frees the generator. */
-  free(): Promise<void> { return this.ask('free'); }
+  free(): Promise<void> {
+    this.onFree?.();
+    return this.ask('free');
+  }
 }
 
 /** Returns the bytes of a model file with the LanguageModel being trained. `tg lm` can read it. */
@@ -195,7 +260,7 @@ export async function saveLanguageModel<M extends LanguageModel>(
   trainer: Trainer<M, any, any>, { tokenizer }: { tokenizer?: Tokenizer } = {}): Promise<Uint8Array> {
   const at = userLocation(2), { engine } = trainer.own;
   return ask(engine, 'languageModel.save', at, {
-    id: trainer.info.id, entry: entryOf(trainer), tokenizer: await tokenizer?.numberIn(engine) });
+    id: trainer.info.id, entry: entryOf(trainer.entries), tokenizer: await tokenizer?.numberIn(engine) });
 }
 
 /** Score of a text. */
@@ -204,13 +269,13 @@ export interface Score { nats: number; tokens: number; loss: number; perplexity:
 /** Scores texts under a language model. */
 export class TextScorer {
   private constructor(private readonly engine: Engine, private readonly id: number) {}
-  /** Compiles a scorer for the bytes of a model file. */
-  static async load(bytes: Uint8Array, { engine, ...options }: ScoreOptions & Where = {}):
+  /** Compiles a scorer for a model in files. */
+  static async load(source: LanguageModelSource, { engine, ...options }: ScoreOptions & Where = {}):
   Promise<TextScorer> {
     const at = userLocation(2);
     const { own, device, helpers } = await place(engine, true, options.device);
     return new TextScorer(own.engine, await ask(own.engine, 'scorer.load', at, {
-      bytes, options: device ? { ...options, device } : options }, helpers));
+      source, options: device ? { ...options, device } : options }, helpers));
   }
   /** Returns the score of all tokens but the first. */
   score(tokens: Int32Array | readonly number[]): Promise<Score> {

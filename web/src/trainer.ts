@@ -134,7 +134,10 @@ function lossesOf(own: Session, model: Module, its: ModelEntries, losses: readon
 export class TrainerBase<M extends Module = Module,
                          D extends InputDeclarations = InputDeclarations> {
   private readonly attached = new Set<CompiledFunction<any, any>>();
-  private generation = 0;
+  /** @internal Numbers of attached generators. Each returns its request for another model. */
+  readonly generators = new Map<number, (entries: ModelEntries) => object>();
+  /** @internal Number of times that the model was replaced. */
+  generation = 0;
   private readonly recorded = new Set<string>();  // losses for dynamic sizes
 
   /** @internal */
@@ -316,6 +319,7 @@ export class TrainerBase<M extends Module = Module,
         'have: set assets.full = true before the first call of the library');
     }
     const request = lossesOf(this.own, model, entries, losses, shared, at);
+    const generators = [...this.generators].map(([id, requestFor]) => ({ id, ...requestFor(entries) }));
     const generation = ++this.generation;
     this.recorded.clear();
     // From now on, calls that need a tape for another size record the new model.
@@ -324,7 +328,7 @@ export class TrainerBase<M extends Module = Module,
       for (const each of following) each.begin();
       this.info = await ask(this.own.engine, 'trainer.replaceModel', at, {
         id: this.info.id, model: entries.entries, keep, anew: changed !== undefined, generation,
-        attached: following.map((each) => each.request), ...request });
+        attached: following.map((each) => each.request), generators, ...request });
     } catch (error) {
       for (const each of following) each.undo();
       throw error;
@@ -364,9 +368,9 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
 
   /**
    * Replaces the model and recompiles the same loss. Training restarts at step 0. With `keep`,
-   * parameters of equal name and shape keep their values, as do buffers. Attached functions use the
-   * new model; text generators keep the old one. If replaceModel() throws, for example because
-   * an attached function does not accept the new model, nothing is changed.
+   * parameters of equal name and shape keep their values, as do buffers. Attached functions and
+   * generators use the new model. If replaceModel() throws, for example because an attached function
+   * does not accept the new model, nothing is changed.
    *
    * With `seed` or `optimizer`, schedule and run-time scalars are those of the options, and buffers
    * return to their initial values.

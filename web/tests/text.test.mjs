@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers, and a language model that learns a text.
+// Tokenizers, a language model that learns a text, and those of other libraries.
 import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
 import test, { after } from 'node:test';
 import { tg } from './support.mjs';
 
 after(() => tg.close());
-const { Generator, LanguageModel, TextScorer, Tokenizer, compile, optim, saveLanguageModel } = tg;
+const {
+  Generator, LanguageModel, TextScorer, Tokenizer, compile, gpt2Config, loadLanguageModel, optim, saveLanguageModel,
+} = tg;
 
 const text = 'she sells sea shells by the sea shore. '.repeat(8);
 
@@ -69,3 +72,113 @@ for (const engine of ['thread', 'worker']) {
     for (const each of [generator, loaded, scorer, tokenizer, trainer]) await each.free();
   });
 }
+
+test('a generator follows its trainer to another model', async () => {
+  class Text extends tg.Module {
+    constructor(dModel, count = 1) {
+      super();
+      this.models = Array.from({ length: count }, () => new LanguageModel({
+        vocabSize: 8, dModel, nLayer: 1, layers: ['mamba2'], mamba2: { dState: 4, headDim: 8 } }));
+    }
+  }
+  const tokenizer = await Tokenizer.characters([...'abcdefgh']);
+  const trainer = await compile({
+    model: new Text(16), loss: (net, { x }) => net.models[0].loss(x, x),
+    inputs: { x: { shape: [1, 8], dtype: 'i32' } }, optimizer: optim.adam({ lr: 0.1 }) });
+  const generator = await Generator.attach(trainer, { tokenizer });
+  const text = async (from = generator) => (await from.generate('abc', { maxTokens: 12,
+    sampling: { temperature: 0 } })).text;
+  const step = (...x) => trainer.step({ x: Int32Array.from(x) });
+  await step(0, 1, 2, 3, 4, 5, 6, 7);
+  await text();
+  // One is attached while the model is replaced.
+  const [late] = await Promise.all([Generator.attach(trainer, { tokenizer }),
+                                    trainer.replaceModel(new Text(24))]);
+  for (let i = 0; i < 5; ++i) {
+    await step(7, 6, 5, 4, 3, 2, 1, 0);
+    const fresh = await Generator.attach(trainer, { tokenizer });
+    assert.equal(await text(), await text(fresh));
+    assert.equal(await text(late), await text(fresh));
+    await fresh.free();
+  }
+  const before = await text();
+  await assert.rejects(trainer.replaceModel(new Text(16, 2)),
+                       { name: 'UserError', message: /expected one LanguageModel in the model, got 2/ });
+  assert.equal(await text(), before);
+  await generator.free();
+  await trainer.replaceModel(new Text(32));
+  assert.notEqual(await text(late), undefined);
+  const foreign = new LanguageModel({ vocabSize: 8, dModel: 8, nLayer: 1, layers: ['mlp'] });
+  await assert.rejects(Generator.attach(trainer, { tokenizer, layer: foreign }),
+                       { name: 'UserError', message: /the layer is not in the model/ });
+  for (const each of [late, tokenizer, trainer]) await each.free();
+});
+
+const golden = new URL('../../tests/golden/', import.meta.url);
+const bytesOf = (path) => new Uint8Array(readFileSync(new URL(path, golden)));
+
+// Returns the tensors of a safetensors file: i32 and f32.
+function tensorsOf(bytes) {
+  const size = Number(new DataView(bytes.buffer).getBigUint64(0, true)), data = bytes.slice(8 + size);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
+  return Object.fromEntries(Object.entries(header).map(([name, { dtype, shape, data_offsets }]) => [
+    name, { shape, data: new (dtype === 'I32' ? Int32Array : Float32Array)(data.slice(...data_offsets).buffer) }]));
+}
+
+test('language models of transformers and llama.cpp load, and train further', async () => {
+  const folder = (name) => Object.fromEntries(readdirSync(new URL(`pretrained/${name}`, golden))
+    .filter((file) => file !== 'expected.safetensors')
+    .map((file) => [file, bytesOf(`pretrained/${name}/${file}`)]));
+  const sources = [
+    ...['llama', 'gpt2', 'gpt2_odd', 'mamba2'].map((name) =>
+      [name, folder(name), `pretrained/${name}/expected.safetensors`, 1e-4]),
+    ['llama.gguf', bytesOf('gguf/llama.gguf'), 'gguf/llama.safetensors', 1e-4],
+    ['gpt2.gguf', bytesOf('gguf/gpt2.gguf'), 'gguf/gpt2.safetensors', 1e-2]];  // as in C++
+  for (const [name, source, expected, tolerance] of sources) {
+    const { tokens, logits } = tensorsOf(bytesOf(expected));
+    const { config, weights, tokenizer } = await loadLanguageModel(source);
+    const inputs = { x: { shape: tokens.shape.length === 1 ? [1, ...tokens.shape] : tokens.shape, dtype: 'i32' } };
+    const trainer = await compile({ model: new LanguageModel(config), inputs,
+      loss: (net, { x }) => net.loss(x, x), optimizer: optim.sgd({ lr: 0.1 }) });
+    await trainer.loadParams(weights);
+    const forward = await trainer.attach({ forward: (net, { x }) => net.forward(x), inputs });
+    const { output } = await forward.call({ x: tokens.data });
+    output.data.forEach((each, i) => assert.ok(Math.abs(each - logits.data[i]) <= tolerance,
+                                               `${name}, ${i}: ${each} ${logits.data[i]}`));
+    const first = (await trainer.step({ x: tokens.data })).loss;
+    assert.ok((await trainer.step({ x: tokens.data })).loss < first, name);
+
+    const scorer = await TextScorer.load(source), length = tokens.shape.at(-1);
+    const { nats } = await scorer.score(tokens.data.slice(0, length));
+    const row = (i) => [...logits.data.slice(i * config.vocabSize, (i + 1) * config.vocabSize)];
+    let wanted = 0;
+    for (let i = 0; i + 1 < length; ++i) {
+      const at = row(i);
+      wanted += Math.log(at.reduce((sum, each) => sum + Math.exp(each), 0)) - at[tokens.data[i + 1]];
+    }
+    assert.ok(Math.abs(nats - wanted) <= 2 * tolerance * length, `${name}: ${nats} ${wanted}`);
+    if (tokenizer) {
+      const ids = JSON.parse(readFileSync(new URL('gguf/ids.json', golden), 'utf8'))[name.split('.')[0]];
+      for (const [words, wantedIds] of Object.entries(ids))
+        assert.deepEqual([...await tokenizer.encode(words)], wantedIds, words);
+      const generator = await Generator.load(source);
+      const { tokens: generated } = await generator.generate('a', { maxTokens: 3, sampling: { temperature: 0 } });
+      assert.ok(generated.length > 0);
+      await generator.free();
+    }
+    for (const each of [trainer, scorer]) await each.free();
+  }
+  const { config } = await loadLanguageModel(folder('gpt2'));
+  assert.deepEqual(await gpt2Config({ vocabSize: config.vocabSize, dModel: config.dModel,
+    blocks: config.nLayer / 2, heads: config.attention.heads, nPositions: config.nPositions }), config);
+});
+
+test('files that hold no language model are refused', async () => {
+  const config = new TextEncoder().encode('{"model_type": "unknown"}');
+  await assert.rejects(loadLanguageModel({ 'config.json': config }), { name: 'IoError', message: /unknown/ });
+  await assert.rejects(loadLanguageModel({}), { name: 'IoError', message: /config\.json/ });
+  for (const load of [loadLanguageModel, Generator.load, TextScorer.load]) {
+    await assert.rejects(load(bytesOf('gguf/llama.gguf').subarray(0, 1000)), { name: 'IoError' });
+    await assert.rejects(load(new Uint8Array(10)), { name: 'IoError' });
+  }
+});

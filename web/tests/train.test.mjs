@@ -132,6 +132,66 @@ test('queues steps on inputs', async () => {
   await assert.rejects(queued.submit({ ...batch(0), x: [1] }), { name: 'ShapeError' });
 });
 
+const sineLoader = (options = {}) => new tg.DataLoader(70, (i) => {
+  const x = numbers(1, i, 3);
+  return { x, y: x.map(Math.sin) };
+}, { batch: 32, seed: 3, ...options });
+
+test('fits a loader, to the bits of a loop over its batches', async () => {
+  for (const options of [{}, { detectNan: true }]) {  // queued, and step by step
+    const looped = await sine(options), fitted = await sine(options), means = [];
+    const batches = sineLoader();
+    for (let epoch = 0; epoch < 3; ++epoch) {
+      const losses = [];
+      for (let i = 0; i < 2; ++i) losses.push((await looped.step((await batches.next()).fields)).loss);
+      means.push((losses[0] + losses[1]) / 2);
+    }
+    const shown = [], seen = [];
+    const result = await fitted.fit(sineLoader(), {
+      epochs: 3, onProgress: (each) => shown.push(each), progressSeconds: 1e-9,
+      onEpoch: (each) => { seen.push(each); } });
+    result.epochs.forEach(({ loss }, i) => assert.ok(Math.abs(loss - means[i]) < 1e-6, `${loss} ${means[i]}`));
+    assert.deepEqual(seen, result.epochs);
+    assert.equal(result.stopped, false);
+    assert.deepEqual(shown.map(({ epoch, step, steps }) => [epoch, step, steps]),
+                     [[0, 1, 2], [0, 2, 2], [1, 1, 2], [1, 2, 2], [2, 1, 2], [2, 2, 2]]);
+    assert.equal(shown[5].loss, result.epochs[2].loss);
+    assert.ok(shown.every(({ stepsPerSecond }) => stepsPerSecond > 0));
+    assert.deepEqual(await fitted.downloadParams(), await looped.downloadParams());
+  }
+});
+
+test('a fit stops early, with the checkpoint of its best epoch', async () => {
+  const trainer = await sine(), values = [3, 1, NaN, 2, 0], saved = [], steps = [];
+  const result = await trainer.fit(sineLoader(), {
+    epochs: 5, patience: 2, validate: async () => values[steps.push((await trainer.counters()).steps) - 1],
+    onBest: (checkpoint) => saved.push(checkpoint) });
+  assert.deepEqual(steps, [2, 4, 6, 8]);
+  assert.deepEqual(result.epochs.map(({ validation, best }) => [validation, best]),
+                   [[3, true], [1, true], [NaN, false], [2, false]]);
+  assert.deepEqual([result.best, result.stopped, saved.length], [1, true, 2]);
+  await trainer.load(saved[1]);
+  assert.equal((await trainer.counters()).steps, 4);
+
+  // It continues within an epoch, and the callback ends it.
+  const loader = sineLoader();
+  await loader.next();
+  const rest = await trainer.fit(loader, { epochs: 2, onEpoch: () => false });
+  assert.deepEqual([rest.epochs.length, rest.stopped, (await trainer.counters()).steps], [1, true, 5]);
+});
+
+test('a fit refuses invalid options and batches, in the line of the call', async () => {
+  const trainer = await sine();
+  for (const [options, message] of [
+    [{ epochs: 0 }, /fit: expected at least 1 epoch, got 0/], [{ patience: -1 }, /patience of at least 0, got -1/],
+    [{ progressSeconds: 0 }, /progressSeconds above 0, got 0/]])
+    await assert.rejects(trainer.fit(sineLoader(), options), { name: 'UserError', message });
+  await assert.rejects(trainer.fit(sineLoader({ batch: 16 })),
+                       { name: 'ShapeError', message: /train\.test\.mjs:\d+/ });
+  await assert.rejects(trainer.fit(sineLoader(), { validate: () => { throw new RangeError('gone'); } }),
+                       { name: 'RangeError' });
+});
+
 test('attached functions see the current parameters, at any size', async () => {
   const trainer = await sine();
   const predict = await trainer.attach({

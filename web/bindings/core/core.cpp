@@ -21,5 +21,8 @@ HandlerTable full_handlers() { return kHandlers; }
 OpTable language_layers() { return {}; }
 MakerTable<MakeLayer> language_layer_makers() { return {}; }
 void stop_generator(int) {}
+std::function<void()> reattach_generators(const Request&, TrainerObject&) {
+  return [] {};
+}
 
 }  // namespace tensorgrad::web

@@ -70,25 +70,60 @@ const nn::LanguageModel& language_model(const Model& model, std::size_t entry) {
   return layer->value;
 }
 
-void attach_generator(const Request& r, Writer& w) {
-  TrainerObject& trainer = trainers().at(r);
-  const auto entry = r.get<std::size_t>("entry");
-  const auto options = r.get<lm::DecoderOptions>("options", {});
+// Attaches a generator {entry, options} to a trainer.
+std::shared_ptr<lm::Generator> attached_generator(TrainerObject& trainer, const Value& given,
+                                                  Tokenizer tokenizer, Loc location) {
+  const Where where{"options", location};
+  const auto entry = read<std::size_t>(given["entry"], where);
+  const auto options = read<lm::DecoderOptions>(given["options"], where);
   CompiledFunction forward = trainer.attach(
       [entry](const Model& model, const Inputs& in) {
         return detail::named(language_model(model, entry).resume_last(in["tokens"], in["keep"]));
       },
-      {.inputs = lm::Decoder::inputs(options.batch)}, r.location);
-  lm::Decoder decoder(std::move(forward), options, r.location);
+      {.inputs = lm::Decoder::inputs(options.batch)}, location);
+  lm::Decoder decoder(std::move(forward), options, location);
   decoder.set_context(lm::max_context(language_model(trainer.model(), entry).config));
-  w.number(generators().add(
-      {std::make_shared<lm::Generator>(std::move(decoder), given_tokenizer(r).value())}));
+  return std::make_shared<lm::Generator>(std::move(decoder), std::move(tokenizer));
+}
+
+void attach_generator(const Request& r, Writer& w) {
+  w.number(generators().add({attached_generator(trainers().at(r), r.all(),
+                                                given_tokenizer(r).value(), r.location)}));
+}
+
+// Returns the model of a request: the bytes of a file, or the files of a folder by their names.
+lm::SavedModel saved_model(const Request& r) {
+  const Value& source = r["source"];
+  if (source.kind != Kind::kObject) {
+    const FileSource file = FileSource::text(source.text);
+    return source.text.starts_with("GGUF") ? lm::load_gguf(file) : lm::load_model(file);
+  }
+  std::vector<std::pair<std::string, FileSource>> files;
+  for (std::size_t i = 0; i < source.items.size(); ++i)
+    files.emplace_back(source.keys[i], FileSource::text(source.items[i].text));
+  return lm::load_pretrained(std::move(files));
+}
+
+void load_model(const Request& r, Writer& w) {
+  const lm::SavedModel model = saved_model(r);
+  std::vector<std::byte> weights;
+  lm::save_model(weights, {model.config, model.weights});
+  w.object(3);
+  w.key("config");
+  put(w, model.config);
+  w.key("weights");
+  put_bytes(w, weights);
+  w.key("tokenizer");
+  if (model.tokenizer) {
+    put_tokenizer(w, *model.tokenizer);
+  } else {
+    w.nothing();
+  }
 }
 
 void load_generator(const Request& r, Writer& w) {
-  const lm::SavedModel model = lm::load_model(FileSource::text(r["bytes"].text));
   w.number(generators().add({std::make_shared<lm::Generator>(
-      model, r.get<lm::DecoderOptions>("options", {}), r.location)}));
+      saved_model(r), r.get<lm::DecoderOptions>("options", {}), r.location)}));
 }
 
 void generate(const Request& r, Writer& w) {
@@ -202,11 +237,17 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      }},
     {"generator.free", [](const Request& r, Writer&) { generators().remove(r.get<int>("id")); }},
     {"languageModel.save", save_model},
+    {"languageModel.load", load_model},
+    {"languageModel.gpt2Config",
+     [](const Request& r, Writer& w) {
+       const auto size = [&r](const char* name) { return r.get<std::int64_t>(name); };
+       put(w, nn::gpt2_config(size("vocabSize"), size("dModel"), size("blocks"), size("heads"),
+                              size("nPositions")));
+     }},
     {"scorer.load",
      [](const Request& r, Writer& w) {
-       const lm::SavedModel model = lm::load_model(FileSource::text(r["bytes"].text));
        w.number(scorers().add(std::make_shared<lm::TextScorer>(
-           model, r.get<lm::ScoreOptions>("options", {}), r.location)));
+           saved_model(r), r.get<lm::ScoreOptions>("options", {}), r.location)));
      }},
     {"scorer.score",
      [](const Request& r, Writer& w) {
@@ -228,6 +269,25 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
 }  // namespace
 
 HandlerTable full_handlers() { return kHandlers; }
+
+// Generators that were freed meanwhile are skipped.
+std::function<void()> reattach_generators(const Request& r, TrainerObject& to) {
+  std::vector<std::pair<int, std::shared_ptr<lm::Generator>>> made;
+  for (const Value& each : r["generators"].items) {
+    const int id = static_cast<int>(each["id"].number);
+    const GeneratorObject* known = generators().find(id);
+    if (known == nullptr) continue;
+    const Loc location = source_location(each["file"], each["line"]);
+    with_context("in the generator attached at ", location, [&] {
+      made.emplace_back(id,
+                        attached_generator(to, each, known->generator->tokenizer(), location));
+    });
+  }
+  return [made = std::move(made)] {
+    for (const auto& [id, generator] : made)
+      if (GeneratorObject* known = generators().find(id)) known->generator = generator;
+  };
+}
 
 void stop_generator(int id) {
   if (auto* object = generators().find(id)) *object->stopped = true;
