@@ -31,11 +31,17 @@ class ClassicLocale {
   locale_t before_;
 };
 
+#ifdef __EMSCRIPTEN__
+constexpr bool kUsesFromChars = false;  // its tables take 15 KB of each module that pages load
+#else
+constexpr bool kUsesFromChars = true;
+#endif
+
 // A template, so that the std::from_chars branch is discarded if the library lacks it for Float.
 template <class Float>
 std::optional<Float> parse(std::string_view text) {
   Float value = 0;
-  if constexpr (requires(const char* at) { std::from_chars(at, at, value); }) {
+  if constexpr (kUsesFromChars && requires(const char* at) { std::from_chars(at, at, value); }) {
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     if (stop != end || error == std::errc::invalid_argument) return std::nullopt;

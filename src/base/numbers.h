@@ -29,7 +29,7 @@ std::optional<double> take_float(std::string_view& text);
 // nothing if it is not one. Numbers too small for a double become 0.
 std::optional<double> parse_finite(std::string_view text);
 // Like parse_finite(), with std::strtod. parse_finite() uses it if the standard library has no
-// std::from_chars for double (libc++ before 20), and for numbers out of range.
+// std::from_chars for double (libc++ before 20), in pages, and for numbers out of range.
 std::optional<double> parse_finite_by_strtod(std::string_view text);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

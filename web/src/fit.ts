@@ -2,6 +2,7 @@
 // Training over the batches of a data loader, epoch by epoch.
 import { UserError } from './errors.js';
 import type { DataLoader, Sample } from './loader.js';
+import type { Location } from './location.js';
 import type { Objective } from './objective.js';
 
 /** Progress within an epoch of `trainer.fit()`. */
@@ -65,6 +66,8 @@ export interface FitResult {
 
 const MAX_UNREAD = 2048;  // losses() returns the last 4096
 const now = () => performance.now() / 1000;
+const askLosses = (objective: Objective<any>, at: Location): Promise<Float32Array> =>
+  objective.trainer.askObjective(objective.name, 'losses', at, {});
 
 // Runs the steps of an epoch and returns their mean loss.
 class Steps {
@@ -72,12 +75,12 @@ class Steps {
   private unread = 0;
   private queues = true;
 
-  constructor(private readonly objective: Objective<any>) {}
+  constructor(private readonly objective: Objective<any>, private readonly at: Location) {}
 
-  async add(batch: any): Promise<void> {
+  async add(batch: object): Promise<void> {
     if (this.queues) {
       try {
-        await this.objective.submit(batch);
+        await this.objective.askWith(batch, 'submit', {}, this.at);
         ++this.unread;
         return;
       } catch (error) {
@@ -86,12 +89,13 @@ class Steps {
         this.queues = false;
       }
     }
-    this.sum += (await this.objective.step(batch)).loss;
+    this.sum += (await this.objective.askWith(batch, 'step', {}, this.at)).loss;
   }
   full(): boolean { return this.unread >= MAX_UNREAD; }
   // Waits for the steps, and returns the sum of their losses since begin().
   async losses(): Promise<number> {
-    if (this.unread > 0) for (const loss of await this.objective.losses()) this.sum += loss;
+    if (this.unread > 0)
+      for (const loss of await askLosses(this.objective, this.at)) this.sum += loss;
     this.unread = 0;
     return this.sum;
   }
@@ -101,15 +105,15 @@ class Steps {
 /** @internal */
 export async function fit(objective: Objective<any>, loader: DataLoader<Sample>, {
   epochs = 1, validate, patience = 0, onBest, onProgress, progressSeconds = 0.5, onEpoch,
-}: FitOptions): Promise<FitResult> {
+}: FitOptions, at: Location): Promise<FitResult> {
   const check = (holds: boolean, expected: string, got: unknown) => {
     if (!holds) throw new UserError(`fit: expected ${expected}, got ${got}`);
   };
   check(Number.isInteger(epochs) && epochs >= 1, 'at least 1 epoch', epochs);
   check(Number.isInteger(patience) && patience >= 0, 'a patience of at least 0', patience);
   check(progressSeconds > 0, 'progressSeconds above 0', progressSeconds);
-  await objective.losses();  // those of steps that were queued before
-  const run = new Steps(objective), result: FitResult = { epochs: [], best: 0, stopped: false };
+  await askLosses(objective, at);  // those of steps that were queued before
+  const run = new Steps(objective, at), result: FitResult = { epochs: [], best: 0, stopped: false };
   let least = Infinity, notBest = 0;
   for (let epoch = 0; epoch < epochs && !result.stopped; ++epoch) {
     const begin = await loader.state(), steps = await loader.batchesPerEpoch() - begin.position;

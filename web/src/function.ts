@@ -14,6 +14,7 @@ import {
   type TracedInputs,
 } from './options.js';
 import { Tensor, type DTypeOf, type TensorLike } from './tensor.js';
+import { threadsFor } from './threads.js';
 
 /** Typed array of the elements of a type. f16 is converted to f32; booleans are 0 or 1. */
 export type DataOf<T extends DType> =
@@ -302,5 +303,9 @@ Promise<{ devices: DeviceDescription[]; note: string }> {
   const at = userLocation(2);
   const { engine, ...rest } = options;
   const { own } = await place(engine, false, { kind: 'webgpu' });  // with its adapters
-  return ask(own.engine, 'devices', at, { options: rest });
+  const { devices, note } = await ask(own.engine, 'devices', at, { options: rest });
+  const { count } = threadsFor(rest.threads);  // of the module with threads
+  const named = (each: DeviceDescription) => (each.kind === 'cpu' && count > 1
+    ? { ...each, name: each.name.replace(', 1 thread,', `, ${count} threads,`) } : each);
+  return { devices: devices.map(named), note };
 }

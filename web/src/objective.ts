@@ -42,8 +42,9 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
   }
 
   /** @internal Sends a call with inputs. Records the loss for their size if necessary. */
-  async askWith(inputs: object | undefined, call: string, args: object = {}): Promise<any> {
-    const at = userLocation(3), fed = feed(inputs, this.specs);
+  async askWith(inputs: object | undefined, call: string, args: object = {}, at = userLocation(3)):
+  Promise<any> {
+    const fed = feed(inputs, this.specs);
     // Both are sent now, because calls run in the order in which they are made.
     const [, result] = await Promise.all([
       this.trainer.recordFor(this.name, dynamicSize(fed, this.specs), at),
@@ -110,7 +111,7 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
    * ```
    */
   fit<S extends Sample>(loader: DataLoader<S>, options: FitOptions = {}): Promise<FitResult> {
-    return fit(this, loader as unknown as DataLoader, options);
+    return fit(this, loader as unknown as DataLoader, options, userLocation(2));
   }
   /** Returns the numbers of steps, updates and epochs, and the learning rate of the next step. */
   counters(): Promise<{

@@ -87,7 +87,7 @@ test('is small', async (t) => {
   const [script, worker, core, fullScript, full, ...threads] = sizes;
   const toTrain = script + worker + core, everything = script + worker + fullScript + full;
   t.diagnostic(`to train: ${toTrain} bytes; everything: ${everything} bytes`);
-  assert.ok(toTrain < 710_000, `${toTrain} bytes to train`);
+  assert.ok(toTrain < 700_000, `${toTrain} bytes to train`);
   assert.ok(everything < 1_100_000, `${everything} bytes of everything`);
   // A page that trains on threads loads these instead.
   const onThreads = script + worker + threads[0] + threads[1];

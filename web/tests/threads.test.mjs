@@ -69,6 +69,13 @@ test('a program has threads by default, one per core', async () => {
   assert.match((await made(undefined)).device, expected);
   const { threads } = await tg.checkSupport({ kind: 'cpu' });
   assert.equal(threads, cores);
+  for (const [options, count] of [[{}, cores], [{ threads: 3 }, 3], [{ threads: 1 }, 1]]) {
+    const [{ name }] = (await tg.devices(options)).devices.filter(({ kind }) => kind === 'cpu');
+    const trainer = await made({ kind: 'cpu', ...options });
+    assert.match(name, new RegExp(`, ${count} threads?, `));
+    assert.ok(trainer.device.includes(name), `${trainer.device}: ${name}`);
+    await trainer.free();
+  }
 });
 
 test('threads of freed programs are used again', async () => {
