@@ -22,16 +22,16 @@ def on_gpu(line):
     return not line.get("device", "cpu").startswith("cpu")
 
 
-def steps(workload, gpu=False, peer="", mode="", own_mode=""):
+def steps(workload, gpu=False, peer="", mode="", own_mode="", mamba_ssm=False):
     """Ours over the best peer, as in the table of ratios: the best mode and number of threads of
-    each, among those requested. PyTorch with the kernels of mamba-ssm does not count as a peer."""
+    each, among those requested. PyTorch with the kernels of mamba-ssm counts only if requested."""
     def find(lines):
         lines = [line for line in lines if is_step(line) and line["workload"] == workload and on_gpu(line) == gpu]
         times = medians(lines, ("who", "mode", "device", "threads"), "us_per_step")
         ours = [us for key, us in times.items() if key[0] == OURS and own_mode in ("", key[1])]
         peers = {key: us for key, us in times.items()
                  if key[0] != OURS and key[0].startswith(peer) and mode in ("", key[1]) and
-                 not key[1].startswith("mamba-ssm")}
+                 (mamba_ssm or not key[1].startswith("mamba-ssm"))}
         if not ours or not peers:
             return []
         best = min(peers, key=peers.get)
@@ -222,6 +222,12 @@ GOALS = [
       for workload in ("mlp-sin", "mnist-cnn", "char-gpt")),
     *(Goal(f"peak memory of {name}, GPU, over PyTorch", peak_memory(name, "PyTorch"), 0.9)
       for name in ("char-gpt", "gpt2", "gpt2-50k", "gpt-long")),
+    *(Goal(f"{name} in mixed precision, GPU, over PyTorch",
+           steps(f"{name} (mixed precision)", GPU, "PyTorch", own_mode="run", mamba_ssm=True), most)
+      for name, most in (("char-gpt", 1.3), ("gpt2", 1.5), ("gpt2-50k", 1.5), ("gpt-long", 1.5), ("mamba-130m", 1.2))),
+    *(Goal(f"peak memory of {name} in mixed precision, GPU, over PyTorch",
+           peak_memory(f"{name} (mixed precision)", "PyTorch"), 0.9)
+      for name in ("char-gpt", "gpt2", "gpt2-50k", "gpt-long", "mamba-130m")),
     Goal("char-gpt in mixed precision, H100", milliseconds("char-gpt (mixed precision)", "H100"), 11, unit="ms"),
     Goal("speed of each product, GPU", products(GPU), 0.8, at_least=True),
     *(Goal(f"speed of each memory-bound launch over that of a copy, GPU, {matrix}", of_copy(matrix), 0.85,

@@ -30,7 +30,9 @@ PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mix
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
 LENGTHS = [64, 512, 2048, 8192]  # of the Mamba in --scaling
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
-LARGE = ["gpt2", "gpt2-50k", "gpt-long"]  # for GPUs, only if requested
+LARGE = ["gpt2", "gpt2-50k", "gpt-long", "mamba-130m"]  # for GPUs, only if requested
+MIXED = ["char-gpt", *LARGE]
+MIXED_MODES = "compile-cuda-graph", "mamba-ssm-cuda-graph"  # of PyTorch: of decoders, and of Mamba
 
 
 class Lines:
@@ -250,15 +252,17 @@ class Bench:
                     self.measure(self.peers.script("torch_memory.py", *extra), round=turn, **more)
 
     def mixed(self):
-        """Measures steps in mixed precision on a GPU, and PyTorch's on the same tensor cores, with
-        TF32."""
-        for turn in range(self.args.rounds if "webgpu" in self.args.devices else 0):
-            for line in lines_of(self.ours("--device", "webgpu", "--only", "char-gpt", "--mixed-precision")):
-                self.lines.add(line | {"round": turn})
-                if self.peers.torch and self.peers.gpu and line["mode"] == "run":
-                    self.measure(self.peers.script("torch_steps.py", "--only", "char-gpt", "--tf32", "--modes",
-                                                   "compile-cuda-graph", "--seconds", str(self.args.seconds)),
-                                 round=turn, workload=line["workload"])
+        """Measures steps in mixed precision on a GPU, and PyTorch's on the same tensor cores: in bf16,
+        and f32 with products in TF32."""
+        for name in self.args.only if "webgpu" in self.args.devices else []:
+            for turn in range(self.args.rounds if name in MIXED else 0):
+                for line in lines_of(self.ours("--device", "webgpu", "--only", name, "--mixed-precision")):
+                    self.lines.add(line | {"round": turn})
+                    if self.peers.torch and self.peers.gpu and line["mode"] == "run":
+                        for kind in ("--bf16", "--tf32"):
+                            self.measure(self.peers.script(
+                                "torch_steps.py", "--only", name, kind, "--modes", MIXED_MODES[name == "mamba-130m"],
+                                "--seconds", str(self.args.seconds)), round=turn, workload=line["workload"])
 
     def lm(self):
         """Measures language models: steps and peers, cost by length with the scans of each,

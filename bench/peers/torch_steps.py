@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """PyTorch on the workloads of tg_bench: one JSON line per workload and mode.
 
-Matrix products are f32. The loss is read at every step on a CPU, and stays on the device on a GPU.
+Matrix products are f32 unless an option says otherwise. The loss is read at every step on a CPU, and stays on the device on a GPU.
 """
 import importlib.util
 import math
@@ -186,7 +186,7 @@ def built(name, mode, device):
                                                ignore_index=workloads.IGNORED), torch.optim.AdamW)
 
 
-def stepper(name, mode, device):
+def stepper(name, mode, device, bf16=False):
     """Returns a function that runs one step and returns its loss, and the number of parameters."""
     model, loss, optimizer = built(name, mode, device)
     parameters = list(model.parameters())
@@ -197,7 +197,8 @@ def stepper(name, mode, device):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        value = loss(net)
+        with torch.autocast("cuda", torch.bfloat16, enabled=bf16, cache_enabled="graph" not in mode):
+            value = loss(net)
         value.backward()
         if clip:
             nn.utils.clip_grad_norm_(parameters, clip)
@@ -222,8 +223,9 @@ def captured(step):
 
 def main():
     options = workloads.parse(__doc__.splitlines()[0], MODES, [
-        ("--tf32", "products on a GPU's tensor cores, rounded to TF32")])
-    who = WHO + (" with TF32" if options.tf32 else "")
+        ("--tf32", "products on a GPU's tensor cores, rounded to TF32"),
+        ("--bf16", "mixed precision on a GPU: autocast to bf16")])
+    who = WHO + (" with TF32" if options.tf32 else "") + (" with bf16" if options.bf16 else "")
     gpu = torch.cuda.is_available()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     if not gpu:
@@ -240,7 +242,7 @@ def main():
             if gpu:
                 torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats()
-            step, count = stepper(name, mode, device)
+            step, count = stepper(name, mode, device, options.bf16)
             us = workloads.median_us(step if gpu else lambda: step().item(),
                                      torch.cuda.synchronize if gpu else lambda: None, options.seconds)
             workloads.report(name, mode, who, where, count, us,
