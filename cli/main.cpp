@@ -24,6 +24,7 @@
 #include "commands.h"
 #include "lm/commands.h"
 #include "options.h"
+#include "os/process.h"
 #include "runs/commands.h"
 #include "tensorgrad/error.h"
 #include "text.h"
@@ -495,8 +496,10 @@ int fail(const char* what) {
 int main(int argc, char** argv) {
   using tensorgrad::cli::fail;
   // Otherwise one of Mesa's Vulkan layers prints an error about a missing Wayland display.
-  if (std::getenv("XDG_RUNTIME_DIR") == nullptr) ::setenv("NODEVICE_SELECT", "1", 0);
+  if (std::getenv("XDG_RUNTIME_DIR") == nullptr)
+    tensorgrad::cli::os::set_if_unset("NODEVICE_SELECT", "1");
   try {
+    argv = tensorgrad::cli::os::arguments(argc, argv);
     return tensorgrad::cli::parse_and_run(argc, argv);
   } catch (const std::bad_alloc&) {
     return fail("out of memory");

@@ -84,7 +84,7 @@ NAMES = {
     "sstream": "istringstream ostringstream stringstream",
     "stdexcept": """domain_error invalid_argument length_error logic_error out_of_range overflow_error
         range_error runtime_error""",
-    "string": "getline stod stof stoi stol stoll stoul stoull string to_string u32string wstring",
+    "string": "getline stod stof stoi stol stoll stoul stoull string to_string u32string u8string wstring",
     "string_view": "string_view",
     "system_error": "generic_category system_category system_error error_condition",
     "thread": "jthread this_thread thread stop_token",

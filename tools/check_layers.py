@@ -153,9 +153,13 @@ def table(layers):
     for module, parts in layers.apart.items():
         named = " ".join(f"`{p}`" for p in parts)
         rows.append(f"- Inside `{module}`, these do not include each other: {named}.")
+    together = {}  # headers that the same folders may include
     for prefix in dict.fromkeys(p for prefixes in layers.only.values() for p in prefixes):
         places = [f"`{place}`" for place, prefixes in layers.only.items() if prefix in prefixes]
-        rows.append(f"- `<{prefix}...>` is included only by {' and '.join(places)}.")
+        together.setdefault(" and ".join(places), []).append(f"`<{prefix}...>`")
+    for places, headers in together.items():
+        verb = "is" if len(headers) == 1 else "are"
+        rows.append(f"- {', '.join(headers)} {verb} included only by {places}.")
     return "\n".join(rows)
 
 

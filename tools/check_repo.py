@@ -28,8 +28,9 @@ HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 ENV_TABLE = "src/base/env.cpp"
 # Files that read variables whose names are parameters: the terminal's, and those that a test
-# restores.
-GETENV = {"cli/run/progress.cpp", "tests/support/graph_builder.cpp"}
+# restores or passes to a process, or is given.
+GETENV = {"cli/run/progress.cpp", "tests/cli/tool.cpp", "tests/support/graph_builder.cpp",
+          "tests/unit/io/holder.cpp"}
 SKIP = {"build", "runs", ".git", "__pycache__", ".cache"}
 
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "classify/fingerprint.h"
+#include "os/process.h"
 #include "tensorgrad/data/csv.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/idx.h"
@@ -260,8 +261,9 @@ const std::uint8_t* Samples::image(const Task& task, std::int64_t index) const {
 
 TrainingData read_training_data(const std::string& path, const TrainSettings& settings) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) throw IoError(path + ": no such file or directory");
-  return fs::is_directory(path, ignored) ? read_images(path, settings) : read_table(path, settings);
+  const fs::path file = os::utf8_path(path);
+  if (!fs::exists(file, ignored)) throw IoError(path + ": no such file or directory");
+  return fs::is_directory(file, ignored) ? read_images(path, settings) : read_table(path, settings);
 }
 
 Samples read_test_data(const Run& run, const std::string& path) {

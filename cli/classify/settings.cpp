@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "os/process.h"
 #include "run/json_object.h"
 #include "run/run_folder.h"
 #include "tensorgrad/data/safetensors.h"
@@ -155,7 +156,7 @@ std::string run_json(const Run& run) {
 Run read_run(const std::string& folder) {
   const std::string path = run_path(folder, RunFile::kRun);
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
+  if (!std::filesystem::is_directory(os::utf8_path(folder), ignored)) {
     throw IoError(folder + ": not a run folder");
   }
   finish_replacement(folder);

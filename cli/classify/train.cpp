@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "classify/classifier.h"
 #include "classify/evaluation.h"
 #include "commands.h"
+#include "os/process.h"
 #include "plot/plots.h"
 #include "run/interrupt.h"
 #include "run/metrics.h"
@@ -227,7 +227,7 @@ class Training {
     progress_.print(
         fmt::format("stopped after step {} of {}; saved; resume with: tg train --resume {}",
                     trainer_.steps(), run_.total_steps(), shell_word(folder_)));
-    return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
+    return interrupted_status();
   }
 
   int complete() {
@@ -268,7 +268,7 @@ class Training {
 
 int start(const TrainArguments& arguments) {
   Run run;
-  run.data = fs::absolute(arguments.data).lexically_normal().string();
+  run.data = os::utf8_text(fs::absolute(os::utf8_path(arguments.data)).lexically_normal());
   run.settings = arguments.settings;
   const TrainingData data = read_training_data(run.data, run.settings);
   run.task = data.task;
@@ -292,7 +292,7 @@ int resume(const TrainArguments& arguments) {
   const FileLock lock = lock_run(folder);
   Run run = read_run(folder);
   if (!arguments.data.empty()) {
-    run.data = fs::absolute(arguments.data).lexically_normal().string();
+    run.data = os::utf8_text(fs::absolute(os::utf8_path(arguments.data)).lexically_normal());
   }
   const TrainingData data = read_training_data(run.data, run.settings);
   if (data.task.fingerprint != run.task.fingerprint || data.task.mean != run.task.mean ||

@@ -8,6 +8,7 @@
 
 #include "classify/classifier.h"
 #include "commands.h"
+#include "os/process.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::cli {
@@ -53,7 +54,7 @@ double step_microseconds(NetTrainer& trainer, int steps) {
 
 void write_text(const std::string& path, const std::string& text) {
   if (path.empty()) return;
-  std::ofstream out(path, std::ios::binary);
+  std::ofstream out(os::utf8_path(path), std::ios::binary);
   out << text;
   out.close();
   if (!out) throw IoError(path + ": cannot be written");

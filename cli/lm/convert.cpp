@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "lm/commands.h"
+#include "os/process.h"
 #include "tensorgrad/error.h"
 #include "text.h"
 
@@ -19,13 +20,13 @@ void print_file(const std::string& path, const lm::SavedModel& model) {
   fmt::print("{}: {} layers of width {}, {} tokens, weights in {}, {}{}\n", path,
              model.config.n_layer, model.config.d_model, model.config.vocab_size,
              nn::to_string(model.config.weight_format),
-             bytes_text(static_cast<std::int64_t>(std::filesystem::file_size(path))),
+             bytes_text(static_cast<std::int64_t>(std::filesystem::file_size(os::utf8_path(path)))),
              model.tokenizer ? "" : ", without a tokenizer");
 }
 
 // Returns true for the files of a folder of transformers.
 bool belongs_to_folder(const std::string& path) {
-  const std::filesystem::path file(path);
+  const std::filesystem::path file = os::utf8_path(path);
   std::error_code ignored;
   return std::filesystem::exists(file, ignored) &&
          (file.extension() == ".safetensors" || file.extension() == ".json");
@@ -36,7 +37,7 @@ bool belongs_to_folder(const std::string& path) {
 int lm_import(const LmImportArguments& arguments) {
   lm::SavedModel model;
   std::error_code ignored;
-  if (std::filesystem::is_directory(arguments.from, ignored)) {
+  if (std::filesystem::is_directory(os::utf8_path(arguments.from), ignored)) {
     if (arguments.euler) throw UserError("lm import: --euler applies only to MBJS files");
     model = lm::load_pretrained(arguments.from,
                                 {.tokenizer = arguments.tokenizer, .context = arguments.context});
@@ -63,7 +64,8 @@ int lm_export(const LmExportArguments& arguments) {
   if (arguments.out.ends_with(".gguf")) {
     lm::save_gguf(arguments.out, model);
     fmt::print("wrote {}: for llama.cpp, {}{}\n", arguments.out,
-               bytes_text(static_cast<std::int64_t>(std::filesystem::file_size(arguments.out))),
+               bytes_text(static_cast<std::int64_t>(
+                   std::filesystem::file_size(os::utf8_path(arguments.out)))),
                model.tokenizer ? "" : ", without a tokenizer");
     return 0;
   }

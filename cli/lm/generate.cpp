@@ -14,6 +14,7 @@
 
 #include "lm/commands.h"
 #include "lm/lm_text.h"
+#include "os/process.h"
 #include "run/interrupt.h"
 #include "run/progress.h"
 #include "run/run_folder.h"
@@ -66,7 +67,7 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
     return read_lm_text(arguments.data, "", tokenizer, {.use = use}).split.train.read_all();
   }
   std::error_code ignored;
-  if (!fs::is_directory(arguments.model, ignored)) {
+  if (!fs::is_directory(os::utf8_path(arguments.model), ignored)) {
     throw UserError("lm eval: --data is required if the model is a file");
   }
   const LmRun run = read_lm_run(arguments.model);
@@ -84,10 +85,10 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
 
 std::string lm_model_path(const std::string& model) {
   std::error_code ignored;
-  if (!fs::is_directory(model, ignored)) return model;
+  const fs::path folder = os::utf8_path(model);
+  if (!fs::is_directory(folder, ignored)) return model;
   finish_replacement(model);
-  const fs::path folder(model);
-  if (!fs::exists(run_path(model, RunFile::kRun), ignored) &&
+  if (!fs::exists(os::utf8_path(run_path(model, RunFile::kRun)), ignored) &&
       fs::exists(folder / "config.json", ignored)) {
     throw UserError(model +
                     ": a folder of transformers or mamba-ssm; convert it with `tg lm import " +

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "classify/fingerprint.h"
+#include "os/process.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/text.h"
 #include "tensorgrad/error.h"
@@ -64,8 +65,9 @@ Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::strin
 bool holds_tokens(const std::string& path) {
   if (path.ends_with(".safetensors")) return true;
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return false;  // opening a pipe waits for its writer
-  std::ifstream file(path, std::ios::binary);
+  const fs::path name = os::utf8_path(path);
+  if (!fs::is_regular_file(name, ignored)) return false;  // opening a pipe waits for its writer
+  std::ifstream file(name, std::ios::binary);
   unsigned char start[9] = {};
   file.read(reinterpret_cast<char*>(start), sizeof start);
   return file.gcount() == sizeof start && start[6] == 0 && start[7] == 0 && start[8] == '{';
@@ -93,13 +95,13 @@ std::vector<std::string> text_files(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (path.empty()) throw UserError("the path of a text file is empty");
     std::error_code error;
-    if (!fs::is_directory(path, error)) {
+    if (!fs::is_directory(os::utf8_path(path), error)) {
       files.push_back(path);
       continue;
     }
     std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(path, error)) {
-      if (entry.path().extension() == ".txt") found.push_back(entry.path().string());
+    for (const auto& entry : fs::directory_iterator(os::utf8_path(path), error)) {
+      if (entry.path().extension() == ".txt") found.push_back(os::utf8_text(entry.path()));
     }
     if (error) throw IoError(path + ": cannot be read: " + error.message());
     if (found.empty()) throw IoError(path + ": the folder has no .txt files");

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "os/process.h"
 #include "run/json_object.h"
 #include "run/run_folder.h"
 #include "tensorgrad/error.h"
@@ -146,7 +147,7 @@ std::string lm_run_json(const LmRun& run) {
 LmRun read_lm_run(const std::string& folder) {
   const std::string path = run_path(folder, RunFile::kRun);
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
+  if (!std::filesystem::is_directory(os::utf8_path(folder), ignored)) {
     throw IoError(folder + ": not a run folder");
   }
   finish_replacement(folder);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -16,6 +15,7 @@
 #include "classify/fingerprint.h"
 #include "lm/commands.h"
 #include "lm/lm_text.h"
+#include "os/process.h"
 #include "plot/svg_plot.h"
 #include "run/interrupt.h"
 #include "run/metrics.h"
@@ -220,7 +220,7 @@ class LmTraining {
     progress_.print(
         fmt::format("stopped after step {} of {}; saved; resume with: tg lm train --resume {}",
                     trainer_.steps(), total_, shell_word(folder_)));
-    return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
+    return interrupted_status();
   }
 
   int complete() {
@@ -239,9 +239,9 @@ class LmTraining {
     if (run_.validation_tokens > 1) curves.push_back(validation);
     write_file_atomically(
         path(RunFile::kCurves),
-        curves_svg(
-            fs::path(run_.data.front()).filename().string() + ", " + run_.settings.shape.arch,
-            {{.title = "loss (nats per token)", .x_label = "step", .curves = curves}}));
+        curves_svg(os::utf8_text(os::utf8_path(run_.data.front()).filename()) + ", " +
+                       run_.settings.shape.arch,
+                   {{.title = "loss (nats per token)", .x_label = "step", .curves = curves}}));
     if (stop_.should_stop()) {
       fmt::print("stopped early: {} validations without improvement\n", run_.settings.patience);
     }
@@ -327,7 +327,7 @@ void check_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
 // Empty paths stay empty: text_files() throws for them.
 std::vector<std::string> absolute_paths(std::vector<std::string> paths) {
   for (std::string& path : paths)
-    if (!path.empty()) path = fs::absolute(path).lexically_normal().string();
+    if (!path.empty()) path = os::utf8_text(fs::absolute(os::utf8_path(path)).lexically_normal());
   return paths;
 }
 
@@ -404,7 +404,7 @@ int lm_resume(const LmTrainArguments& arguments) {
   if (!arguments.data.empty()) run.data = absolute_paths(arguments.data);
   const auto path = [&](RunFile file) { return run_path(folder, file); };
   for (const auto& [name, hash] : run.files) {
-    const std::string file = (fs::path(folder) / name).string();
+    const std::string file = os::utf8_text(os::utf8_path(folder) / name);
     if (const std::string got = hash_of(file); got != hash) {
       throw IoError(fmt::format("{}: differs from its checksum in {}: expected {}, got {}", file,
                                 name_of(RunFile::kRun), hash, got));

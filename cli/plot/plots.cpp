@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "os/process.h"
 #include "plot/image_sheet.h"
 #include "plot/svg_plot.h"
 #include "run/run_folder.h"
@@ -17,9 +18,9 @@ constexpr std::int64_t kSheetImages = 40;
 constexpr std::int64_t kLargestSide = 512;  // pixels; no sheet if images are larger
 
 std::string title_of(const Run& run) {
-  std::filesystem::path data(run.data);
+  std::filesystem::path data = os::utf8_path(run.data);
   if (!data.has_filename()) data = data.parent_path();
-  return data.filename().string();
+  return os::utf8_text(data.filename());
 }
 
 std::string curves(const Run& run, const History& history) {

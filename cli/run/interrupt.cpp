@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "run/interrupt.h"
 
-#include <csignal>
+#include <atomic>
+
+#include "os/process.h"
 
 namespace tensorgrad::cli {
 namespace {
 
-volatile std::sig_atomic_t signal_seen = 0;
+std::atomic<int> signal_seen = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // so that a signal handler may set it
 
 extern "C" {
 static void note_signal(int number) { signal_seen = number; }
@@ -14,19 +17,11 @@ static void note_signal(int number) { signal_seen = number; }
 
 }  // namespace
 
-void catch_interrupts() {
-  struct sigaction action = {};
-  action.sa_handler = note_signal;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  struct sigaction before = {};
-  ::sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
-}
+void catch_interrupts() { os::on_end_request(note_signal); }
 
 int interrupted() { return signal_seen; }
+
+int interrupted_status() { return 128 + (interrupted() != 0 ? interrupted() : os::kInterrupt); }
 
 void check_interrupted() {
   if (interrupted() != 0) throw Interrupted();  // NOLINT(bugprone-std-exception-baseclass)

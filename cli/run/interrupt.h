@@ -12,6 +12,8 @@ struct Interrupted {};
 void catch_interrupts();
 // Returns the number of the last caught signal, or 0 if there was none.
 int interrupted();
+// Returns the exit status of a program that such a signal stopped; of SIGINT if there was none.
+int interrupted_status();
 // Throws Interrupted if a signal was caught.
 void check_interrupted();
 

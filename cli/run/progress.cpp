@@ -2,9 +2,6 @@
 // Draws the progress on a terminal, or prints plain lines.
 #include "run/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,6 +11,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "os/process.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -151,8 +150,8 @@ void ShownLoss::take(std::int64_t step, double loss) {
 Progress::Progress(std::int64_t total, int epochs, ProgressOptions options)
     : options_(std::move(options)) {
   const std::string_view term = environment("TERM");
-  terminal_ = options_.terminal.value_or(::isatty(::fileno(options_.stream)) == 1 &&
-                                         term != "dumb" && !term.empty());
+  terminal_ = options_.terminal.value_or(os::is_terminal(options_.stream) && term != "dumb" &&
+                                         !term.empty());
   style_.color = options_.color.value_or(terminal_ && environment("NO_COLOR").empty());
   style_.unicode = options_.unicode.value_or(terminal_ && utf8_locale());
   if (!options_.clock) options_.clock = steady_seconds;
@@ -171,10 +170,8 @@ Progress::~Progress() {
 // Queried for each line, since the terminal may be resized.
 int Progress::width() const {
   if (options_.width) return *options_.width;
-  winsize size = {};
-  if (::ioctl(::fileno(options_.stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
-  }
+  const int shown = os::terminal_columns(options_.stream);
+  if (shown > 0) return shown;
   const std::string columns(environment("COLUMNS"));
   int width = 0;
   std::from_chars(columns.data(), columns.data() + columns.size(), width);

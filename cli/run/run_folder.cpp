@@ -5,13 +5,8 @@
 // new run, and whoever opens it first moves the files to their places.
 #include "run/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -19,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "os/process.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::cli {
@@ -48,14 +44,14 @@ bool is_there(const fs::path& path) {
 
 void check_target(const std::string& target, bool force) {
   std::error_code error;
-  const fs::file_status status = fs::status(target, error);
+  const fs::path folder = os::utf8_path(target);
+  const fs::file_status status = fs::status(folder, error);
   if (status.type() == fs::file_type::not_found) return;
   if (error) fail(target, "cannot be accessed", error);
   if (!fs::is_directory(status)) throw IoError(target + ": not a directory");
-  const bool empty = fs::is_empty(target, error);
+  const bool empty = fs::is_empty(folder, error);
   if (error) fail(target, "cannot be read", error);
   if (empty || force) return;
-  const fs::path folder(target);
   if (is_there(folder / kNames[0]) || is_there(folder / kReplacement)) {
     throw IoError(target +
                   ": already contains a run; use --resume to resume it or --force to replace it");
@@ -66,7 +62,7 @@ void check_target(const std::string& target, bool force) {
 void remove_file(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
-  if (error) fail(path.string(), "cannot be removed", error);
+  if (error) fail(os::utf8_text(path), "cannot be removed", error);
 }
 
 std::vector<fs::path> event_files(const fs::path& folder) {
@@ -74,7 +70,8 @@ std::vector<fs::path> event_files(const fs::path& folder) {
   std::error_code ignored;
   for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
-    if (entry->path().filename().string().starts_with(kEvents)) found.push_back(entry->path());
+    if (os::utf8_text(entry->path().filename()).starts_with(kEvents))
+      found.push_back(entry->path());
   }
   return found;
 }
@@ -87,7 +84,7 @@ void check_replaceable(const fs::path& target, const fs::path& made) {
     std::error_code ignored;
     if (!replaces && !is_there(made / name)) continue;
     if (fs::is_directory(fs::symlink_status(target / name, ignored)))
-      throw IoError((target / name).string() + ": cannot be replaced: is a directory");
+      throw IoError(os::utf8_text(target / name) + ": cannot be replaced: is a directory");
   }
 }
 
@@ -105,11 +102,11 @@ void move_replacement(const fs::path& target) {
     std::error_code error;
     if (!is_there(made / kNames[i])) continue;
     fs::rename(made / kNames[i], target / kNames[i], error);
-    if (error) fail((target / kNames[i]).string(), "cannot be replaced", error);
+    if (error) fail(os::utf8_text(target / kNames[i]), "cannot be replaced", error);
   }
   std::error_code error;
   fs::remove_all(made, error);
-  if (error) fail(made.string(), "cannot be removed", error);
+  if (error) fail(os::utf8_text(made), "cannot be removed", error);
 }
 
 }  // namespace
@@ -117,16 +114,18 @@ void move_replacement(const fs::path& target) {
 const char* name_of(RunFile file) { return kNames.at(static_cast<std::size_t>(file)); }
 
 std::string run_path(const std::string& folder, RunFile file) {
-  return (fs::path(folder) / name_of(file)).string();
+  return os::utf8_text(os::utf8_path(folder) / name_of(file));
 }
 
-bool has_event_files(const std::string& folder) { return !event_files(folder).empty(); }
+bool has_event_files(const std::string& folder) {
+  return !event_files(os::utf8_path(folder)).empty();
+}
 
 namespace {
 
 FileLock hold(const std::string& folder) {
-  FileLock lock((fs::path(folder) / kLock).string(), folder);
-  move_replacement(folder);
+  FileLock lock(os::utf8_text(os::utf8_path(folder) / kLock), folder);
+  move_replacement(os::utf8_path(folder));
   remove_stale_temporaries(folder, [](const std::string& name) {
     return name.empty() || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
   });
@@ -136,7 +135,8 @@ FileLock hold(const std::string& folder) {
 }  // namespace
 
 bool is_run_folder(const std::string& folder) {
-  return is_there(run_path(folder, RunFile::kRun)) || is_there(fs::path(folder) / kReplacement);
+  return is_there(os::utf8_path(run_path(folder, RunFile::kRun))) ||
+         is_there(os::utf8_path(folder) / kReplacement);
 }
 
 FileLock lock_run(const std::string& folder) {
@@ -145,16 +145,11 @@ FileLock lock_run(const std::string& folder) {
 }
 
 bool is_locked(const std::string& folder) {
-  const std::string path = (fs::path(folder) / kLock).string();
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return false;
-  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  return locked;
+  return os::is_locked(os::utf8_text(os::utf8_path(folder) / kLock));
 }
 
 void finish_replacement(const std::string& folder) {
-  if (is_there(fs::path(folder) / kReplacement)) (void)hold(folder);
+  if (is_there(os::utf8_path(folder) / kReplacement)) (void)hold(folder);
 }
 
 NewRunFolder::NewRunFolder(std::string target, bool force) : target_(std::move(target)) {
@@ -162,22 +157,22 @@ NewRunFolder::NewRunFolder(std::string target, bool force) : target_(std::move(t
   check_target(target_, force);
   std::error_code error;
   // Resolves "." and symbolic links.
-  const fs::path whole = fs::weakly_canonical(fs::absolute(target_), error);
+  const fs::path whole = fs::weakly_canonical(fs::absolute(os::utf8_path(target_)), error);
   if (error) fail(target_, "cannot be accessed", error);
   exists_ = fs::exists(whole, error);
   if (!exists_ && whole.has_parent_path()) fs::create_directories(whole.parent_path(), error);
-  if (error) fail(whole.parent_path().string(), "cannot be created", error);
+  if (error) fail(os::utf8_text(whole.parent_path()), "cannot be created", error);
   if (exists_) lock_.emplace(hold(target_));
-  made_.emplace(exists_ ? target_ + "/" : whole.string());
+  made_.emplace(exists_ ? target_ + "/" : os::utf8_text(whole));
 }
 
 std::string NewRunFolder::path(RunFile file) const { return run_path(made_->path(), file); }
 
 void NewRunFolder::publish() {
   if (exists_) {
-    check_replaceable(target_, made_->path());
-    made_->rename((fs::path(target_) / kReplacement).string());
-    move_replacement(target_);
+    check_replaceable(os::utf8_path(target_), os::utf8_path(made_->path()));
+    made_->rename(os::utf8_text(os::utf8_path(target_) / kReplacement));
+    move_replacement(os::utf8_path(target_));
   } else {
     made_->rename(target_);
     lock_.emplace(hold(target_));
@@ -185,15 +180,15 @@ void NewRunFolder::publish() {
 }
 
 std::string free_run_name(const std::string& data_path) {
-  fs::path data = fs::path(data_path).lexically_normal();
+  fs::path data = os::utf8_path(data_path).lexically_normal();
   if (!data.has_filename()) data = data.parent_path();
-  std::string name = data.filename().string();
+  std::string name = os::utf8_text(data.filename());
   name.resize(std::min(name.find('.'), name.size()));
   if (name.empty()) name = "run";
   std::error_code ignored;
   for (int i = 1;; ++i) {
     const std::string path = i == 1 ? "runs/" + name : fmt::format("runs/{}-{}", name, i);
-    if (!fs::exists(path, ignored)) return path;
+    if (!fs::exists(os::utf8_path(path), ignored)) return path;
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "os/process.h"
 #include "plot/svg_plot.h"
 #include "run/progress.h"
 #include "run/run_folder.h"
@@ -35,12 +36,12 @@ Cell text_cell(const std::string& text) { return {text.empty() ? RunsJson() : Ru
 
 std::vector<std::string> run_folders(const std::string& folder) {
   std::error_code error;
-  if (!fs::is_directory(folder, error)) throw IoError(folder + ": not a folder");
+  if (!fs::is_directory(os::utf8_path(folder), error)) throw IoError(folder + ": not a folder");
   if (is_run_folder(folder)) return {folder};
   std::vector<std::string> found;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+  for (fs::directory_iterator entry(os::utf8_path(folder), error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string path = entry->path().string();
+    const std::string path = os::utf8_text(entry->path());
     // A folder whose name has this part is not yet a run.
     if (path.find(".tmp.", folder.size()) == std::string::npos && is_run_folder(path))
       found.push_back(path);
@@ -182,7 +183,7 @@ int list_runs(const std::string& folder, TableFormat format) {
     } catch (const Error& error) {
       errors.push_back(error.message());
       std::vector<Cell> row(table.names.size());
-      row.front() = {fs::path(path).filename().string()};
+      row.front() = {os::utf8_text(os::utf8_path(path).filename())};
       row.back() = {"damaged"};
       table.rows.push_back(std::move(row));
     }

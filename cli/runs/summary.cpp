@@ -11,6 +11,7 @@
 #include "classify/classifier.h"
 #include "classify/settings.h"
 #include "lm/settings.h"
+#include "os/process.h"
 #include "run/json_object.h"
 #include "run/run_folder.h"
 #include "tensorgrad/error.h"
@@ -89,15 +90,16 @@ bool take_language_model(const std::string& folder, RunSummary& summary) {
 RunSummary read_summary(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) throw IoError(folder + ": not a run folder");
+  if (!fs::is_directory(os::utf8_path(folder), ignored))
+    throw IoError(folder + ": not a run folder");
   finish_replacement(folder);
   if (!is_run_folder(folder)) throw IoError(folder + ": not a run folder: it has no run.json");
   RunSummary summary;
   summary.folder = folder;
   // A folder such as "." has its name in its absolute path.
-  fs::path whole = fs::absolute(folder).lexically_normal();
+  fs::path whole = fs::absolute(os::utf8_path(folder)).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
-  summary.name = whole.filename().string();
+  summary.name = os::utf8_text(whole.filename());
   const std::string path = run_path(folder, RunFile::kRun);
   const SummaryJson json = read_json_file(path, kMaxSummaryBytes);
   const JsonObject in(json, path, "");

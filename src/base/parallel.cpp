@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/parallel.h"
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -18,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/process.h"
 #include "base/threads.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -38,11 +35,9 @@ struct JoinedThreads {
 
 int usable_cores() {
   int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int allowed = os::allowed_cores();  // not considered by hardware_concurrency()
+  if (allowed > 0) cores = std::min(allowed, cores);
 #if defined(__linux__)
-  cpu_set_t allowed;  // not considered by hardware_concurrency()
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    cores = std::clamp(CPU_COUNT(&allowed), 1, cores);
-  }
   // "max 100000" or "200000 100000": microseconds of CPU time in a period.
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;

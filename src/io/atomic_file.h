@@ -11,7 +11,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // Writes go to path.tmp.N until commit(). Without commit(), the destructor removes that file and
-// `path` stays as it was. Throws IoError. POSIX only.
+// `path` stays as it was. Throws IoError.
 class AtomicFile {
  public:
   // Throws IoError if `path` exists and is not a regular file, or if its folder is not writable.
@@ -36,13 +36,5 @@ class AtomicFile {
   int fd_ = -1;
   bool committed_ = false;
 };
-
-// Writes all of `bytes` to a descriptor. Returns 0 or the errno value.
-int write_all(int fd, std::span<const std::byte> bytes);
-
-// Makes a file durable. Returns false and sets errno if that fails.
-bool sync_file(int fd);
-// Makes a rename to `path` durable.
-void sync_folder_of(const std::string& path);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

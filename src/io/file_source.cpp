@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Byte sources, and folders of them, in the file system and in memory.
 #include "tensorgrad/data/file_source.h"
+#include "base/path.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -54,18 +55,18 @@ void FolderSource::take(FileMap&& files) {
 }
 
 std::string FolderSource::path_of(std::string_view name) const {
-  return (fs::path(name_) / name).string();
+  return utf8_text(utf8_path(name_) / utf8_path(name));
 }
 
 bool FolderSource::exists() const {
   std::error_code ignored;
-  return files_ != nullptr || fs::is_directory(name_, ignored);
+  return files_ != nullptr || fs::is_directory(utf8_path(name_), ignored);
 }
 
 bool FolderSource::has_file(std::string_view name) const {
   if (files_) return files_->contains(prefix_ + std::string(name));
   std::error_code ignored;
-  const fs::file_status status = fs::status(path_of(name), ignored);
+  const fs::file_status status = fs::status(utf8_path(path_of(name)), ignored);
   return fs::exists(status) && !fs::is_directory(status);
 }
 
@@ -76,7 +77,7 @@ bool FolderSource::has_folder(std::string_view name) const {
     return first != files_->end() && first->first.starts_with(prefix);
   }
   std::error_code ignored;
-  return fs::is_directory(path_of(name), ignored);
+  return fs::is_directory(utf8_path(path_of(name)), ignored);
 }
 
 FileSource FolderSource::file(std::string_view name) const {
@@ -109,13 +110,14 @@ std::vector<std::string> FolderSource::entries() const {
     }
   } else {
     try {
-      for (const fs::directory_entry& entry : fs::directory_iterator(name_)) {
-        names.push_back(entry.path().filename().string());
+      for (const fs::directory_entry& entry : fs::directory_iterator(utf8_path(name_))) {
+        names.push_back(utf8_text(entry.path().filename()));
         std::error_code ignored;
         if (fs::is_directory(entry.path(), ignored)) names.back() += '/';
       }
     } catch (const fs::filesystem_error& error) {
-      throw IoError(name_ + ": cannot be read: " + io::system_error_text(error.code().value()));
+      const int code = error.code().default_error_condition().value();
+      throw IoError(name_ + ": cannot be read: " + io::system_error_text(code));
     }
   }
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {

@@ -2,16 +2,13 @@
 // Sources read in parts or as a whole, and read_file().
 #include "io/input_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
-#include "base/open_file.h"
+#include "base/os/files.h"
 #include "io/text.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -23,21 +20,19 @@ InputFile::InputFile(FileSource source)
     : source_(std::move(source)), size_(source_.bytes().size()) {
   if (source_.in_memory()) return;
   const std::string& path = source_.name();
-  // O_NONBLOCK: opening a pipe must not wait for its writer. It has no effect on files.
-  fd_ = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);
+  fd_ = os::open_file(path, os::Open::kRead);
   if (fd_ < 0) throw IoError(path + ": cannot be opened: " + system_error_text(errno));
-  struct stat info = {};
-  const bool known = ::fstat(fd_, &info) == 0;
-  if (!known || !S_ISREG(info.st_mode)) {
-    ::close(fd_);
-    const bool folder = known && S_ISDIR(info.st_mode);
+  const std::optional<os::FileInfo> info = os::file_info(fd_);
+  if (!info || info->kind != os::FileKind::kFile) {
+    os::close_file(fd_);
+    const bool folder = info && info->kind == os::FileKind::kFolder;
     throw IoError(path + (folder ? ": is a folder; expected a file" : ": is not a regular file"));
   }
-  size_ = static_cast<std::uint64_t>(info.st_size);
+  size_ = info->bytes;
 }
 
 InputFile::~InputFile() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) os::close_file(fd_);
 }
 
 void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
@@ -48,11 +43,8 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
     return;
   }
-  constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux limit: 2 GiB per call
   while (!out.empty()) {
-    const ssize_t n =
-        ::pread(fd_, out.data(), std::min(out.size(), kMaxTransfer), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t n = os::read_at(fd_, offset, out);
     if (n < 0) throw IoError(name() + ": cannot be read: " + system_error_text(errno));
     if (n == 0) fail_truncated(offset, out.size());
     offset += static_cast<std::uint64_t>(n);

@@ -19,11 +19,4 @@ struct Temporary {
 // cannot be created.
 Temporary make_temporary(const std::string& path, bool folder);
 
-// Removes a temporary file or folder that no process uses. Returns true if the path does not exist
-// afterwards.
-bool remove_if_stale(const std::string& path);
-
-// Returns true if the open file is the one at the path.
-bool is_at(int fd, const std::string& path);
-
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -2,9 +2,6 @@
 // Event files: a record per scalar, each a message of event.proto.
 #include "io/tensorboard.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,8 +13,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/open_file.h"
-#include "io/atomic_file.h"
+#include "base/os/files.h"
+#include "base/os/process.h"
+#include "base/path.h"
 #include "io/little_endian.h"
 #include "io/protobuf.h"
 #include "io/text.h"
@@ -88,9 +86,9 @@ double seconds_since_1970() {
 std::int64_t next_seconds(const std::string& folder) {
   auto seconds = static_cast<std::int64_t>(seconds_since_1970());
   std::error_code ignored;
-  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+  for (fs::directory_iterator entry(utf8_path(folder), ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
-    const std::string name = entry->path().filename().string();
+    const std::string name = utf8_text(entry->path().filename());
     if (!name.starts_with(kEventPrefix)) continue;
     std::int64_t other = 0;
     const char* const digits = name.data() + kEventPrefix.size();
@@ -103,11 +101,9 @@ std::int64_t next_seconds(const std::string& folder) {
 }
 
 std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  std::string host(name.data());
+  std::string host = os::host_name();
   std::replace(host.begin(), host.end(), '/', '-');
-  return host.empty() ? "localhost" : host;
+  return host;
 }
 
 io::ProtoMessage event_at(double seconds, std::int64_t step) {
@@ -126,14 +122,17 @@ TensorBoardWriter::TensorBoardWriter(const std::string& folder,
                     std::to_string(*first_step));
   }
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw IoError(folder + ": cannot be created: " + io::system_error_text(error.value()));
+  fs::create_directories(utf8_path(folder), error);
+  if (error) {
+    throw IoError(folder + ": cannot be created: " +
+                  io::system_error_text(error.default_error_condition().value()));
+  }
   // Another process may create a file of this name: the next number is then tried.
-  const std::string end = "." + host_name() + "." + std::to_string(::getpid());
+  const std::string end = "." + host_name() + "." + std::to_string(os::process_id());
   for (std::int64_t seconds = next_seconds(folder); fd_ < 0; ++seconds) {
-    path_ =
-        (fs::path(folder) / (std::string(kEventPrefix) + std::to_string(seconds) + end)).string();
-    fd_ = open_file(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666);
+    const std::string name = std::string(kEventPrefix) + std::to_string(seconds) + end;
+    path_ = utf8_text(utf8_path(folder) / utf8_path(name));
+    fd_ = os::open_file(path_, os::Open::kNew);
     if (fd_ < 0 && errno != EEXIST)
       throw IoError(path_ + ": cannot be written: " + io::system_error_text(errno));
   }
@@ -152,7 +151,7 @@ TensorBoardWriter::TensorBoardWriter(const std::string& folder,
 }
 
 TensorBoardWriter::~TensorBoardWriter() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) os::close_file(fd_);
 }
 
 TensorBoardWriter::TensorBoardWriter(TensorBoardWriter&& other) noexcept
@@ -186,7 +185,7 @@ void TensorBoardWriter::add_scalar(std::string_view tag, double value, std::int6
 void TensorBoardWriter::write_record(std::string_view event) {
   const std::string record = io::tf_record(event);
   const auto bytes = std::as_bytes(std::span(record.data(), record.size()));
-  if (const int code = io::write_all(fd_, bytes))
+  if (const int code = os::write_all(fd_, bytes))
     throw IoError(path_ + ": cannot be written: " + io::system_error_text(code));
 }
 

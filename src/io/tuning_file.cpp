@@ -3,16 +3,12 @@
 // processes thus do not lose each other's entries.
 #include "io/tuning_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <utility>
 
-#include "base/open_file.h"
+#include "base/os/files.h"
+#include "base/path.h"
 #include "io/text.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -58,48 +54,17 @@ std::vector<std::string> tuning_fields(std::string_view line) {
 
 std::string tuning_text(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return {};
+  if (!std::filesystem::exists(utf8_path(path), ignored)) return {};
   return read_text_file(path, kMaxTuningBytes);
 }
-
-// Locks the file at the path during its lifetime; creates it if it does not exist. On file systems
-// without locks, nothing is locked.
-class TuningLock {
- public:
-  explicit TuningLock(const std::string& path) {
-    while (!take(path)) {
-    }
-  }
-  ~TuningLock() { ::close(fd_); }
-  TuningLock(const TuningLock&) = delete;
-  TuningLock& operator=(const TuningLock&) = delete;
-
- private:
-  // Returns false if another process replaced the file while this one waited for the lock.
-  bool take(const std::string& path) {
-    fd_ = open_file(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK, 0666);
-    if (fd_ < 0) throw IoError(path + ": cannot be written: " + system_error_text(errno));
-    int held = 0;
-    do {
-      held = ::flock(fd_, LOCK_EX);
-    } while (held != 0 && errno == EINTR);
-    struct stat mine = {}, there = {};
-    const bool same = held != 0 || (::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
-                                    mine.st_ino == there.st_ino && mine.st_dev == there.st_dev);
-    if (!same) ::close(fd_);
-    return same;
-  }
-
-  int fd_ = -1;
-};
 
 }  // namespace
 
 TuningFile::TuningFile(std::string path) : path_(std::move(path)) {
-  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  const std::filesystem::path folder = utf8_path(path_).parent_path();
   std::error_code ignored;
   if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
-    throw IoError(path_ + ": cannot be written: no such folder: " + folder.string());
+    throw IoError(path_ + ": cannot be written: no such folder: " + utf8_text(folder));
   parse(tuning_text(path_));
 }
 
@@ -158,7 +123,8 @@ void TuningFile::add(const TuningEntry& entry) {
 
 void TuningFile::save() {
   if (added_.empty()) return;
-  const TuningLock lock(path_);
+  const os::WaitingLock lock(path_);
+  if (lock.failed()) throw IoError(path_ + ": cannot be written: " + system_error_text(errno));
   std::string text = tuning_text(path_);
   parse(text);
   if (text.empty()) text = std::string(kTuningVersion) + '\n' + std::string(kTuningColumns);

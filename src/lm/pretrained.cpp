@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tensorgrad/lm/pretrained.h"
+#include "base/path.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,7 +47,7 @@ std::set<std::string> shards_of(const FileSource& index) {
   for (const auto& [tensor, file] : found->items()) {
     if (!file.is_string()) fail("weight_map." + tensor + ": expected the name of a file");
     const std::string name = file.get<std::string>();
-    if (name.empty() || name == ".." || fs::path(name).filename() != fs::path(name)) {
+    if (name.empty() || name == ".." || utf8_path(name).filename() != utf8_path(name)) {
       fail("weight_map." + tensor + ": expected the name of a file in the same folder");
     }
     names.insert(name);
@@ -147,10 +148,11 @@ std::vector<std::int32_t> eos_ids_of(const FolderSource& folder, const nlohmann:
 
 SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& options) {
   std::error_code ignored;
-  if (folder.name().ends_with(".gguf") && fs::is_regular_file(folder.name(), ignored))
+  const fs::path path = utf8_path(folder.name());
+  if (folder.name().ends_with(".gguf") && fs::is_regular_file(path, ignored))
     return load_gguf(folder.name(), options);
   if (!folder.exists()) {
-    throw IoError(folder.name() + (fs::exists(folder.name(), ignored)
+    throw IoError(folder.name() + (fs::exists(path, ignored)
                                        ? ": is a file; expected the folder that holds config.json "
                                          "and the weights"
                                        : ": no such folder"));

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/path.h"
 #include "lm/pretrained_names.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -285,10 +286,10 @@ void save_pretrained(const std::string& folder, const SavedModel& model) {
   namespace fs = std::filesystem;
   const auto files = pretrained_files(model);
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directories(utf8_path(folder), error);
   if (error) throw IoError(folder + ": cannot be created: " + error.message());
   for (const auto& [name, bytes] : files)
-    write_file_atomically((fs::path(folder) / name).string(), bytes);
+    write_file_atomically(utf8_text(utf8_path(folder) / utf8_path(name)), bytes);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/path.h"
 #include "codegen/wgsl/join.h"
 #include "compile/runtime/element_codec.h"
 #include "compile/runtime/host_random.h"
@@ -259,12 +260,12 @@ Files make_files(const ModelText& text, bool f16, const std::vector<SizedProgram
 }
 
 void write_files(const std::string& folder, const Files& files) {
-  const std::filesystem::path to(folder);
+  const std::filesystem::path to = utf8_path(folder);
   std::error_code error;
   std::filesystem::create_directories(to, error);
   if (error) throw IoError(folder + ": cannot create the folder: " + error.message());
   const auto write = [&](const std::string& name) {
-    io::AtomicFile file((to / name).string());
+    io::AtomicFile file(utf8_text(to / utf8_path(name)));
     file.write(files.at(name));
     file.commit();
   };

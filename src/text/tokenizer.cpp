@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tokenizer: converts text to ids and back, and describes its vocabulary.
 #include "tensorgrad/data/tokenizer.h"
+#include "base/path.h"
 
 #include <algorithm>
 #include <array>
@@ -148,11 +149,11 @@ Tokenizer::Tokenizer(Impl impl) : impl_(std::move(impl)) {}
 
 Tokenizer Tokenizer::from_file(const FileSource& source) {
   if (!source.in_memory()) {
-    const std::filesystem::path path = source.name();
+    const std::filesystem::path path = utf8_path(source.name());
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) return from_folder(path);
+    if (std::filesystem::is_directory(path, ignored)) return from_folder(source.name());
     if (path.filename() == kTokenizerFile)
-      return Tokenizer(tokenizer_of(definition_with_config(source, path.parent_path())));
+      return Tokenizer(tokenizer_of(definition_with_config(source, utf8_text(path.parent_path()))));
   }
   return from_json(read_whole(source).text(), source.name());
 }

@@ -26,14 +26,16 @@ namespace {
 // a thread that no longer exists.
 class ToolCommand {
  public:
-  explicit ToolCommand(const std::vector<std::string>& arguments) : words_{TENSORGRAD_TG} {
+  explicit ToolCommand(const std::vector<std::string>& arguments) {
+    const char* const other = std::getenv("TEST_TG");  // such as the tool for another system
+    words_.emplace_back(other == nullptr ? TENSORGRAD_TG : other);
     words_.insert(words_.end(), arguments.begin(), arguments.end());
     for (std::string& word : words_) argv_.push_back(word.data());
     argv_.push_back(nullptr);
   }
   [[noreturn]] void become_it() const {
     std::signal(SIGHUP, SIG_DFL);  // nohup ignores it, and the tool would inherit that
-    ::execv(TENSORGRAD_TG, argv_.data());
+    ::execv(argv_.front(), argv_.data());
     ::_exit(127);
   }
 

@@ -45,7 +45,7 @@ void expect_round_trips(const fs::path& folder) {
     if (entry.path().extension() != ".ir") continue;
     std::ostringstream text;
     text << std::ifstream(entry.path()).rdbuf();
-    const Graph graph = parse(text.str(), entry.path(), find_op);
+    const Graph graph = parse(text.str(), entry.path().string(), find_op);
     verify(graph);
     EXPECT_EQ(print(graph), without_groups(text.str())) << entry.path();
     ++files;

@@ -95,18 +95,35 @@ std::shared_ptr<Device> device_at(Where where) {
   return device;
 }
 
+namespace {
+
+// An empty value removes the variable on Windows.
+void set_env(const std::string& name, const std::string& value) {
+#ifdef _WIN32
+  ::_putenv_s(name.c_str(), value.c_str());
+#else
+  ::setenv(name.c_str(), value.c_str(), 1);
+#endif
+}
+
+}  // namespace
+
 ScopedEnv::ScopedEnv(const std::string& name, const std::string& value) : name_(name) {
   const char* old = std::getenv(name.c_str());
   had_ = old != nullptr;
   if (had_) old_ = old;
-  setenv(name.c_str(), value.c_str(), 1);
+  set_env(name, value);
 }
 
 ScopedEnv::~ScopedEnv() {
   if (had_) {
-    setenv(name_.c_str(), old_.c_str(), 1);
+    set_env(name_, old_);
   } else {
-    unsetenv(name_.c_str());
+#ifdef _WIN32
+    set_env(name_, "");
+#else
+    ::unsetenv(name_.c_str());
+#endif
   }
 }
 

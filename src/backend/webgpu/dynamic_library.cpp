@@ -12,19 +12,9 @@
 #include "backend/webgpu/process.h"
 #include "backend/webgpu/vendor.h"
 #include "base/env.h"
-#include "base/open_file.h"
-
-#ifdef _WIN32
-#define WIN32_LEAN_AND_MEAN
-#define NOMINMAX
-#include <windows.h>
-#else
-#include <dlfcn.h>
-#include <unistd.h>
-#endif
-#ifdef __APPLE__
-#include <mach-o/dyld.h>
-#endif
+#include "base/os/dynamic_library.h"
+#include "base/os/files.h"
+#include "base/path.h"
 
 namespace tensorgrad::webgpu {
 namespace {
@@ -39,66 +29,17 @@ constexpr const char* kNames[] = {"libwgpu_native-release.so", "libwgpu_native.s
                                   "libwebgpu_dawn.so"};
 #endif
 
-// Returns an already loaded library with this path or name, or, without one, the process itself.
-void* loaded_library(const char* path) {
-#ifdef _WIN32
-  return GetModuleHandleA(path);
-#else
-  return path == nullptr ? dlopen(nullptr, RTLD_NOW) : dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-#endif
-}
-
-void* open_library(const std::string& path, std::string& error) {
-  occupy_standard_streams();  // drivers open files, such as shader caches
-#ifdef _WIN32
-  void* library = LoadLibraryA(path.c_str());
-  if (library == nullptr) error = "error " + std::to_string(GetLastError());
-#else
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* text = dlerror();
-    error = text == nullptr ? "cannot be loaded" : text;
-  }
-#endif
-  return library;
-}
-
-void* find_symbol(void* library, const char* name) {
-#ifdef _WIN32
-  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name));
-#else
-  return dlsym(library, name);
-#endif
-}
-
-std::filesystem::path executable_folder() {
-#if defined(_WIN32)
-  char path[MAX_PATH] = {};
-  GetModuleFileNameA(nullptr, path, MAX_PATH);
-  return std::filesystem::path(path).parent_path();
-#elif defined(__APPLE__)
-  char path[4096] = {};
-  std::uint32_t size = sizeof path;
-  if (_NSGetExecutablePath(path, &size) != 0) return {};
-  return std::filesystem::path(path).parent_path();
-#else
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::filesystem::path() : path.parent_path();
-#endif
-}
-
 std::vector<std::string> candidates(const std::string& library) {
   if (!library.empty()) return {library};
   const std::string wish = env("TENSORGRAD_WEBGPU_LIB");
   if (!wish.empty()) return {wish};
   std::vector<std::string> paths;
-  const std::filesystem::path here = executable_folder();
+  const std::filesystem::path here = os::executable_folder();
   for (const std::filesystem::path& folder : {here, here.parent_path() / "lib" / "tensorgrad"}) {
     for (const char* name : kNames) {
       const std::filesystem::path path = folder / name;
       std::error_code error;
-      if (std::filesystem::is_regular_file(path, error)) paths.push_back(path.string());
+      if (std::filesystem::is_regular_file(path, error)) paths.push_back(utf8_text(path));
     }
   }
 #ifdef TENSORGRAD_WGPU_INSTALL_PATH
@@ -113,8 +54,8 @@ std::vector<std::string> candidates(const std::string& library) {
 
 // Fills the whole table. On failure returns false, and `missing` is the first missing function.
 bool fill(Api& api, void* library, std::string& missing) {
-#define TENSORGRAD_WEBGPU_FIND(name)                                               \
-  api.name = reinterpret_cast<WGPUProc##name>(find_symbol(library, "wgpu" #name)); \
+#define TENSORGRAD_WEBGPU_FIND(name)                                                   \
+  api.name = reinterpret_cast<WGPUProc##name>(os::find_symbol(library, "wgpu" #name)); \
   if (api.name == nullptr && missing.empty()) missing = "wgpu" #name;
   TENSORGRAD_WEBGPU_FUNCTIONS(TENSORGRAD_WEBGPU_FIND)
 #undef TENSORGRAD_WEBGPU_FIND
@@ -130,7 +71,7 @@ std::unique_ptr<Api> table_of(void* library, const std::string& path, std::strin
     return nullptr;
   }
   api->path = path;
-  api->vendor = Vendor::detect(library, find_symbol);
+  api->vendor = Vendor::detect(library, os::find_symbol);
   return api;
 }
 
@@ -142,7 +83,8 @@ const Api* try_load(const std::string& path, std::string& error) {
   const std::lock_guard lock(mutex);
   const auto known = loaded.find(path);
   if (known != loaded.end()) return known->second.get();
-  void* library = open_library(path, error);
+  os::occupy_standard_streams();  // drivers open files, such as shader caches
+  void* library = os::open_library(path, error);
   if (library == nullptr) return nullptr;
   std::unique_ptr<Api> api = table_of(library, path, error);
   if (api == nullptr) return nullptr;
@@ -159,16 +101,16 @@ std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& re
   }
   watch_forks();
   if (!library.empty()) {
-    void* found = loaded_library(library.c_str());
+    void* found = os::loaded_library(library.c_str());
     if (found != nullptr) return table_of(found, library, reason);
     reason = library + " is not loaded in this process, so the device cannot belong to it";
     return nullptr;
   }
-  void* process = loaded_library(nullptr);
-  if (process != nullptr && find_symbol(process, "wgpuCreateInstance") != nullptr)
+  void* process = os::loaded_library(nullptr);
+  if (process != nullptr && os::find_symbol(process, "wgpuCreateInstance") != nullptr)
     return table_of(process, "the process", reason);
   for (const char* name : kNames) {
-    if (void* found = loaded_library(name)) return table_of(found, name, reason);
+    if (void* found = os::loaded_library(name)) return table_of(found, name, reason);
   }
   reason =
       "cannot find the library of the application's device: the process is not linked to it; "

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "backend/webgpu/process.h"
 
-#if !defined(_WIN32) && !defined(__EMSCRIPTEN__)
-#include <pthread.h>
-#endif
-
 #include <atomic>
 #include <string>
 
 #include "backend/webgpu/api.h"
+#include "base/os/process.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::webgpu {
@@ -19,13 +16,14 @@ std::atomic<bool> is_child{false};
 }  // namespace
 
 void watch_forks() {
-#if !defined(_WIN32) && !defined(__EMSCRIPTEN__)
-  static const int watched = ::pthread_atfork(nullptr, nullptr, [] {
-    is_child = true;
-    process_ends = true;  // releases no object of the parent's library
-  });
+  static const bool watched = [] {
+    os::call_after_fork([] {
+      is_child = true;
+      process_ends = true;  // releases no object of the parent's library
+    });
+    return true;
+  }();
   static_cast<void>(watched);
-#endif
 }
 
 bool forked() { return is_child; }

@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cstdio>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "base/env.h"
 #include "base/numbers.h"
-#include "base/open_file.h"
+#include "base/os/files.h"
+#include "base/path.h"
 #include "codegen/wgsl/writer.h"
 #include "compile/debug/memory_map.h"
 #include "kernel/launch_text.h"
@@ -82,17 +84,17 @@ std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
   static std::mutex mutex;  // concurrent compilations get different numbers
   const std::lock_guard lock(mutex);
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directories(utf8_path(folder), error);
   fs::path path;
   bool made = false;
-  for (unsigned number = next_number(folder); !error && !made; ++number) {
-    path = fs::path(folder) / (std::to_string(number) + "_" + name);
+  for (unsigned number = next_number(utf8_path(folder)); !error && !made; ++number) {
+    path = utf8_path(folder) / (std::to_string(number) + "_" + name);
     made = fs::create_directory(path, error);  // false: another process created it first
   }
   if (made) fs::create_directory(path / "kernels", error);
   if (made && !error) fs::create_directory(path / "programs", error);
   if (error) {
-    throw IoError((path.empty() ? folder : path.string()) +
+    throw IoError((path.empty() ? folder : utf8_text(path)) +
                   ": the folder of TENSORGRAD_DUMP cannot be created: " + error.message());
   }
   return std::shared_ptr<DumpFolder>(new DumpFolder(path));
@@ -103,12 +105,12 @@ void DumpFolder::write(const std::string& file, const std::string& text) const {
     (*memory_)[file] = text;
     return;
   }
-  occupy_standard_streams();
-  std::FILE* const out = std::fopen((folder_ / file).c_str(), "wb");
+  const std::string path = utf8_text(folder_ / utf8_path(file));
+  const int fd = os::open_file(path, os::Open::kEmpty);
   const bool written =
-      out != nullptr && std::fwrite(text.data(), 1, text.size(), out) == text.size();
-  if (out == nullptr || std::fclose(out) != 0 || !written)
-    throw IoError((folder_ / file).string() + ": cannot be written (TENSORGRAD_DUMP)");
+      fd >= 0 && os::write_all(fd, std::as_bytes(std::span(text.data(), text.size()))) == 0;
+  if (fd < 0 || !os::close_file(fd) || !written)
+    throw IoError(path + ": cannot be written (TENSORGRAD_DUMP)");
 }
 
 void DumpFolder::graph(const std::string& pass, const Graph& graph) {

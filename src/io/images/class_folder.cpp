@@ -14,6 +14,7 @@
 
 #include "base/numbers.h"
 #include "base/parallel.h"
+#include "base/path.h"
 #include "io/random.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -49,7 +50,7 @@ std::vector<std::string> folders_in(const FolderSource& folder) {
 }
 
 bool is_picture(const std::string& name) {
-  std::string ending = fs::path(name).extension().string();
+  std::string ending = utf8_text(utf8_path(name).extension());
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return std::find(std::begin(kPictureEndings), std::end(kPictureEndings), ending) !=

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/path.h"
 #include "io/images/class_folder.h"
 #include "io/input_file.h"
 #include "io/text.h"
@@ -138,7 +139,7 @@ std::vector<std::string> read_class_names(const FolderSource& folder) {
 
 bool named_like_fashion_mnist(const std::string& folder) {
   std::error_code ignored;
-  std::string text = fs::weakly_canonical(folder, ignored).string();
+  std::string text = utf8_text(fs::weakly_canonical(utf8_path(folder), ignored));
   std::erase_if(text, [](unsigned char c) { return std::isalnum(c) == 0; });
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -7,6 +7,8 @@
 
 #include <thread>
 
+#include "base/os/files.h"
+#include "base/path.h"
 #include "io_test_util.h"
 #include "tensorgrad/data/files.h"
 
@@ -64,7 +66,7 @@ TEST(AtomicFile, folders_devices_and_missing_folders_are_rejected) {
 
 TEST(AtomicFile, a_full_disk_leaves_the_old_file) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  EXPECT_NE(io::write_all(-1, as_bytes("x")), 0);
+  EXPECT_NE(os::write_all(-1, as_bytes("x")), 0);
   const std::string message = io_error_of([] { LineLog("/dev/full", LineLog::Open::kAppend); });
   EXPECT_EQ(message, "/dev/full: cannot be written: it exists and is not a regular file");
 }
@@ -91,9 +93,28 @@ TEST(ReadFile, is_bounded) {
   EXPECT_EQ(read_file(dir / "f", 5).size(), 5U);
   EXPECT_EQ(io_error_of([&] { read_file(dir / "f", 4); }),
             (dir / "f") + ": has 5 bytes; at most 4 allowed");
+}
+
+#ifndef _WIN32
+TEST(ReadFile, does_not_wait_for_the_writer_of_a_pipe) {
+  const TempDir dir;
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(io_error_of([&] { read_file(dir / "pipe"); }),
             (dir / "pipe") + ": is not a regular file");
+}
+#endif
+
+TEST(AtomicFile, paths_are_utf8) {
+  const TempDir dir;
+  const std::string folder = dir / "Gr\xc3\xb6\xc3\x9f\x65";
+  const std::string name = "\xe2\x88\x91 \xf0\x9f\x98\x80.txt";
+  std::filesystem::create_directory(utf8_path(folder));
+  write_file_atomically(folder + "/" + name, "one");
+  write_file_atomically(folder + "/" + name, "other");
+  EXPECT_EQ(read_file(folder + "/" + name).size(), 5U);
+  EXPECT_TRUE(
+      std::filesystem::exists(utf8_path(folder) / std::u8string(u8"\u2211 \U0001f600.txt")));
+  EXPECT_EQ(FolderSource(folder).entries(), std::vector<std::string>{name});
 }
 
 TEST(LineLog, each_line_is_written_at_once) {

@@ -1,70 +1,26 @@
 // SPDX-License-Identifier: MIT
 // File locks, and files left by killed processes.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
+#include <filesystem>
 
-#include <algorithm>
-
-#include "io/atomic_file.h"
-#include "io/temporary.h"
+#include "base/os/process.h"
+#include "holder.h"
 #include "io_test_util.h"
 #include "tensorgrad/data/files.h"
 
 namespace tensorgrad {
 namespace {
 
-using test::as_bytes;
 using test::get_file;
+using test::Holder;
 using test::io_error_of;
 using test::put_file;
 using test::TempDir;
 
-// A process that calls `action` and then waits to be killed. The constructor returns after the
-// call.
-class Child {
- public:
-  template <typename Action>
-  explicit Child(const Action& action) {
-    int ready[2] = {};
-    EXPECT_EQ(::pipe(ready), 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      action([&] {
-        (void)!::write(ready[1], "x", 1);
-        for (;;) ::pause();
-      });
-      ::_exit(0);
-    }
-    char byte = 0;
-    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    ::close(ready[0]);
-    ::close(ready[1]);
-  }
-  ~Child() { kill(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  [[nodiscard]] pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_ = -1;
-};
-
 TEST(Temporary, of_a_killed_process_is_removed_by_the_next_writer) {
   const TempDir dir;
-  Child writer([&](const auto& wait) {
-    io::AtomicFile file(dir / "a");
-    file.write(as_bytes("half"));
-    wait();
-  });
+  Holder writer(Holder::Kind::kAtomicFile, dir / "a");
   write_file_atomically(dir / "a", "new");
   EXPECT_EQ(dir.files().size(), 2U) << "a file in use is kept";
   writer.kill();
@@ -76,11 +32,9 @@ TEST(Temporary, of_a_killed_process_is_removed_by_the_next_writer) {
 TEST(Temporary, all_of_several_killed_processes_are_removed) {
   const TempDir dir;
   {
-    const auto wait_in_file = [&](const auto& wait) {
-      io::AtomicFile file(dir / "a");
-      wait();
-    };
-    Child first(wait_in_file), second(wait_in_file), third(wait_in_file);
+    const Holder first(Holder::Kind::kAtomicFile, dir / "a");
+    const Holder second(Holder::Kind::kAtomicFile, dir / "a");
+    const Holder third(Holder::Kind::kAtomicFile, dir / "a");
     EXPECT_EQ(dir.files().size(), 3U);
   }
   write_file_atomically(dir / "a", "new");
@@ -89,11 +43,7 @@ TEST(Temporary, all_of_several_killed_processes_are_removed) {
 
 TEST(Temporary, folders_of_killed_processes_are_removed_with_their_files) {
   const TempDir dir;
-  Child writer([&](const auto& wait) {
-    const TemporaryFolder folder(dir / "run");
-    put_file(folder.path() + "/model", "half");
-    wait();
-  });
+  Holder writer(Holder::Kind::kTemporaryFolder, dir / "run");
   TemporaryFolder other(dir / "run");
   EXPECT_EQ(other.path(), dir / "run.tmp.1");
   writer.kill();
@@ -124,10 +74,7 @@ TEST(Temporary, of_a_missing_folder_is_an_error) {
 
 TEST(FileLock, names_the_process_that_holds_it) {
   const TempDir dir;
-  Child owner([&](const auto& wait) {
-    const FileLock lock(dir / "lock");
-    wait();
-  });
+  Holder owner(Holder::Kind::kLock, dir / "lock");
   EXPECT_EQ(io_error_of([&] { FileLock(dir / "lock", "run"); }),
             "run: in use by process " + std::to_string(owner.pid()));
   EXPECT_EQ(io_error_of([&] { FileLock(dir / "lock"); }),
@@ -137,7 +84,7 @@ TEST(FileLock, names_the_process_that_holds_it) {
     FileLock mine(dir / "lock");
     const FileLock moved = std::move(mine);
     EXPECT_EQ(io_error_of([&] { FileLock(dir / "lock", "run"); }),
-              "run: in use by process " + std::to_string(::getpid()));
+              "run: in use by process " + std::to_string(os::process_id()));
   }
   EXPECT_TRUE(dir.files().empty());
   EXPECT_EQ(io_error_of([&] { FileLock(dir / "no/lock"); }),

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Files are never opened on the descriptors of the standard streams.
-#include "base/open_file.h"
-
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 
 #include <gtest/gtest.h>
+
+#include "base/os/files.h"
 
 namespace tensorgrad {
 namespace {
@@ -26,9 +27,9 @@ int without_streams(const std::function<int()>& action) {
 }
 
 TEST(OpenFile, leaves_the_descriptors_of_closed_streams_to_them) {
-  EXPECT_GT(without_streams([] { return open_file("/proc/self/status", O_RDONLY); }), 2);
+  EXPECT_GT(without_streams([] { return os::open_file("/proc/self/status", os::Open::kRead); }), 2);
   EXPECT_EQ(without_streams([] {
-              (void)open_file("/proc/self/status", O_RDONLY);
+              (void)os::open_file("/proc/self/status", os::Open::kRead);
               char byte = 'x';
               return ::write(1, &byte, 1) == 1 && ::read(0, &byte, 1) == 0 ? 7 : 8;
             }),
@@ -39,7 +40,7 @@ TEST(OpenFile, leaves_open_streams_as_they_are) {
   EXPECT_EQ(without_streams([] {
               int pipe[2] = {};
               if (::pipe(pipe) != 0 || pipe[1] != 1) return 9;
-              const int fd = open_file("/proc/self/status", O_RDONLY);
+              const int fd = os::open_file("/proc/self/status", os::Open::kRead);
               char byte = 'x';
               const bool piped = ::write(1, &byte, 1) == 1 && ::read(0, &byte, 1) == 1;
               return piped && fd > 2 ? 7 : 8;
@@ -48,11 +49,11 @@ TEST(OpenFile, leaves_open_streams_as_they_are) {
 }
 
 TEST(OpenFile, is_closed_in_other_programs_and_reports_errors) {
-  const int fd = open_file("/proc/self/status", O_RDONLY);
+  const int fd = os::open_file("/proc/self/status", os::Open::kRead);
   ASSERT_GT(fd, 2);
   EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC);
   ::close(fd);
-  EXPECT_EQ(open_file("/no/such/file", O_RDONLY), -1);
+  EXPECT_EQ(os::open_file("/no/such/file", os::Open::kRead), -1);
   EXPECT_EQ(errno, ENOENT);
 }
 
