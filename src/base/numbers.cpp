@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/numbers.h"
 
-#include <locale.h>  // NOLINT(modernize-deprecated-headers): newlocale, uselocale
-
 #include <cctype>
 #include <charconv>
 #include <clocale>
@@ -12,24 +10,10 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/os/locale.h"
+
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
-
-// RAII guard that sets the locale "C" for this thread.
-class ClassicLocale {
- public:
-  ClassicLocale() : before_(uselocale(classic())) {}
-  ~ClassicLocale() { uselocale(before_); }
-  ClassicLocale(const ClassicLocale&) = delete;
-  ClassicLocale& operator=(const ClassicLocale&) = delete;
-
- private:
-  static locale_t classic() {
-    static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
-    return locale;
-  }
-  locale_t before_;
-};
 
 #ifdef __EMSCRIPTEN__
 constexpr bool kUsesFromChars = false;  // its tables take 15 KB of each module that pages load
@@ -54,7 +38,7 @@ std::optional<Float> parse(std::string_view text) {
 }  // namespace
 
 std::string format_text(const char* format, ...) {
-  const ClassicLocale locale;
+  const os::ClassicLocale locale;
   std::string text(160, '\0');
   while (true) {
     va_list arguments;
@@ -76,7 +60,7 @@ std::string hex_float(double value) { return format_text("%a", value); }
 
 std::optional<double> take_float(std::string_view& text) {
   if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0) return std::nullopt;
-  const ClassicLocale locale;
+  const os::ClassicLocale locale;
   const std::string begin(text.substr(0, 48));  // %a and %.17g write fewer characters
   char* end = nullptr;
   const double value = std::strtod(begin.c_str(), &end);
