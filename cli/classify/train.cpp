@@ -233,6 +233,7 @@ class Training {
   int complete() {
     progress_.finish();
     if (!evaluation_) test();
+    metrics_.close();
     const History history = rewind_metrics(path(RunFile::kMetrics), trainer_.steps(), true);
     const std::vector<std::string> pictures =
         write_pictures(folder_, run_, history, data_.test, *evaluation_);

@@ -224,6 +224,7 @@ class LmTraining {
   }
 
   int complete() {
+    metrics_.close();
     const History history = rewind_metrics(path(RunFile::kMetrics), trainer_.steps(), true);
     Curve training{.name = "training", .x = {}, .y = {}, .smooth = true};
     Curve validation{.name = "validation", .x = {}, .y = {}, .marks = true};

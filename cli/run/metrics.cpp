@@ -183,46 +183,46 @@ void Metrics::write_events(const std::string& folder, const History& history, st
 
 void Metrics::write(const StepLine& line) {
   if (events_) add_events(*events_, line, now_since_1970());
-  log_.write(line_of({{"kind", "step"},
-                      {"step", line.step},
-                      {"epoch", line.epoch},
-                      {"loss", line.loss},
-                      {"lr", line.lr},
-                      {"seconds", rounded(line.seconds)}}));
+  log_->write(line_of({{"kind", "step"},
+                       {"step", line.step},
+                       {"epoch", line.epoch},
+                       {"loss", line.loss},
+                       {"lr", line.lr},
+                       {"seconds", rounded(line.seconds)}}));
 }
 
 void Metrics::write(const EpochLine& line) {
   if (events_) add_events(*events_, line, now_since_1970());
-  log_.write(line_of({{"kind", "epoch"},
-                      {"step", line.step},
-                      {"epoch", line.epoch},
-                      {"train_loss", line.train_loss},
-                      {"test_loss", line.test_loss},
-                      {"test_accuracy", line.test_accuracy},
-                      {"images_per_second", std::round(line.images_per_second)},
-                      {"seconds", rounded(line.seconds)}}));
+  log_->write(line_of({{"kind", "epoch"},
+                       {"step", line.step},
+                       {"epoch", line.epoch},
+                       {"train_loss", line.train_loss},
+                       {"test_loss", line.test_loss},
+                       {"test_accuracy", line.test_accuracy},
+                       {"images_per_second", std::round(line.images_per_second)},
+                       {"seconds", rounded(line.seconds)}}));
 }
 
 void Metrics::write(const PauseLine& line) {
-  log_.write(line_of({{"kind", "pause"},
-                      {"step", line.step},
-                      {"epoch", line.epoch},
-                      {"loss_sum", line.loss_sum},
-                      {"seconds", line.seconds}}));
+  log_->write(line_of({{"kind", "pause"},
+                       {"step", line.step},
+                       {"epoch", line.epoch},
+                       {"loss_sum", line.loss_sum},
+                       {"seconds", line.seconds}}));
 }
 
 void Metrics::write(const ValidationLine& line) {
   if (events_) add_events(*events_, line, now_since_1970(), validates_);
-  log_.write(line_of({{"kind", "validation"},
-                      {"step", line.step},
-                      {"train_loss", line.train_loss},
-                      {"loss", line.loss},
-                      {"tokens_per_second", std::round(line.tokens_per_second)},
-                      {"seconds", rounded(line.seconds)}}));
+  log_->write(line_of({{"kind", "validation"},
+                       {"step", line.step},
+                       {"train_loss", line.train_loss},
+                       {"loss", line.loss},
+                       {"tokens_per_second", std::round(line.tokens_per_second)},
+                       {"seconds", rounded(line.seconds)}}));
 }
 
 void Metrics::write(const SampleLine& line) {
-  log_.write(line_of(
+  log_->write(line_of(
       {{"kind", "sample"}, {"step", line.step}, {"prompt", line.prompt}, {"text", line.text}}));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorgrad/data/files.h"
@@ -63,7 +64,7 @@ struct History {
 
 class Metrics {
  public:
-  Metrics(const std::string& path, LineLog::Open how) : log_(path, how) {}
+  Metrics(const std::string& path, LineLog::Open how) : log_(std::in_place, path, how) {}
 
   void write(const StepLine& line);
   void write(const EpochLine& line);
@@ -76,10 +77,12 @@ class Metrics {
   void write_events(const std::string& folder, const History& history, std::int64_t steps,
                     bool validates);
   // Makes the lines durable. Called before a checkpoint that counts on them is written.
-  void sync() { log_.sync(); }
+  void sync() { log_->sync(); }
+  // Closes the file, so that it can be replaced on Windows, too. No more writes are allowed.
+  void close() { log_.reset(); }
 
  private:
-  LineLog log_;
+  std::optional<LineLog> log_;
   std::optional<TensorBoardWriter> events_;
   bool validates_ = true;
 };

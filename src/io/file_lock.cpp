@@ -72,11 +72,7 @@ TemporaryFolder::TemporaryFolder(const std::string& path) : for_(path) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  if (renamed_) {
-    os::close_file(fd_);
-  } else {
-    os::remove_locked_folder(fd_, path_);
-  }
+  if (!renamed_) os::remove_locked_folder(fd_, path_);
 }
 
 void TemporaryFolder::rename(const std::string& to) {
@@ -84,6 +80,7 @@ void TemporaryFolder::rename(const std::string& to) {
   if (!os::rename_locked(fd_, path_, to))
     throw IoError(for_ + ": cannot be created: " + io::system_error_text(errno));
   renamed_ = true;
+  os::close_file(std::exchange(fd_, -1));  // others may use it from now on
   os::sync_folder_of(to);
 }
 

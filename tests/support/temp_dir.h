@@ -28,9 +28,9 @@ class TempDir {
   TempDir& operator=(const TempDir&) = delete;
 
   [[nodiscard]] std::string operator/(const std::string& name) const {
-    return (path_ / name).string();
+    return (path_ / name).generic_string();
   }
-  [[nodiscard]] std::string str() const { return path_.string(); }
+  [[nodiscard]] std::string str() const { return path_.generic_string(); }
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
