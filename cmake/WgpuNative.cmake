@@ -60,6 +60,9 @@ function(tensorgrad_provide_wgpu_native include_var library_var)
     set(root "${TENSORGRAD_WGPU_ROOT}")
   else()
     set(root "${TENSORGRAD_FETCH_DIR}/wgpu-native")
+    if(TENSORGRAD_WGPU_PLATFORM)  # beside that of this machine
+      string(APPEND root "-${TENSORGRAD_WGPU_PLATFORM}")
+    endif()
     _tensorgrad_fetch_wgpu_wheel("${root}")
   endif()
   file(GLOB library "${root}/lib/libwgpu_native.so" "${root}/lib/libwgpu_native.dylib"

@@ -44,7 +44,7 @@ unsigned next_number(const fs::path& folder) {
   unsigned next = 0;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
+    const std::string name = utf8_text(entry.path().filename());
     unsigned number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (error == std::errc() && *end == '_') next = std::max(next, number + 1);

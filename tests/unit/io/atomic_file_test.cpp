@@ -47,6 +47,9 @@ TEST(AtomicFile, keeps_the_old_file_until_commit) {
 TEST(AtomicFile, follows_a_symbolic_link) {
   const TempDir dir;
   put_file(dir / "real", "old");
+#ifdef _WIN32
+  GTEST_SKIP() << "making symbolic links needs a right, and Wine cannot";
+#endif
   std::filesystem::create_symlink("real", dir / "link");
   write_file_atomically(dir / "link", "new");
   EXPECT_EQ(get_file(dir / "real"), "new");
@@ -57,8 +60,10 @@ TEST(AtomicFile, folders_devices_and_missing_folders_are_rejected) {
   const TempDir dir;
   EXPECT_EQ(io_error_of([&] { write_file_atomically(dir.str(), "x"); }),
             dir.str() + ": cannot be written: it exists and is not a regular file");
+#ifndef _WIN32
   EXPECT_EQ(io_error_of([&] { write_file_atomically("/dev/null", "x"); }),
             "/dev/null: cannot be written: it exists and is not a regular file");
+#endif
   const std::string path = dir / "no/such/file";
   EXPECT_EQ(io_error_of([&] { write_file_atomically(path, "x"); }),
             path + ": cannot be written: no such file or directory");

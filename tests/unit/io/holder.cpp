@@ -69,9 +69,9 @@ TEST(Holder, DISABLED_waits_to_be_killed) {
 Holder::Holder(Kind kind, const std::string& path) {
   const TempDir folder;
   const std::string ready = folder / "ready";
-  const ScopedEnv kind_is(kKind, std::to_string(static_cast<int>(kind)));
-  const ScopedEnv path_is(kPath, path);
-  const ScopedEnv ready_is(kReady, ready);
+  const tensorgrad::testing::ScopedEnv kind_is(kKind, std::to_string(static_cast<int>(kind)));
+  const tensorgrad::testing::ScopedEnv path_is(kPath, path);
+  const tensorgrad::testing::ScopedEnv ready_is(kReady, ready);
   handle_ = ::_spawnl(_P_NOWAIT, _pgmptr, "holder", "--gtest_also_run_disabled_tests",
                       "--gtest_filter=Holder.DISABLED_waits_to_be_killed", nullptr);
   EXPECT_NE(handle_, -1);
