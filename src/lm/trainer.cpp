@@ -233,6 +233,18 @@ double LanguageTrainer::step(Loc loc) {
   double sum = 0;
   for (int i = 0; i < options_.accumulate; ++i)
     sum += trainer_.step(loader_.next(loc), {}, loc).loss;
+  return checked_loss(sum, loc);
+}
+
+double LanguageTrainer::profiled_step(Profile& profile, Loc loc) {
+  double sum = 0;
+  for (int i = 1; i < options_.accumulate; ++i)
+    sum += trainer_.step(loader_.next(loc), {}, loc).loss;
+  profile = trainer_.profile(loader_.next(loc), {}, loc);
+  return checked_loss(sum + trainer_.losses(loc).back(), loc);
+}
+
+double LanguageTrainer::checked_loss(double sum, Loc loc) const {
   const double loss = sum / options_.accumulate;
   if (std::isfinite(loss)) return loss;
   throw UserError("LanguageTrainer: the loss is " + number_text(loss) + " at step " +

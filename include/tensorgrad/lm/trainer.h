@@ -13,6 +13,7 @@
 #include "tensorgrad/lm/evaluate.h"
 #include "tensorgrad/lm/pack_documents.h"
 #include "tensorgrad/train/compile.h"
+#include "tensorgrad/train/profile.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
@@ -74,6 +75,10 @@ class LanguageTrainer {
   /// finite.
   double step(Loc loc = Loc::current());
 
+  /// As step(), with the same results, and sets `profile` to the cost of each kernel launch for the
+  /// last of its batches. Also throws UserError if `distributed` has more than one rank.
+  double profiled_step(Profile& profile, Loc loc = Loc::current());
+
   /// Returns the number of updates done.
   [[nodiscard]] std::int64_t steps() const { return trainer_.updates(); }
 
@@ -126,6 +131,8 @@ class LanguageTrainer {
   [[nodiscard]] Trainer<nn::LanguageModel>& trainer() { return trainer_; }
 
  private:
+  [[nodiscard]] double checked_loss(double sum, Loc loc) const;
+
   nn::LanguageModelConfig config_;
   TrainingOptions options_;
   TokenSequence validation_;
