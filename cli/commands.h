@@ -2,6 +2,7 @@
 // The subcommands of tg, called with parsed arguments. Each returns the exit code or throws.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct TrainArguments {
   double checkpoint_seconds = kCheckpointSeconds;
   bool force = false;
   bool tensorboard = false;  // write event files; a resumed run that has some continues to do so
+  std::optional<int> ui;     // port of the live page; 0: a free one
   TrainSettings settings;
   DeviceOptions device;
 };

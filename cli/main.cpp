@@ -181,6 +181,7 @@ void add_train(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   add_checkpoint_every(command, args->checkpoint_seconds);
   add_tensorboard(command, args->tensorboard);
+  add_ui(command, args->ui);
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"

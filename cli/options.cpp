@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <system_error>
 
@@ -73,6 +74,21 @@ double seconds_of(const std::string& text) {
                              "expected a time such as 30s, 5m or 2h, or never, got " + text);
 }
 
+// Returns the port of `--ui=PORT`; 0 for `--ui`.
+int port_of(const std::string& text) {
+  if (text == "true") return 0;  // CLI11's value of a flag without one
+  int port = -1;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, port);
+  if (error == std::errc() && stop == end && port >= 0 && port <= 65'535) return port;
+  throw CLI::ValidationError(
+      "expected a port from 0 to 65535, got " + text +
+      (text.find_first_of(".:") == std::string::npos
+           ? ""
+           : "; the page is served on 127.0.0.1 only, and other machines reach it through a "
+             "tunnel: ssh -L PORT:127.0.0.1:PORT HOST"));
+}
+
 }  // namespace
 
 void add_checkpoint_every(CLI::App& command, double& seconds) {
@@ -81,6 +97,17 @@ void add_checkpoint_every(CLI::App& command, double& seconds) {
           "--checkpoint-every", [&seconds](const std::string& text) { seconds = seconds_of(text); },
           "Time between two checkpoints within an epoch or between validations: 30s, 5m, 2h, never")
       ->option_text("TIME (5m)");
+}
+
+void add_ui(CLI::App& command, std::optional<int>& port) {
+  // A flag, since an option would take the next argument as its value: `--ui TEXT`.
+  const auto text = std::make_shared<std::string>();
+  command
+      .add_flag("--ui", *text,
+                "Serve a live page of the run on 127.0.0.1, with buttons to pause, save and stop; "
+                "prints its address. Without a port, or with 0: a free one")
+      ->each([&port, text](const std::string& value) { port = port_of(value); })
+      ->option_text("or --ui=PORT");
 }
 
 void add_tensorboard(CLI::App& command, bool& wanted) {

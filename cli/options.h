@@ -2,6 +2,7 @@
 // Options shared by several subcommands.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
 CLI::Option* add_max_expansion(CLI::App& command, double& limit, const std::string& what);
 // Adds --checkpoint-every, a time such as 30s, 5m or 2h, or "never".
 void add_checkpoint_every(CLI::App& command, double& seconds);
+// Adds --ui, the port of the live page.
+void add_ui(CLI::App& command, std::optional<int>& port);
 // Adds --tensorboard.
 void add_tensorboard(CLI::App& command, bool& wanted);
 // Checks the parsed commands and their subcommands. Throws CLI::ValidationError if --adapter is

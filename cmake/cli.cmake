@@ -21,7 +21,10 @@ target_link_libraries(tensorgrad_cli_needs INTERFACE tensorgrad::tensorgrad CLI1
 
 set(cli_parts ${cli_sources})
 list(REMOVE_ITEM cli_parts "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
+tensorgrad_embed_text(cli_page "ui/page.h" "tensorgrad::cli::page_html" cli/ui/page.html)
 if(cli_parts)
+  list(APPEND cli_parts "${cli_page}")
+  set_source_files_properties("${cli_page}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(tg_parts STATIC ${cli_parts})
   target_link_libraries(tg_parts PUBLIC tensorgrad_cli_needs)
   set_target_properties(tg_parts PROPERTIES UNITY_BUILD_BATCH_SIZE 15)  # CLI11 and JSON take longest

@@ -23,6 +23,7 @@
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 #include "text.h"
+#include "ui/run_page.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -32,6 +33,9 @@ namespace fs = std::filesystem;
 constexpr double kChunkSeconds = 0.1;
 constexpr int kLargestChunk = 2048;  // the trainer keeps the last 4096 losses
 constexpr std::int64_t kLinesPerEpoch = 50;
+constexpr int kProfiledSteps = 5;
+constexpr std::int64_t kPageImages = 40;
+constexpr std::int64_t kPageBytes = 1 << 20;  // of the images together
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -76,11 +80,18 @@ ProgressOptions progress_options(const char* unit) {
   return options;
 }
 
+// Returns the number of test images that the live page shows.
+std::int64_t page_images(const Run& run, const TrainingData& data) {
+  if (!drawable_images(run.task)) return 0;
+  const std::int64_t fitting = std::max<std::int64_t>(1, kPageBytes / run.task.features());
+  return std::min({data.test.count, kPageImages, fitting});
+}
+
 // Trains a run from the state of its trainer to its end, or until a signal.
 class Training {
  public:
   Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,
-           History history, const TrainArguments& arguments)
+           History history, const TrainArguments& arguments, RunPage* page)
       : run_(run),
         folder_(std::move(folder)),
         trainer_(trainer),
@@ -93,7 +104,8 @@ class Training {
                                             : run.total_steps()),
         checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(run.total_steps() * run.settings.batch, run.settings.epochs,
-                  progress_options(run.task.unit())) {
+                  progress_options(run.task.unit())),
+        page_(page) {
     if (!history_.epochs.empty()) seconds_ = epoch_began_ = history_.epochs.back().seconds;
     if (history_.pause.step > 0) {
       loss_sum_ = history_.pause.loss_sum;
@@ -102,13 +114,24 @@ class Training {
     saved_step_ = trainer.steps();
     if (arguments.tensorboard || (!arguments.resume.empty() && has_event_files(folder_)))
       metrics_.write_events(folder_, history_, trainer.steps(), true);
+    if (page_ == nullptr) return;
+    metrics_.show_on(*page_);
+    page_->saved(saved_step_);
+    show_progress();
   }
 
   int go() {
+    return page_ == nullptr ? train() : page_->watch([this] { return train(); });
+  }
+
+ private:
+  int train() {
     try {
       const std::int64_t per_epoch = run_.steps_per_epoch();
       if (epoch_is_open()) end_epoch();
       while (trainer_.steps() < last_step_ && interrupted() == 0) {
+        if (page_ != nullptr) page_->between_steps(progress_, [this] { checkpoint(); });
+        if (interrupted() != 0) break;
         chunk(std::min(per_epoch - trainer_.steps() % per_epoch, last_step_ - trainer_.steps()));
         if (trainer_.steps() % per_epoch == 0) {
           end_epoch();
@@ -122,7 +145,6 @@ class Training {
     return stop();
   }
 
- private:
   [[nodiscard]] std::string path(RunFile file) const { return run_path(folder_, file); }
   // Returns true if the last epoch lacks its test, because a signal ended it.
   [[nodiscard]] bool epoch_is_open() const {
@@ -140,7 +162,8 @@ class Training {
     const int count = static_cast<int>(std::min<std::int64_t>(chunk_, left));
     const std::int64_t before = trainer_.steps();
     const double began = now();
-    const std::vector<float> losses = trainer_.run(count);
+    const std::vector<float> losses =
+        page_ != nullptr && page_->take_profile() ? profiled_steps(count) : trainer_.run(count);
     const double took = now() - began;
     for (std::size_t i = 0; i < losses.size(); ++i) {
       const std::int64_t step = before + static_cast<std::int64_t>(i) + 1;
@@ -153,6 +176,19 @@ class Training {
         static_cast<int>(std::clamp(fitting, 1.0, std::min(chunk_ * 4.0, 1.0 * kLargestChunk)));
     const std::int64_t done = trainer_.steps();
     progress_.update(epoch_of(done), done * run_.settings.batch, shown_loss_.value());
+    if (page_ != nullptr) show_progress();
+  }
+
+  // Runs steps as trainer_.run(), at most kProfiledSteps, and shows the cost of their launches.
+  std::vector<float> profiled_steps(int most) {
+    page_->profiled(trainer_.profile({}, {.steps = std::min(most, kProfiledSteps)}));
+    return trainer_.losses();
+  }
+
+  void show_progress() {
+    const std::int64_t done = trainer_.steps();
+    page_->progress(progress_.state(), done, schedule_.at(std::min(done, run_.total_steps() - 1)),
+                    seconds_);
   }
 
   void take_loss(std::int64_t step, float loss, double seconds) {
@@ -184,6 +220,7 @@ class Training {
     trainer_.save(path(RunFile::kModel));
     saved_step_ = trainer_.steps();
     saved_at_ = now();
+    if (page_ != nullptr) page_->saved(saved_step_);
   }
 
   // Saves the model within an epoch.
@@ -202,6 +239,7 @@ class Training {
 
   void end_epoch() {
     progress_.pause();
+    if (page_ != nullptr) page_->busy("testing");
     test();
     const std::int64_t step = trainer_.steps();
     const int epoch = epoch_of(step);
@@ -219,14 +257,32 @@ class Training {
     loss_sum_ = 0;
     epoch_began_ = seconds_;
     progress_.resume();
+    if (page_ == nullptr) return;
+    page_->busy("");
+    if (const std::int64_t count = page_images(run_, data_); count > 0) show_predictions(count);
+  }
+
+  void show_predictions(std::int64_t count) {
+    std::vector<PagePrediction> predictions;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      const auto name = [&](std::int32_t c) {
+        return run_.task.class_names[static_cast<std::size_t>(c)];
+      };
+      predictions.push_back({.predicted = name(evaluation_->predicted[i]),
+                             .actual = name(data_.test.labels[i]),
+                             .probability = evaluation_->probability[i]});
+    }
+    page_->predictions(predictions);
   }
 
   int stop() {
     progress_.finish();
     checkpoint();
-    progress_.print(
+    const std::string text =
         fmt::format("stopped after step {} of {}; saved; resume with: tg train --resume {}",
-                    trainer_.steps(), run_.total_steps(), shell_word(folder_)));
+                    trainer_.steps(), run_.total_steps(), shell_word(folder_));
+    progress_.print(text);
+    if (page_ != nullptr) page_->end("stopped", text);
     return interrupted_status();
   }
 
@@ -237,8 +293,10 @@ class Training {
     const History history = rewind_metrics(path(RunFile::kMetrics), trainer_.steps(), true);
     const std::vector<std::string> pictures =
         write_pictures(folder_, run_, history, data_.test, *evaluation_);
-    fmt::print("test accuracy {:.2f} % after {:.1f} s of training\n", evaluation_->accuracy() * 100,
-               seconds_);
+    const std::string result = fmt::format("test accuracy {:.2f} % after {:.1f} s of training",
+                                           evaluation_->accuracy() * 100, seconds_);
+    fmt::print("{}\n", result);
+    if (page_ != nullptr) page_->end("done", result);
     std::string files = "model.safetensors, metrics.jsonl, run.json";
     for (const std::string& name : pictures) files += ", " + name;
     fmt::print("{}: {}\n", printable(folder_), files);
@@ -265,9 +323,43 @@ class Training {
   double epoch_began_ = 0;  // start of this epoch, in training time
   double loss_sum_ = 0;     // over the steps of this epoch
   std::int64_t saved_step_ = 0;
+  RunPage* page_;  // null if there is none
 };
 
+PageHead page_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
+                   const std::string& folder) {
+  const CompileReport report = trainer.report();
+  PageHead head = {.tool = "tg train",
+                   .folder = folder,
+                   .device = trainer.device(),
+                   .model = fmt::format("{}: {} parameters", model_text(run), parameter_count(run)),
+                   .data = fmt::format("{}: {} {} for training, {} for testing, {} classes",
+                                       run.data, run.task.train_count, run.task.unit(),
+                                       run.task.test_count, run.task.classes()),
+                   .unit = run.task.unit(),
+                   .held_out = "test",
+                   .loss_unit = "",
+                   .units_per_step = run.settings.batch,
+                   .steps = run.total_steps(),
+                   .epochs = run.settings.epochs,
+                   .launches = report.launches,
+                   .peak_bytes = report.peak_bytes,
+                   .profiles = true};
+  const std::int64_t count = page_images(run, data);
+  if (count == 0) return head;
+  const Shape& shape = run.task.image_shape;
+  head.height = shape[0];
+  head.width = shape[1];
+  head.channels = shape.size() == 3 ? shape[2] : 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    head.pixels.append(reinterpret_cast<const char*>(data.test.image(run.task, i)),
+                       static_cast<std::size_t>(run.task.features()));
+  }
+  return head;
+}
+
 int start(const TrainArguments& arguments) {
+  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
   Run run;
   run.data = os::utf8_text(fs::absolute(os::utf8_path(arguments.data)).lexically_normal());
   run.settings = arguments.settings;
@@ -285,10 +377,12 @@ int start(const TrainArguments& arguments) {
   catch_interrupts();
   made.publish();
   print_head(run, trainer, data, folder);
-  return Training(run, folder, trainer, data, {}, arguments).go();
+  if (page) page->open(page_head(run, trainer, data, folder));
+  return Training(run, folder, trainer, data, {}, arguments, page.get()).go();
 }
 
 int resume(const TrainArguments& arguments) {
+  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
   const std::string& folder = arguments.resume;
   const FileLock lock = lock_run(folder);
   Run run = read_run(folder);
@@ -314,7 +408,8 @@ int resume(const TrainArguments& arguments) {
   print_head(run, trainer, data, folder);
   fmt::print("resuming after step {} of {}\n", trainer.steps(), run.total_steps());
   print_dropped(history, trainer.steps());
-  return Training(run, folder, trainer, data, std::move(history), arguments).go();
+  if (page) page->open(page_head(run, trainer, data, folder));
+  return Training(run, folder, trainer, data, std::move(history), arguments, page.get()).go();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct LmTrainArguments {
   double checkpoint_seconds = kCheckpointSeconds;
   bool force = false;
   bool tensorboard = false;  // write event files; a resumed run that has some continues to do so
+  std::optional<int> ui;     // port of the live page; 0: a free one
   LmSettings settings;
   DeviceOptions device;
 };

@@ -192,6 +192,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
       ->check(CLI::Range(std::int64_t{1}, kMaxOfLm));
   add_checkpoint_every(command, args->checkpoint_seconds);
   add_tensorboard(command, args->tensorboard);
+  add_ui(command, args->ui);
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"

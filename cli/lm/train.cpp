@@ -26,6 +26,7 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/train/monitor.h"
 #include "text.h"
+#include "ui/run_page.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -58,7 +59,8 @@ ProgressOptions token_progress() {
 class LmTraining {
  public:
   LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
-             const Tokenizer& tokenizer, const History& history, const LmTrainArguments& arguments)
+             const Tokenizer& tokenizer, const History& history, const LmTrainArguments& arguments,
+             RunPage* page)
       : run_(run),
         folder_(std::move(folder)),
         trainer_(trainer),
@@ -68,7 +70,8 @@ class LmTraining {
         total_(run.settings.training.steps),
         last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, total_) : total_),
         checkpoint_seconds_(arguments.checkpoint_seconds),
-        progress_(total_ * trainer.tokens_per_step(), 0, token_progress()) {
+        progress_(total_ * trainer.tokens_per_step(), 0, token_progress()),
+        page_(page) {
     for (const ValidationLine& line : history.validations) {
       if (stop_.update(line.loss)) best_step_ = line.step;
       seconds_ = line.seconds;
@@ -84,12 +87,23 @@ class LmTraining {
     }
     if (arguments.tensorboard || (!arguments.resume.empty() && has_event_files(folder_)))
       metrics_.write_events(folder_, history, trainer.steps(), run.validation_tokens > 1);
+    if (page_ == nullptr) return;
+    metrics_.show_on(*page_);
+    page_->saved(saved_step_);
+    show_progress();
   }
 
   int go() {
+    return page_ == nullptr ? train() : page_->watch([this] { return train(); });
+  }
+
+ private:
+  int train() {
     try {
       if (look_is_due()) look();
       while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.should_stop()) {
+        if (page_ != nullptr) page_->between_steps(progress_, [this] { checkpoint(); });
+        if (interrupted() != 0) break;
         step();
         if (look_is_due()) {
           look();
@@ -104,7 +118,6 @@ class LmTraining {
     return pause();
   }
 
- private:
   [[nodiscard]] std::string path(RunFile file) const { return run_path(folder_, file); }
 
   // Returns true after the steps that end in a validation, until it is done.
@@ -117,7 +130,13 @@ class LmTraining {
     const double lr = trainer_.lr(), began = lm_now();
     double loss = 0;
     try {
-      loss = trainer_.step();
+      if (page_ != nullptr && page_->take_profile()) {
+        Profile profile;
+        loss = trainer_.profiled_step(profile);
+        page_->profiled(profile);
+      } else {
+        loss = trainer_.step();
+      }
     } catch (const UserError& error) {
       progress_.finish();
       throw UserError(fmt::format("{}; {} holds the last good state, of step {}", error.message(),
@@ -131,12 +150,18 @@ class LmTraining {
       metrics_.write(StepLine{done, static_cast<int>(trainer_.epochs()), loss, lr, seconds_});
     }
     progress_.update(0, done * trainer_.tokens_per_step(), shown_.value());
+    if (page_ != nullptr) show_progress();
+  }
+
+  void show_progress() {
+    page_->progress(progress_.state(), trainer_.steps(), trainer_.lr(), seconds_);
   }
 
   // Validates, generates a sample, saves the model if it is the best one, and saves a checkpoint.
   // Throws Interrupted, before anything is written, if a signal is caught.
   void look() {
     progress_.pause();
+    if (page_ != nullptr) page_->busy(run_.validation_tokens > 1 ? "validating" : "saving");
     const std::int64_t done = trainer_.steps();
     const auto steps = static_cast<double>(std::max<std::int64_t>(1, done - line_step_));
     const double rate = steps * static_cast<double>(trainer_.tokens_per_step()) /
@@ -163,6 +188,7 @@ class LmTraining {
     line_step_ = done;
     line_began_ = seconds_;
     progress_.resume();
+    if (page_ != nullptr) page_->busy("");
   }
 
   void save() {
@@ -170,6 +196,7 @@ class LmTraining {
     trainer_.save(path(RunFile::kCheckpoint));
     saved_step_ = trainer_.steps();
     saved_at_ = lm_now();
+    if (page_ != nullptr) page_->saved(saved_step_);
   }
 
   // Saves the state between two validations.
@@ -217,9 +244,11 @@ class LmTraining {
   int pause() {
     progress_.finish();
     checkpoint();
-    progress_.print(
+    const std::string text =
         fmt::format("stopped after step {} of {}; saved; resume with: tg lm train --resume {}",
-                    trainer_.steps(), total_, shell_word(folder_)));
+                    trainer_.steps(), total_, shell_word(folder_));
+    progress_.print(text);
+    if (page_ != nullptr) page_->end("stopped", text);
     return interrupted_status();
   }
 
@@ -243,13 +272,17 @@ class LmTraining {
         curves_svg(os::utf8_text(os::utf8_path(run_.data.front()).filename()) + ", " +
                        run_.settings.shape.arch,
                    {{.title = "loss (nats per token)", .x_label = "step", .curves = curves}}));
+    std::string result;
     if (stop_.should_stop()) {
-      fmt::print("stopped early: {} validations without improvement\n", run_.settings.patience);
+      result = fmt::format("stopped early: {} validations without improvement\n",
+                           run_.settings.patience);
     }
     if (run_.validation_tokens > 1) {
-      fmt::print("best validation loss {:.4f} at step {}, {:.0f} s of training\n", stop_.best(),
-                 best_step_, seconds_);
+      result += fmt::format("best validation loss {:.4f} at step {}, {:.0f} s of training\n",
+                            stop_.best(), best_step_, seconds_);
     }
+    fmt::print("{}", result);
+    if (page_ != nullptr) page_->end("done", result);
     fmt::print(
         "{}: model.safetensors, checkpoint.safetensors, tokenizer.json, metrics.jsonl, "
         "run.json, curves.svg\n",
@@ -272,7 +305,27 @@ class LmTraining {
   double seconds_ = 0;  // training time, without validation
   double loss_sum_ = 0, line_began_ = 0;
   std::int64_t line_step_ = 0;  // step of the last validation
+  RunPage* page_;               // null if there is none
 };
+
+PageHead page_head(const LmRun& run, lm::LanguageTrainer& trainer, const std::string& folder) {
+  const CompileReport report = trainer.trainer().report();
+  return {.tool = "tg lm train",
+          .folder = folder,
+          .device = trainer.trainer().device(),
+          .model = fmt::format("{}: {}; {} parameters", run.settings.shape.arch,
+                               layers_text(run.config), trainer.parameters()),
+          .data = fmt::format("{}: {} tokens for training, {} held out", run.data.front(),
+                              run.train_tokens, run.validation_tokens),
+          .unit = "tokens",
+          .held_out = run.validation_tokens > 1 ? "validation" : "",
+          .loss_unit = "nats per token",
+          .units_per_step = trainer.tokens_per_step(),
+          .steps = run.settings.training.steps,
+          .launches = report.launches,
+          .peak_bytes = report.peak_bytes,
+          .profiles = true};
+}
 
 void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const LmText& text,
                    const std::string& device, const std::string& folder) {
@@ -340,6 +393,7 @@ std::string hash_of(const std::string& path) {
 }
 
 int lm_start(const LmTrainArguments& arguments) {
+  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
   LmRun run;
   run.settings = arguments.settings;
   run.data = absolute_paths(arguments.data);
@@ -385,7 +439,8 @@ int lm_start(const LmTrainArguments& arguments) {
   catch_interrupts();
   made.publish();
   print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
-  return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments).go();
+  if (page) page->open(page_head(run, *trainer, folder));
+  return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments, page.get()).go();
 }
 
 // Throws if the weights in the checkpoint do not match the configuration. A damaged run.json may
@@ -399,6 +454,7 @@ void check_checkpoint(const nn::LanguageModelConfig& config, const std::string& 
 }
 
 int lm_resume(const LmTrainArguments& arguments) {
+  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
   const std::string& folder = arguments.resume;
   const FileLock lock = lock_run(folder);
   LmRun run = read_lm_run(folder);
@@ -434,7 +490,8 @@ int lm_resume(const LmTrainArguments& arguments) {
     fmt::print("the run is complete; to train its model further: tg lm train TEXT --from {}\n",
                shell_word(folder));
   }
-  return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments).go();
+  if (page) page->open(page_head(run, *trainer, folder));
+  return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments, page.get()).go();
 }
 
 }  // namespace

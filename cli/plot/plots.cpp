@@ -45,14 +45,6 @@ std::string curves(const Run& run, const History& history) {
        {.title = "accuracy", .x_label = "epoch", .curves = {accuracy}, .percent = true}});
 }
 
-bool drawable_images(const Task& task) {
-  if (task.kind != Task::Kind::kImages || task.image_shape.size() > 3) return false;
-  if (task.image_shape.size() < 2) return false;
-  const bool channels =
-      task.image_shape.size() == 2 || task.image_shape[2] == 3 || task.image_shape[2] == 1;
-  return channels && std::max(task.image_shape[0], task.image_shape[1]) <= kLargestSide;
-}
-
 ImageSheet sheet(const Run& run, const Samples& test, const Evaluation& evaluation) {
   const Task& task = run.task;
   ImageSheet sheet;
@@ -74,6 +66,14 @@ ImageSheet sheet(const Run& run, const Samples& test, const Evaluation& evaluati
 }
 
 }  // namespace
+
+bool drawable_images(const Task& task) {
+  if (task.kind != Task::Kind::kImages || task.image_shape.size() > 3) return false;
+  if (task.image_shape.size() < 2) return false;
+  const bool channels =
+      task.image_shape.size() == 2 || task.image_shape[2] == 3 || task.image_shape[2] == 1;
+  return channels && std::max(task.image_shape[0], task.image_shape[1]) <= kLargestSide;
+}
 
 std::vector<std::string> write_pictures(const std::string& folder, const Run& run,
                                         const History& history, const Samples& test,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "classify/dataset.h"
 #include "classify/evaluation.h"
@@ -16,5 +17,8 @@ namespace tensorgrad::cli {
 std::vector<std::string> write_pictures(const std::string& folder, const Run& run,
                                         const History& history, const Samples& test,
                                         const Evaluation& evaluation);
+
+// Returns true if the data is images that can be drawn.
+bool drawable_images(const Task& task);
 
 }  // namespace tensorgrad::cli

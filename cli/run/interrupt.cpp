@@ -19,6 +19,8 @@ static void note_signal(int number) { signal_seen = number; }
 
 void catch_interrupts() { os::on_end_request(note_signal); }
 
+void interrupt() { signal_seen = os::kInterrupt; }
+
 int interrupted() { return signal_seen; }
 
 int interrupted_status() { return 128 + (interrupted() != 0 ? interrupted() : os::kInterrupt); }

@@ -10,6 +10,8 @@ struct Interrupted {};
 // Installs the signal handlers. The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) sets
 // the flag; a second one of the same kind ends the process.
 void catch_interrupts();
+// Sets the flag as SIGINT does. May be called by any thread.
+void interrupt();
 // Returns the number of the last caught signal, or 0 if there was none.
 int interrupted();
 // Returns the exit status of a program that such a signal stopped; of SIGINT if there was none.

@@ -15,6 +15,7 @@
 #include "classify/fingerprint.h"
 #include "run/run_folder.h"
 #include "tensorgrad/error.h"
+#include "ui/run_page.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -181,49 +182,61 @@ void Metrics::write_events(const std::string& folder, const History& history, st
     add_events(*events_, line, began + line.seconds, validates_);
 }
 
+void Metrics::show_on(RunPage& page) {
+  each_line(path_, [&](std::string_view text, const Json& line) {
+    page.add_line(line["kind"].get<std::string>(), std::string(text));
+  });
+  page_ = &page;
+}
+
+void Metrics::put(const Json& line) {
+  const std::string text = line_of(line);
+  log_->write(text);
+  if (page_ != nullptr) page_->add_line(line["kind"].get<std::string>(), text);
+}
+
 void Metrics::write(const StepLine& line) {
   if (events_) add_events(*events_, line, now_since_1970());
-  log_->write(line_of({{"kind", "step"},
-                       {"step", line.step},
-                       {"epoch", line.epoch},
-                       {"loss", line.loss},
-                       {"lr", line.lr},
-                       {"seconds", rounded(line.seconds)}}));
+  put({{"kind", "step"},
+       {"step", line.step},
+       {"epoch", line.epoch},
+       {"loss", line.loss},
+       {"lr", line.lr},
+       {"seconds", rounded(line.seconds)}});
 }
 
 void Metrics::write(const EpochLine& line) {
   if (events_) add_events(*events_, line, now_since_1970());
-  log_->write(line_of({{"kind", "epoch"},
-                       {"step", line.step},
-                       {"epoch", line.epoch},
-                       {"train_loss", line.train_loss},
-                       {"test_loss", line.test_loss},
-                       {"test_accuracy", line.test_accuracy},
-                       {"images_per_second", std::round(line.images_per_second)},
-                       {"seconds", rounded(line.seconds)}}));
+  put({{"kind", "epoch"},
+       {"step", line.step},
+       {"epoch", line.epoch},
+       {"train_loss", line.train_loss},
+       {"test_loss", line.test_loss},
+       {"test_accuracy", line.test_accuracy},
+       {"images_per_second", std::round(line.images_per_second)},
+       {"seconds", rounded(line.seconds)}});
 }
 
 void Metrics::write(const PauseLine& line) {
-  log_->write(line_of({{"kind", "pause"},
-                       {"step", line.step},
-                       {"epoch", line.epoch},
-                       {"loss_sum", line.loss_sum},
-                       {"seconds", line.seconds}}));
+  put({{"kind", "pause"},
+       {"step", line.step},
+       {"epoch", line.epoch},
+       {"loss_sum", line.loss_sum},
+       {"seconds", line.seconds}});
 }
 
 void Metrics::write(const ValidationLine& line) {
   if (events_) add_events(*events_, line, now_since_1970(), validates_);
-  log_->write(line_of({{"kind", "validation"},
-                       {"step", line.step},
-                       {"train_loss", line.train_loss},
-                       {"loss", line.loss},
-                       {"tokens_per_second", std::round(line.tokens_per_second)},
-                       {"seconds", rounded(line.seconds)}}));
+  put({{"kind", "validation"},
+       {"step", line.step},
+       {"train_loss", line.train_loss},
+       {"loss", line.loss},
+       {"tokens_per_second", std::round(line.tokens_per_second)},
+       {"seconds", rounded(line.seconds)}});
 }
 
 void Metrics::write(const SampleLine& line) {
-  log_->write(line_of(
-      {{"kind", "sample"}, {"step", line.step}, {"prompt", line.prompt}, {"text", line.text}}));
+  put({{"kind", "sample"}, {"step", line.step}, {"prompt", line.prompt}, {"text", line.text}});
 }
 
 History read_history(const std::string& path) {

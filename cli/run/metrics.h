@@ -8,10 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/tensorboard.h"
 
 namespace tensorgrad::cli {
+
+class RunPage;
 
 struct StepLine {
   std::int64_t step = 0;
@@ -64,7 +68,8 @@ struct History {
 
 class Metrics {
  public:
-  Metrics(const std::string& path, LineLog::Open how) : log_(std::in_place, path, how) {}
+  Metrics(const std::string& path, LineLog::Open how)
+      : path_(path), log_(std::in_place, path, how) {}
 
   void write(const StepLine& line);
   void write(const EpochLine& line);
@@ -76,13 +81,20 @@ class Metrics {
   // of a ValidationLine is that of the training. Throws IoError if a file cannot be written.
   void write_events(const std::string& folder, const History& history, std::int64_t steps,
                     bool validates);
+  // Shows the lines of the file on the page, and further ones as they are written. Throws IoError
+  // as read_history().
+  void show_on(RunPage& page);
   // Makes the lines durable. Called before a checkpoint that counts on them is written.
   void sync() { log_->sync(); }
   // Closes the file, so that it can be replaced on Windows, too. No more writes are allowed.
   void close() { log_.reset(); }
 
  private:
+  void put(const nlohmann::ordered_json& line);
+
+  std::string path_;
   std::optional<LineLog> log_;
+  RunPage* page_ = nullptr;
   std::optional<TensorBoardWriter> events_;
   bool validates_ = true;
 };

@@ -85,6 +85,7 @@ class Progress {
   void finish();
 
   [[nodiscard]] bool on_terminal() const { return terminal_; }
+  [[nodiscard]] const ProgressState& state() const { return state_; }
 
  private:
   void draw();
