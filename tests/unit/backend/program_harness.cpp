@@ -80,27 +80,27 @@ CpuBlockFn cast_from(DType result) {
 
 const PointwiseCode& op_add() {
   static const PointwiseCode code{
-      "add", 2, {"{0} + {1}", "{0} + {1}", "{0} + {1}", ""}, BY_TYPE(add_block)};
+      "add", 2, {"{0} + {1}", "{0} + {1}", "{0} + {1}", ""}, BY_TYPE(add_block), {}};
   return code;
 }
 const PointwiseCode& op_mul() {
   static const PointwiseCode code{
-      "mul", 2, {"{0} * {1}", "{0} * {1}", "{0} * {1}", ""}, BY_TYPE(mul_block)};
+      "mul", 2, {"{0} * {1}", "{0} * {1}", "{0} * {1}", ""}, BY_TYPE(mul_block), {}};
   return code;
 }
 const PointwiseCode& op_max() {
   static const PointwiseCode code{
-      "max", 2, {"max({0}, {1})", "max({0}, {1})", "max({0}, {1})", ""}, BY_TYPE(max_block)};
+      "max", 2, {"max({0}, {1})", "max({0}, {1})", "max({0}, {1})", ""}, BY_TYPE(max_block), {}};
   return code;
 }
 const PointwiseCode& op_less() {
   static const PointwiseCode code{
-      "less", 2, {"{0} < {1}", "{0} < {1}", "{0} < {1}", ""}, BY_TYPE(less_block)};
+      "less", 2, {"{0} < {1}", "{0} < {1}", "{0} < {1}", ""}, BY_TYPE(less_block), {}};
   return code;
 }
 const PointwiseCode& op_exp() {
   static const PointwiseCode code{
-      "exp", 1, {"exp({0})", "", "", ""}, [](DType, DType) -> CpuBlockFn { return exp_block; }};
+      "exp", 1, {"exp({0})", "", "", ""}, [](DType, DType) -> CpuBlockFn { return exp_block; }, {}};
   return code;
 }
 const PointwiseCode& op_where() {
@@ -108,7 +108,8 @@ const PointwiseCode& op_where() {
                                   3,
                                   {"select({2}, {1}, {0})", "select({2}, {1}, {0})",
                                    "select({2}, {1}, {0})", "select({2}, {1}, {0})"},
-                                  [](DType, DType) -> CpuBlockFn { return where_block; }};
+                                  [](DType, DType) -> CpuBlockFn { return where_block; },
+                                  {}};
   return code;
 }
 const PointwiseCode& op_cast() {
@@ -120,7 +121,8 @@ const PointwiseCode& op_cast() {
                                     if (dtype == DType::kI32)
                                       return cast_from<std::int32_t>(result);
                                     return cast_from<std::uint32_t>(result);
-                                  }};
+                                  },
+                                  {}};
   return code;
 }
 

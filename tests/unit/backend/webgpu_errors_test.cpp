@@ -171,7 +171,7 @@ TEST(WebGpuErrors, one_of_several_kernels_is_rejected) {
   Launch broken = test.program.launches[0];
   broken.name = "broken";
   broken.locations = {SourceLocation("model.cpp", 77)};
-  static const PointwiseCode nonsense = {"nonsense", 1, {"{0} +* 1", "", "", ""}, nullptr};
+  static const PointwiseCode nonsense = {"nonsense", 1, {"{0} +* 1", "", "", ""}, nullptr, {}};
   broken.body.instrs[2].code = &nonsense;
   broken.body.instrs[2].operands = {0};
   test.program.launches.push_back(broken);
