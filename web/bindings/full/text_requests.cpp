@@ -87,8 +87,8 @@ std::shared_ptr<lm::Generator> attached_generator(TrainerObject& trainer, const 
 }
 
 void attach_generator(const Request& r, Writer& w) {
-  w.number(generators().add({attached_generator(trainers().at(r), r.all(),
-                                                given_tokenizer(r).value(), r.location)}));
+  w.number(generators().add(
+      {attached_generator(trainers().at(r), r.all(), given_tokenizer(r).value(), r.location)}));
 }
 
 // Returns the model of a request: the bytes of a file, or the files of a folder by their names.
@@ -279,8 +279,7 @@ std::function<void()> reattach_generators(const Request& r, TrainerObject& to) {
     if (known == nullptr) continue;
     const Loc location = source_location(each["file"], each["line"]);
     with_context("in the generator attached at ", location, [&] {
-      made.emplace_back(id,
-                        attached_generator(to, each, known->generator->tokenizer(), location));
+      made.emplace_back(id, attached_generator(to, each, known->generator->tokenizer(), location));
     });
   }
   return [made = std::move(made)] {
