@@ -30,8 +30,9 @@ PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mix
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
 LENGTHS = [64, 512, 2048, 8192]  # of the Mamba in --scaling
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
-LARGE = ["gpt2", "gpt2-50k", "gpt-long", "mamba-130m"]  # for GPUs, only if requested
-MIXED = ["char-gpt", *LARGE]
+LARGE = ["gpt2", "gpt2-50k", "gpt-long"]
+FOR_GPUS = [*LARGE, "mamba-130m"]  # only if requested
+MIXED = ["char-gpt", *FOR_GPUS]
 MIXED_MODES = "compile-cuda-graph", "mamba-ssm-cuda-graph"  # of PyTorch: of decoders, and of Mamba
 
 
@@ -328,7 +329,7 @@ def parse():
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch, JAX or both")
     parser.add_argument("what", nargs="?", choices=["lm"], help="only language models, as with --parts lm")
     parser.add_argument("--parts", default=",".join(PARTS[:-1]), help=f"subset of {', '.join(PARTS)}")
-    parser.add_argument("--only", default=",".join(STEPS), help=f"subset of {', '.join(STEPS + LARGE)}")
+    parser.add_argument("--only", default=",".join(STEPS), help=f"subset of {', '.join(STEPS + FOR_GPUS)}")
     parser.add_argument("--device", default="", help="cpu, webgpu (default: webgpu if there is a GPU, else cpu)")
     parser.add_argument("--allow-software", action="store_true", help="let webgpu use a software rasterizer")
     parser.add_argument("--threads", default="1" if cores == 1 else f"1,{cores}", help="threads of the cpu device")
@@ -338,7 +339,7 @@ def parse():
     parser.add_argument("--out", type=pathlib.Path, help="file for the JSON lines")
     args = parser.parse_args()
     args.parts = args.what or args.parts
-    for name, known in (("parts", PARTS), ("only", STEPS + LARGE)):
+    for name, known in (("parts", PARTS), ("only", STEPS + FOR_GPUS)):
         words = getattr(args, name).split(",")
         wrong = [word for word in words if word not in known]
         if wrong:
@@ -360,7 +361,7 @@ def default_devices(program):
 def main():
     args = parse()
     args.devices = args.device.split(",") if args.device else default_devices(args.build / "tg_bench")
-    if args.devices == ["cpu"] and (large := [name for name in args.only if name in LARGE]):
+    if args.devices == ["cpu"] and (large := [name for name in args.only if name in FOR_GPUS]):
         sys.exit(f"bench: {large[0]} needs a GPU; --device is cpu")
     if args.devices == ["cpu"]:  # hide a GPU from the peers too
         os.environ.update(CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")
