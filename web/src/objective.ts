@@ -103,7 +103,8 @@ export class Objective<I extends InputDeclarations = InputDeclarations> {
   losses(): Promise<Float32Array> { return this.ask('losses'); }
   /**
    * Trains on the batches of a loader, whose fields are the inputs, epoch by epoch. The first epoch
-   * is the rest of the loader's current one. Other calls may run between its steps.
+   * is the rest of the loader's current one. Other calls may run between its steps, except
+   * losses(), which would take the losses of its steps.
    * ```ts
    * await trainer.fit(loader, { epochs: 20, validate: validationLoss, patience: 3,
    *   onBest: (checkpoint) => { best = checkpoint; },
