@@ -104,18 +104,25 @@ constexpr Size kGpuSizes[] = {{1024, 384, 128},   {4096, 4096, 4096}, {16384, 38
 // one kernel and have no times of their own. A split-K product is two launches, whose times are
 // added.
 void gpu_product(const Options& options, const Size& s, const char* name, const Shape& of_a,
-                 const Shape& of_b, Tensor (*multiplied)(const Product&)) {
-  auto product = compile_function(Product(of_a, of_b),
-                                  [=](const Product& p, const Inputs&) { return multiplied(p); },
-                                  {.device = {.kind = "webgpu",
+                 const Shape& of_b, Tensor (*multiplied)(const Tensor& a, const Tensor& b)) {
+  const DType dtype = options.mixed ? f16 : f32;
+  auto product = compile_function([=](const Inputs& in) { return multiplied(in["a"], in["b"]); },
+                                  {.inputs = {{"a", of_a, dtype}, {"b", of_b, dtype}},
+                                   .device = {.kind = "webgpu",
                                               .allow_software = options.allow_software,
                                               .tuning_cache = options.tuning_cache}});
-  constexpr int kWarm = 2, kTimes = 9;
-  product.profile({}, {.steps = kWarm});
-  const double us = product.profile({}, {.steps = kTimes}).microseconds();
+  const std::vector<float> a = filled(numel(of_a)), b = filled(numel(of_b));
+  // Long enough for the GPU to raise its clocks.
+  const auto measured = [&](int steps) {
+    return product.profile({{"a", a}, {"b", b}}, {.steps = steps}).microseconds();
+  };
+  const double steps = options.seconds * 1e6 / measured(9);
+  measured(static_cast<int>(std::clamp(steps, 9.0, 2000.0)));
+  const double us = measured(static_cast<int>(std::clamp(steps, 9.0, 2000.0)));
   Fields fields = {{"workload", text("gemm")},
                    {"size", text(text_of(s))},
                    {"product", text(name)},
+                   {"dtype", text(std::string(to_string(dtype)))},
                    {"who", text("tensorgrad")}};
   append(fields, described_device(product.device()));
   append(fields, {{"us", number(us)}, {"gflops", number(flop(s) / us * 1e-3)}});
@@ -126,10 +133,11 @@ void gpu_product(const Options& options, const Size& s, const char* name, const 
 void gpu_products(const Options& options, const Size& s) {
   const Shape x = {s.m, s.k}, w = {s.n, s.k}, dy = {s.m, s.n};
   gpu_product(options, s, "x w^T", x, w,
-              [](const Product& p) { return matmul(p.a, transpose(p.b)); });
-  gpu_product(options, s, "dy w", dy, w, [](const Product& p) { return matmul(p.a, p.b); });
+              [](const Tensor& a, const Tensor& b) { return matmul(a, transpose(b)); });
+  gpu_product(options, s, "dy w", dy, w,
+              [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
   gpu_product(options, s, "dy^T x", dy, x,
-              [](const Product& p) { return matmul(transpose(p.a), p.b); });
+              [](const Tensor& a, const Tensor& b) { return matmul(transpose(a), b); });
 }
 
 }  // namespace
