@@ -101,7 +101,12 @@ void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
   const std::string fast = u32_literal(mine.fast);
   const std::string quick = "local % " + fast + (count() > 1 ? " * " + u32_literal(count()) : "");
   const std::string type = eights_ ? "vec4<u32>" : vector_type(count());
-  const std::string slow = "local / " + fast;
+  std::string slow = "local / " + fast;
+  if (eights_ && mine.fast == 4 && tile.threads() % 32 == 0) {
+    // Eight threads store to workgroup memory at a time: two lines of 64 bytes. If these are four
+    // lines of 80 bytes apart, they are in different banks.
+    slow = "(local / 32u * 8u + local / 4u % 2u * 4u + local / 8u % 4u)";
+  }
   scope.line("let " + name_ + "_i = " + (along_k_ ? slow : quick) + ";");
   scope.line("let " + name_ + "_k = " + (along_k_ ? quick : slow) + ";");
   for (int j = 0; j < mine.pieces; ++j)

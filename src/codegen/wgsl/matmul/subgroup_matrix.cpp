@@ -23,8 +23,10 @@ struct SubgroupTile {
 
   [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
 };
-constexpr std::array<SubgroupTile, 3> kSubgroupTiles = {
-    {{4, 2, 2, 4, 4, 396, 0.9}, {4, 2, 2, 2, 2, 528, 1.0}, {2, 2, 2, 2, 4, 1056, 0.85}}};
+constexpr std::array<SubgroupTile, 4> kSubgroupTiles = {{{4, 4, 2, 2, 2, 264, 1.1},
+                                                         {4, 2, 2, 4, 4, 396, 0.9},
+                                                         {4, 2, 2, 2, 2, 528, 0.8},
+                                                         {2, 2, 2, 2, 4, 1056, 0.7}}};
 constexpr const char* kTiles = "tiles";
 constexpr int kResultPad = 4;  // elements: the length of a vector
 
