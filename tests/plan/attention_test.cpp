@@ -149,6 +149,30 @@ TEST(Attention, skips_masked_blocks_of_f16_on_webgpu) {
   leaves_out_what_is_closed(Where::kWebGpu, f16);
 }
 
+// With the subgroup matrix, the results of a row are rescaled when a score exceeds the maximum so
+// far. Keys grow with their position, so this happens in several blocks of columns. The first
+// columns are masked by the lowest number, as other libraries do.
+TEST(Attention, rescales_results_of_f16_if_scores_grow_on_webgpu) {
+  constexpr std::int64_t kRows = 40, kColumns = 256, kWide = 16;
+  for (const bool causal : {false, true}) {
+    GraphBuilder s;
+    Values keys = s.draw.values(f16, kHeads * kColumns * kWide, 0.5, 1);
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      keys[i] *= static_cast<double>(1 << (i / kWide % kColumns / 64));  // 1 to 8
+    const Tensor q = s.input({kHeads, causal ? kColumns : kRows, kWide}, 0.5, 1, f16),
+                 k = s.input({kHeads, kColumns, kWide}, f16, keys),
+                 v = s.input({kHeads, kColumns, kWide}, -1, 1, f16);
+    const Shape scores = {q.shape()[1], kColumns};
+    const Tensor low = where(iota(scores, 1, f32) < 40.0, -3.4028235e38, 0.0);
+    const Tensor o = scaled_dot_product_attention(q, k, v, {.mask = low, .causal = causal});
+    s.output("o", o);
+    const std::vector<Tensor> d = grad(sum(square(cast(o, f32))), {q, v});
+    s.output("dq", d[0]);
+    s.output("dv", d[1]);
+    s.check(Where::kWebGpu, 4e-3);
+  }
+}
+
 std::vector<Launch> attention_launches(const Program& program) {
   std::vector<Launch> found;
   std::copy_if(

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Attention with subgroup matrices, if q, k, v and dy are f16 and the weights may be. A workgroup
 // has a block of rows, each of its subgroups a line of matrices of them, and loops over the columns
-// in blocks. Scores pass as f32 through workgroup memory, where each thread computes the weights of
-// some runs of a row. The weights replace the scores there, as f16. The sums over the columns stay
-// in matrices. The forward pass is an exception, as its results are rescaled when the maximum of a
-// row grows: there, threads add them up. Blocks that a boolean mask excludes entirely are skipped.
-// Rows are those of q; for dk and dv they are those of k, and columns are those of q.
+// in blocks. Scores pass as f32 through workgroup memory, where each thread computes the
+// weights of some runs of a row. The weights replace the scores there, as f16. The sums over the
+// columns stay in matrices. Blocks that a boolean mask excludes entirely are skipped. Rows are
+// those of q; for dk and dv they are those of k, and columns are those of q.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,8 +14,12 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::array<int, 3> kSubgroups = {4, 2, 1};      // the first that fits
-constexpr std::array<int, 4> kColumns = {64, 32, 16, 8};  // the first that fits
+constexpr std::array<int, 4> kSubgroups = {8, 4, 2, 1};  // the first that fits
+constexpr std::array<int, 3> kColumns = {32, 16, 8};     // the first that fits
+// The weights of the forward pass are relative to a maximum of the scores of a row. It is raised,
+// and the results are rescaled, only if a score exceeds it by more than this. So weights are at
+// most exp(4), and in f16 a factor of dropout may be up to 1000.
+constexpr const char* kGrowth = "4.0f";
 constexpr std::int64_t kPad = 16;  // bytes of padding per line, to avoid bank conflicts
 constexpr const char* kLowest = "-3.4028234e38f";
 
@@ -64,9 +67,22 @@ class SubgroupMatrixAttention : private AttentionParts {
   void write_scores(Scope& scope, const std::string& rows, const std::string& columns,
                     const std::string& into, std::int64_t width) const;
   void declare(Scope& scope, const std::string& name, std::int64_t width) const;
+  void hold_weights(Scope& scope, const std::string& weights) const;
+  void add_products(Scope& scope, const std::string& name, const std::string& columns,
+                    std::int64_t width) const;
   void write_sums(Scope& scope, const std::string& name, const std::string& weights,
                   const std::string& columns, std::int64_t width) const;
-  void stage(Scope& scope, const std::string& name, const std::string& array,
+  void write_rescaling(Scope& scope);
+  // Returns the sum of `lanes` over the threads of a row; with one such thread, `sum`.
+  [[nodiscard]] std::string sum_of_lanes() const {
+    if (row_threads() == 1) return "sum";
+    std::string total;
+    for (int t = 0; t < row_threads(); ++t)
+      total += (t > 0 ? " + lanes[row * " : "(lanes[row * ") + u32_literal(row_threads()) + " + " +
+               u32_literal(t) + "]";
+    return total + ")";
+  }
+  void stage(Scope& scope, const std::string& name, const std::string& array, std::int64_t first,
              std::int64_t width) const;
   void store(Scope& scope, int which, const std::string& name, std::int64_t width,
              const std::string& factor);
@@ -142,7 +158,7 @@ bool SubgroupMatrixAttention::takes() const {
   if (s_.depth % unit_.k != 0 || s_.width % unit_.k != 0 || s_.depth % unit_.n != 0 ||
       s_.width % unit_.n != 0)
     return false;
-  if (unit_.subgroup % unit_.m != 0 || s_.width / 4 % row_threads() != 0) return false;
+  if (unit_.subgroup % unit_.m != 0) return false;
   for (const AttentionInput which :
        {AttentionInput::kQ, AttentionInput::kK, AttentionInput::kV, AttentionInput::kDy}) {
     if (has(which) && !is_half(opaque_.input(which))) return false;
@@ -151,11 +167,9 @@ bool SubgroupMatrixAttention::takes() const {
 }
 
 // Size of a work array. In turn, it holds the rows during their load into registers, the scores,
-// and the results to store.
+// and as many columns of the results.
 std::int64_t SubgroupMatrixAttention::work_vectors(int columns, std::int64_t width) const {
-  const std::int64_t line = std::max(
-      {pitch_of_floats(columns) / 4, pitch_of_halves(width) / 8, pitch_of_floats(width) / 4});
-  return block_rows() * line;
+  return block_rows() * std::max(pitch_of_floats(columns) / 4, pitch_of_halves(width) / 8);
 }
 
 std::int64_t SubgroupMatrixAttention::bytes(int columns) const {
@@ -164,6 +178,7 @@ std::int64_t SubgroupMatrixAttention::bytes(int columns) const {
   std::int64_t all = 2 * columns * lines;
   all += 16 * (forward() ? 1 : 2) * work_vectors(columns, wide);
   all += truth_mask() ? 8 : 0;
+  all += forward() ? 8 : 0;  // whether to rescale
   return all + 4 * (forward() ? threads() : keys() ? 2 * columns : 0);
 }
 
@@ -176,7 +191,6 @@ bool SubgroupMatrixAttention::pick() {
       const bool runs_fit = columns % unit_.n == 0 && columns % (unit_.k * row_threads()) == 0;
       if (!runs_fit || columns > threads() || bytes(columns) > options_.max_workgroup_bytes)
         continue;
-      if (!forward() && columns > 32) continue;  // more would exceed the registers
       columns_ = columns;
       return true;
     }
@@ -267,52 +281,73 @@ void SubgroupMatrixAttention::declare(Scope& scope, const std::string& name,
     scope.line("var " + name + number(j) + " = " + result_type(unit_) + "();");
 }
 
-// NAMEj += weights times columns. The weights of a run begin where its scores began.
-void SubgroupMatrixAttention::write_sums(Scope& scope, const std::string& name,
-                                         const std::string& weights, const std::string& columns,
-                                         std::int64_t width) const {
-  const std::int64_t pitch = pitch_of_halves(width), line = 2 * pitch_of_floats(columns_);
+// Declares wG, the subgroup's weights as left matrices. The weights of a run begin where its scores
+// began.
+void SubgroupMatrixAttention::hold_weights(Scope& scope, const std::string& weights) const {
+  const std::int64_t line = 2 * pitch_of_floats(columns_);
   for (int g = 0; g < columns_ / unit_.k; ++g) {
-    Scope part(&scope);
-    part.line("let w = " +
-              load_matrix(unit_, MatrixSide::kLeft, weights,
-                          "sub_row * " + u32_literal(line) + " + " + u32_literal(2 * unit_.k * g),
-                          false, line) +
-              ";");
-    for (std::int64_t j = 0; j < width / unit_.n; ++j) {
-      part.line(name + number(j) + " = subgroupMatrixMultiplyAccumulate(w, " +
-                load_matrix(unit_, MatrixSide::kRight, columns,
-                            u32_literal(g * unit_.k * pitch + j * unit_.n), false, pitch) +
-                ", " + name + number(j) + ");");
-    }
-    scope.block("", part);
+    scope.line("let w" + number(g) + " = " +
+               load_matrix(unit_, MatrixSide::kLeft, weights,
+                           "sub_row * " + u32_literal(line) + " + " + u32_literal(2 * unit_.k * g),
+                           false, line) +
+               ";");
   }
 }
 
+// NAMEj += weights times columns.
+void SubgroupMatrixAttention::add_products(Scope& scope, const std::string& name,
+                                           const std::string& columns, std::int64_t width) const {
+  const std::int64_t pitch = pitch_of_halves(width);
+  for (int g = 0; g < columns_ / unit_.k; ++g) {
+    for (std::int64_t j = 0; j < width / unit_.n; ++j) {
+      const std::string sum = name + number(j);
+      scope.line(sum + " = subgroupMatrixMultiplyAccumulate(w" + number(g) + ", " +
+                 load_matrix(unit_, MatrixSide::kRight, columns,
+                             u32_literal(g * unit_.k * pitch + j * unit_.n), false, pitch) +
+                 ", " + sum + ");");
+    }
+  }
+}
+
+void SubgroupMatrixAttention::write_sums(Scope& scope, const std::string& name,
+                                         const std::string& weights, const std::string& columns,
+                                         std::int64_t width) const {
+  Scope part(&scope);
+  hold_weights(part, weights);
+  add_products(part, name, columns, width);
+  scope.block("", part);
+}
+
+// Stores columns `first` to `first` + columns_ of results in an array.
 void SubgroupMatrixAttention::stage(Scope& scope, const std::string& name, const std::string& array,
-                                    std::int64_t width) const {
-  const std::int64_t pitch = pitch_of_floats(width);
-  for (std::int64_t j = 0; j < width / unit_.n; ++j) {
+                                    std::int64_t first, std::int64_t width) const {
+  const std::int64_t pitch = pitch_of_floats(columns_);
+  for (std::int64_t j = first; j < std::min(first + columns_, width); j += unit_.n) {
     scope.line(store_matrix(array,
-                            "sub_row * " + u32_literal(pitch) + " + " + u32_literal(j * unit_.n),
-                            name + number(j), pitch));
+                            "sub_row * " + u32_literal(pitch) + " + " + u32_literal(j - first),
+                            name + number(j / unit_.n), pitch));
   }
 }
 
 void SubgroupMatrixAttention::store(Scope& scope, int which, const std::string& name,
                                     std::int64_t width, const std::string& factor) {
   write_result_of_four(which, rows(), width);
-  stage(scope, name, "work0", width);
-  scope.line("workgroupBarrier();");
-  const std::string n = u32_literal(width / 4);
-  Scope each(&scope);
-  each.line("let i = row_start + e / " + n + ";");
-  each.line("if (i < " + u32_literal(rows()) + ") { store" + number(which) + "_four(p, i, e % " +
-            n + " * 4u, bitcast<vec4<f32>>(work0[e / " + n + " * " +
-            u32_literal(pitch_of_floats(width) / 4) + " + e % " + n + "])" + factor + "); }");
-  scope.block("for (var e = local; e < " + u32_literal(block_rows() * width / 4) +
-                  "; e += " + u32_literal(threads()) + ")",
-              each);
+  for (std::int64_t first = 0; first < width; first += columns_) {
+    if (first > 0) scope.line("workgroupBarrier();");
+    stage(scope, name, "work0", first, width);
+    scope.line("workgroupBarrier();");
+    const std::int64_t piece = std::min<std::int64_t>(columns_, width - first);
+    const std::string n = u32_literal(piece / 4);
+    Scope each(&scope);
+    each.line("let line = e / " + n + ";");
+    each.line("let i = row_start + line;");
+    each.line("if (i < " + u32_literal(rows()) + ") { store" + number(which) + "_four(p, i, " +
+              u32_literal(first) + " + e % " + n + " * 4u, bitcast<vec4<f32>>(work0[line * " +
+              u32_literal(pitch_of_floats(columns_) / 4) + " + e % " + n + "])" + factor + "); }");
+    scope.block("for (var e = local; e < " + u32_literal(block_rows() * piece / 4) +
+                    "; e += " + u32_literal(threads()) + ")",
+                each);
+  }
 }
 
 // Declares jV, four columns, and returns the condition for which of their scores are in range and
@@ -383,15 +418,39 @@ std::string SubgroupMatrixAttention::of_pairs(const std::string& name, int v) co
          ")), bitcast<vec2<u32>>(vec4<f16>(" + name + number(v + 1) + ")))";
 }
 
+// Multiplies the results by `shrink` of their rows, by way of work0.
+void SubgroupMatrixAttention::write_rescaling(Scope& scope) {
+  const std::int64_t pitch = pitch_of_floats(columns_);
+  const std::string begin = "row * " + u32_literal(pitch / 4);
+  for (std::int64_t first = 0; first < s_.width; first += columns_) {
+    stage(scope, "o", "work0", first, s_.width);
+    scope.line("workgroupBarrier();");
+    Scope each(&scope);
+    each.line("work0[e] = bitcast<vec4<u32>>(bitcast<vec4<f32>>(work0[e]) * shrink);");
+    scope.block("for (var e = " + begin + " + row_lane; e < " + begin + " + " +
+                    u32_literal(std::min<std::int64_t>(columns_, s_.width - first) / 4) +
+                    "; e += " + u32_literal(row_threads()) + ")",
+                each);
+    scope.line("workgroupBarrier();");
+    for (std::int64_t j = first; j < std::min(first + columns_, s_.width); j += unit_.n) {
+      scope.line("o" + number(j / unit_.n) + " = subgroupMatrixLoad<" + result_type(unit_) +
+                 ", row_major>(&work0, (sub_row * " + u32_literal(pitch) + " + " +
+                 u32_literal(j - first) + ") / 4u, " + u32_literal(pitch / 4) + ");");
+    }
+    scope.line("workgroupBarrier();");
+  }
+}
+
 void SubgroupMatrixAttention::write_forward(Scope& scope) {
-  const std::int64_t parts = s_.width / 4 / row_threads();  // parts of a thread's results
   const std::string step = u32_literal(row_threads());
   module_.shared("lanes", "f32", threads(), 4);
+  module_.shared("grown", "atomic<u32>", 1, 4);
+  module_.shared("rescaled", "u32", 1, 4);
   hold_rows(scope, "x", "q", "work0", s_.depth);
-  for (std::int64_t part = 0; part < parts; ++part)
-    scope.line("var o" + number(part) + " = vec4<f32>();");
+  declare(scope, "o", s_.width);
   scope.line(std::string("var top = ") + kLowest + ";");
   scope.line("var sum = 0.0f;");
+  scope.line("if (local == 0u) { atomicStore(&grown[0], 0u); }");
   const std::array<Lines, 2> lines = {
       {{"k", "columns0", s_.depth, columns_}, {"v", "columns1", s_.width, columns_}}};
   over_columns(scope, "0u", lines, [&](Scope& loop, const auto& fetch_next) {
@@ -406,10 +465,15 @@ void SubgroupMatrixAttention::write_forward(Scope& scope) {
       run.line("most = max(most, max(max(m" + n + ".x, m" + n + ".y), max(m" + n + ".z, m" + n +
                ".w)));");
     });
-    loop.line("lanes[local] = most;");
-    loop.line("workgroupBarrier();");
-    for (int t = 0; t < row_threads(); ++t)
-      loop.line("most = max(most, lanes[row * " + step + " + " + u32_literal(t) + "]);");
+    if (row_threads() > 1) {
+      loop.line("lanes[local] = most;");
+      loop.line("workgroupBarrier();");
+      for (int t = 0; t < row_threads(); ++t)
+        loop.line("most = max(most, lanes[row * " + step + " + " + u32_literal(t) + "]);");
+    }
+    loop.line(std::string("let grows = most > top + ") + kGrowth + ";");
+    loop.line("if (grows && col_start > 0u) { atomicStore(&grown[0], 1u); }");
+    loop.line("most = select(top, most, grows);");
     loop.line("let shrink = exp(top - most);");
     loop.line("top = most;");
     loop.line("sum *= shrink;");
@@ -423,38 +487,24 @@ void SubgroupMatrixAttention::write_forward(Scope& scope) {
         run.line("work0[at + " + u32_literal(v / 2) + "] = " + of_pairs("w", v - 1) + ";");
     });
     loop.line("workgroupBarrier();");
-    Scope product(&loop);
-    declare(product, "y", s_.width);
-    write_sums(product, "y", "work0", "columns1", s_.width);
-    product.line("workgroupBarrier();");
-    stage(product, "y", "work0", s_.width);
-    loop.block("", product);
-    loop.line("workgroupBarrier();");
-    for (std::int64_t part = 0; part < parts; ++part) {
-      loop.line("o" + number(part) + " = o" + number(part) +
-                " * shrink + bitcast<vec4<f32>>(work0[row * " +
-                u32_literal(pitch_of_floats(s_.width) / 4) + " + row_lane + " +
-                u32_literal(part * row_threads()) + "]);");
-    }
+    loop.line("if (local == 0u) { rescaled[0] = atomicExchange(&grown[0], 0u); }");
+    hold_weights(loop, "work0");
+    Scope rescaling(&loop);
+    write_rescaling(rescaling);
+    loop.block("if (workgroupUniformLoad(&rescaled[0]) != 0u)", rescaling);
+    add_products(loop, "o", "columns1", s_.width);
   });
   scope.line("workgroupBarrier();");
   scope.line("lanes[local] = sum;");
   scope.line("workgroupBarrier();");
-  std::string total;
-  for (int t = 0; t < row_threads(); ++t)
-    total += (t > 0 ? " + lanes[row * " : "lanes[row * ") + step + " + " + u32_literal(t) + "]";
-  scope.line("let total = " + total + ";");
+  scope.line("let total = " + sum_of_lanes() + ";");
   scope.line("let nothing = total == 0.0f;");
-  scope.line("let factor = select(1.0f / total, 0.0f, nothing);");
+  scope.line("workgroupBarrier();");
+  scope.line("if (row_lane == 0u) { lanes[row] = select(1.0f / total, 0.0f, nothing); }");
   write_result(1, s_.rows, 1);
-  write_result_of_four(0, s_.rows, s_.width);
-  Scope there(&scope);
-  there.line("if (row_lane == 0u) { store1(p, i, 0u, select(top + log(total), 0.0f, nothing)); }");
-  for (std::int64_t part = 0; part < parts; ++part) {
-    there.line("store0_four(p, i, (row_lane + " + u32_literal(part * row_threads()) + ") * 4u, o" +
-               number(part) + " * factor);");
-  }
-  scope.block("if (i < " + u32_literal(s_.rows) + ")", there);
+  scope.line("if (row_lane == 0u && i < " + u32_literal(s_.rows) +
+             ") { store1(p, i, 0u, select(top + log(total), 0.0f, nothing)); }");
+  store(scope, 0, "o", s_.width, " * lanes[line]");
 }
 
 void SubgroupMatrixAttention::write_backward(Scope& scope) {
