@@ -274,11 +274,15 @@ SavedModel LanguageTrainer::model(std::optional<Tokenizer> tokenizer) const {
   return {config_, trainer_.download_params(), std::move(tokenizer)};
 }
 
-TextScore LanguageTrainer::validate(std::int64_t most, const std::function<void()>& before_batch,
-                                    Loc loc) {
+TextScore LanguageTrainer::validate(const ValidationOptions& options, Loc loc) {
   const std::int64_t batch = options_.batch, length = options_.length;
   if (validation_.size() < 2) {
     throw UserError("LanguageTrainer: no validation text was given", loc);
+  }
+  if (options.parts < 1 || options.part < 0 || options.part >= options.parts) {
+    throw UserError("LanguageTrainer: validate: expected a part from 0 to parts - 1, got part " +
+                        std::to_string(options.part) + " of " + std::to_string(options.parts),
+                    loc);
   }
   if (!validator_) {
     const Shape shape = {batch, length};
@@ -289,11 +293,13 @@ TextScore LanguageTrainer::validate(std::int64_t most, const std::function<void(
   }
   const std::int64_t pairs = validation_.size() - 1;
   const std::int64_t windows = (pairs + length - 1) / length;
-  const std::int64_t count = most > 0 ? std::min(most, windows) : windows;
+  const std::int64_t count = options.most > 0 ? std::min(options.most, windows) : windows;
   TextScore score;
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * length)), next(tokens.size());
-  for (std::int64_t from = 0; from < count; from += batch) {
-    if (before_batch) before_batch();
+  for (std::int64_t round = 0; round < count; round += batch * options.parts) {
+    if (options.before_batch) options.before_batch();
+    const std::int64_t from = round + options.part * batch;
+    if (from >= count) break;  // of the last round, as every part has as many rounds
     std::fill(tokens.begin(), tokens.end(), 0);
     std::fill(next.begin(), next.end(), kIgnoreIndex);
     for (std::int64_t row = 0; row < std::min(batch, count - from); ++row) {

@@ -54,6 +54,19 @@ struct TrainingOptions {
   std::optional<std::int32_t> document_start = std::nullopt;
 };
 
+/// Options of LanguageTrainer::validate().
+struct ValidationOptions {
+  std::int64_t most = 0;  ///< Largest number of windows, evenly spaced; 0: all.
+
+  /// Called before each batch of windows. What it throws ends the validation.
+  std::function<void()> before_batch = nullptr;
+
+  /// Scores only the share `part`, from 0, of `parts` equal ones, for ranks that validate together:
+  /// the scores of all parts add up to that of the whole text. `before_batch` is called equally
+  /// often in each part.
+  int parts = 1, part = 0;
+};
+
 /// Trains a language model on a text. Each update uses `accumulate` batches of a TokenDataset that
 /// wraps, so that every token is trained on in each epoch.
 class LanguageTrainer {
@@ -89,14 +102,17 @@ class LanguageTrainer {
   [[nodiscard]] double lr() const { return trainer_.lr(); }
 
   /// Returns the score of the validation text, in windows of the same length that each start
-  /// without context. If `most` is greater than 0, uses at most that many windows, evenly spaced.
-  /// Calls `before_batch` before each batch of windows; what it throws ends the validation.
-  /// Throws UserError if the validation text has fewer than two tokens.
+  /// without context. Throws UserError if the validation text has fewer than two tokens or an
+  /// option is out of range.
+  TextScore validate(const ValidationOptions& options, Loc loc = Loc::current());
+  /// As above, with at most `most` windows, and with calls of `before_batch`.
   TextScore validate(std::int64_t most, const std::function<void()>& before_batch,
-                     Loc loc = Loc::current());
+                     Loc loc = Loc::current()) {
+    return validate(ValidationOptions{.most = most, .before_batch = before_batch}, loc);
+  }
   /// As above, without such calls.
   TextScore validate(std::int64_t most = 0, Loc loc = Loc::current()) {
-    return validate(most, nullptr, loc);
+    return validate(ValidationOptions{.most = most}, loc);
   }
 
   /// Writes a checkpoint of everything that the next update depends on, including the position in

@@ -291,6 +291,35 @@ TEST(LanguageTrainer, validation_uses_the_tokens_of_the_window) {
   EXPECT_NEAR(score.perplexity(), std::exp(nats / 29), 1e-4);
 }
 
+TEST(LanguageTrainer, parts_of_the_validation_add_up_to_the_whole) {
+  const LanguageModelConfig config = letters_config({MixerKind::kMamba1});
+  LanguageTrainer trainer(config, TokenSequence(letters(40, 1)), TokenSequence(letters(86, 8)),
+                          few_steps());  // 11 windows of 8, the last one of 5
+  const lm::TextScore whole = trainer.validate();
+  EXPECT_EQ(whole.tokens, 85);
+  for (const int parts : {1, 2, 3, 20}) {
+    SCOPED_TRACE(parts);
+    lm::TextScore sum;
+    std::set<int> calls;
+    for (int part = 0; part < parts; ++part) {
+      int count = 0;
+      const lm::TextScore score =
+          trainer.validate({.before_batch = [&] { ++count; }, .parts = parts, .part = part});
+      sum.nats += score.nats;
+      sum.tokens += score.tokens;
+      calls.insert(count);
+    }
+    EXPECT_EQ(sum.tokens, 85);
+    EXPECT_NEAR(sum.nats, whole.nats, 1e-4);
+    EXPECT_EQ(calls.size(), 1U);
+  }
+  const lm::TextScore three = trainer.validate({.most = 3, .parts = 2, .part = 0});
+  EXPECT_EQ(three.tokens + trainer.validate({.most = 3, .parts = 2, .part = 1}).tokens,
+            trainer.validate(3).tokens);
+  EXPECT_THROW((void)trainer.validate({.parts = 2, .part = 2}), UserError);
+  EXPECT_THROW((void)trainer.validate({.parts = 0}), UserError);
+}
+
 // Expects that training changes only attention and the rows [begin, end) of `projection`.
 void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::int64_t begin,
                           std::int64_t end, bool biased = false) {
