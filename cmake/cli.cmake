@@ -9,6 +9,10 @@ if(WIN32)
 else()
   list(FILTER cli_sources EXCLUDE REGEX "/cli/os/.*_windows.cpp$")
 endif()
+list(FILTER cli_sources EXCLUDE REGEX "/cli/mpi/")  # cmake/mpi.cmake
+# For installations without an rpath. Only there, so that ccache serves the others of all presets.
+set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/cli/run/mpi.cpp" APPEND PROPERTY COMPILE_DEFINITIONS
+  "TENSORGRAD_TG_MPI_PATH=\"${CMAKE_INSTALL_FULL_LIBDIR}/tensorgrad/libtg_mpi.so\"")
 set(cli_system_sources ${cli_sources})
 list(FILTER cli_system_sources INCLUDE REGEX "/cli/os/")
 set_source_files_properties(${cli_system_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -37,8 +41,14 @@ if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
   if(TARGET tg_parts)
     target_link_libraries(tg PRIVATE tg_parts)
   endif()
+  # The rpath is also where libtg_mpi.so is looked for.
+  set(lib "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(tg PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}"
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+    BUILD_RPATH "$ORIGIN"
+    INSTALL_RPATH "${lib};${lib}/tensorgrad")
+  if(TARGET tg_mpi)
+    add_dependencies(tg tg_mpi)
+  endif()
   tensorgrad_own_target(tg)
 endif()

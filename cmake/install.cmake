@@ -15,6 +15,9 @@ if(TARGET tensorgrad_mpi AND NOT TENSORGRAD_MPI STREQUAL "AUTO")
   install(TARGETS tensorgrad_mpi EXPORT tensorgrad-targets
     RUNTIME COMPONENT library
     LIBRARY COMPONENT library NAMELINK_COMPONENT headers)
+  if(TARGET tg_mpi)
+    install(TARGETS tg_mpi DESTINATION "${CMAKE_INSTALL_LIBDIR}/tensorgrad" COMPONENT tools)
+  endif()
 endif()
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/include/tensorgrad"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")

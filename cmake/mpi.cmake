@@ -24,3 +24,26 @@ set_target_properties(tensorgrad_mpi PROPERTIES
 target_include_directories(tensorgrad_mpi PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
 target_link_libraries(tensorgrad_mpi PUBLIC tensorgrad PRIVATE MPI::MPI_CXX)
 tensorgrad_own_target(tensorgrad_mpi)
+
+# What the tool tg loads if it trains over MPI. It has its own copy of the few parts of tensorgrad that
+# it needs: the tool may be linked to a static library.
+if(TENSORGRAD_BUILD_CLI AND NOT WIN32)
+  add_library(tg_mpi MODULE
+    "${CMAKE_CURRENT_SOURCE_DIR}/cli/mpi/join.cpp"
+    "${CMAKE_CURRENT_SOURCE_DIR}/src/mpi/mpi.cpp"
+    "${CMAKE_CURRENT_SOURCE_DIR}/src/base/error.cpp"
+    "${CMAKE_CURRENT_SOURCE_DIR}/src/base/numbers.cpp"
+    "${CMAKE_CURRENT_SOURCE_DIR}/src/base/os/locale_posix.cpp")
+  set_target_properties(tg_mpi PROPERTIES
+    PREFIX lib
+    SUFFIX .so  # cli/mpi/interface.h
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    UNITY_BUILD OFF
+    LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+  target_include_directories(tg_mpi PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/cli"
+    "${CMAKE_CURRENT_SOURCE_DIR}/src" "${CMAKE_CURRENT_SOURCE_DIR}/include")
+  target_compile_features(tg_mpi PRIVATE cxx_std_20)
+  target_link_libraries(tg_mpi PRIVATE MPI::MPI_CXX)
+  tensorgrad_own_target(tg_mpi)
+endif()

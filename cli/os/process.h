@@ -27,6 +27,17 @@ void on_end_request(void (*handle)(int));
 // Returns whether a FileLock holds the file.
 bool is_locked(const std::string& path);
 
+// Loads a shared library and returns its handle, or null and why it cannot be loaded. What it links
+// is visible to libraries that are loaded later, as plug-ins of MPI expect. Never unloaded.
+void* open_library(const std::string& path, std::string& error);
+// Returns a function of the library, or null.
+void* find_symbol(void* library, const char* name);
+
+// Returns the name of this machine in its network.
+std::string host_name();
+// Returns for each core of this machine '1' if the process may run on it, else '0'.
+std::string allowed_cores();
+
 // As in src/base/path.h.
 std::filesystem::path utf8_path(std::string_view text);
 std::string utf8_text(const std::filesystem::path& path);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "os/process.h"
 
@@ -35,6 +39,36 @@ void on_end_request(void (*handle)(int)) {
   struct sigaction before = {};
   ::sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
+}
+
+void* open_library(const std::string& path, std::string& error) {
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    const char* const text = ::dlerror();
+    error = text == nullptr ? path + ": cannot be loaded" : text;
+  }
+  return library;
+}
+
+void* find_symbol(void* library, const char* name) { return ::dlsym(library, name); }
+
+std::string host_name() {
+  char name[256] = {};  // the end stays 0
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+std::string allowed_cores() {
+#ifdef __linux__
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    std::string cores(CPU_SETSIZE, '0');
+    for (std::size_t i = 0; i < cores.size(); ++i) {
+      if (CPU_ISSET(i, &allowed)) cores[i] = '1';
+    }
+    return cores.substr(0, cores.find_last_of('1') + 1);
+  }
+#endif
+  return std::string(std::max(1U, std::thread::hardware_concurrency()), '1');
 }
 
 bool is_locked(const std::string& path) {

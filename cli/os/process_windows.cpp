@@ -7,10 +7,12 @@
 
 #include <shellapi.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -83,6 +85,22 @@ const int kInterrupt = SIGINT;
 void on_end_request(void (*handle)(int)) {
   end_request = handle;
   ::SetConsoleCtrlHandler(handle_event, TRUE);
+}
+
+void* open_library(const std::string& path, std::string& error) {
+  error = path + ": not supported on Windows";
+  return nullptr;
+}
+
+void* find_symbol(void* /*library*/, const char* /*name*/) { return nullptr; }
+
+std::string host_name() {
+  const char* const name = std::getenv("COMPUTERNAME");
+  return name == nullptr ? "localhost" : name;
+}
+
+std::string allowed_cores() {
+  return std::string(std::max(1U, std::thread::hardware_concurrency()), '1');
 }
 
 // The holder has opened it such that nobody else can write to it.
