@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "classify/settings.h"
+#include "run/mpi.h"
 #include "run/run_folder.h"
 #include "tensorgrad/train/debug.h"
 #include "tensorgrad/train/device.h"
@@ -24,6 +25,7 @@ struct TrainArguments {
   std::optional<int> ui;     // port of the live page; 0: a free one
   TrainSettings settings;
   DeviceOptions device;
+  RankOptions ranks;
 };
 int train(const TrainArguments& arguments);
 

@@ -25,6 +25,7 @@
 #include "lm/commands.h"
 #include "options.h"
 #include "os/process.h"
+#include "run/ranks.h"
 #include "runs/commands.h"
 #include "tensorgrad/error.h"
 #include "text.h"
@@ -183,12 +184,14 @@ void add_train(CLI::App& app, Action& action) {
   add_tensorboard(command, args->tensorboard);
   add_ui(command, args->ui);
   add_device_options(command, args->device);
+  add_rank_options(command, args->ranks);
   command.footer(
       "Examples:\n"
       "  tg train --data /usr/share/datasets/fashion-mnist --device cpu\n"
       "  tg train --data iris.csv --label species --hidden 32 --epochs 100 --batch 16\n"
       "  tg train --data images --size 64x64  (images/cat/1.jpg, images/dog/1.png ...)\n"
       "  tg train --resume runs/fashion-mnist\n"
+      "  mpirun -n 4 tg train --data /usr/share/datasets/fashion-mnist\n"
       "Ctrl-C finishes the current step, saves the run and prints how to resume it.");
   command.callback([=, &action] {
     if (data->empty() && resume->empty()) throw CLI::RequiredError("--data or --resume");
@@ -502,6 +505,8 @@ int main(int argc, char** argv) {
   try {
     argv = tensorgrad::cli::os::arguments(argc, argv);
     return tensorgrad::cli::parse_and_run(argc, argv);
+  } catch (const tensorgrad::cli::ReportedByFirst&) {
+    return 1;
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
   } catch (const tensorgrad::Error& error) {

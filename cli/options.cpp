@@ -61,17 +61,17 @@ CLI::Option* add_max_expansion(CLI::App& command, double& limit, const std::stri
 
 namespace {
 
-// Returns the seconds of "30s", "5m" or "2h"; infinity for "never".
-double seconds_of(const std::string& text) {
-  if (text == "never") return std::numeric_limits<double>::infinity();
+// Returns the seconds of "30s", "5m" or "2h". Throws CLI::ValidationError for `option`, which also
+// takes `other`.
+double seconds_of(const std::string& text, const char* option, const char* other = "") {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
   const double factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   if (error == std::errc() && factor > 0 && value > 0) return value * factor;
-  throw CLI::ValidationError("--checkpoint-every",
-                             "expected a time such as 30s, 5m or 2h, or never, got " + text);
+  throw CLI::ValidationError(
+      option, "expected a time such as 30s, 5m or 2h" + std::string(other) + ", got " + text);
 }
 
 // Returns the port of `--ui=PORT`; 0 for `--ui`.
@@ -94,8 +94,29 @@ int port_of(const std::string& text) {
 void add_checkpoint_every(CLI::App& command, double& seconds) {
   command
       .add_option_function<std::string>(
-          "--checkpoint-every", [&seconds](const std::string& text) { seconds = seconds_of(text); },
+          "--checkpoint-every",
+          [&seconds](const std::string& text) {
+            seconds = text == "never" ? std::numeric_limits<double>::infinity()
+                                      : seconds_of(text, "--checkpoint-every", ", or never");
+          },
           "Time between two checkpoints within an epoch or between validations: 30s, 5m, 2h, never")
+      ->option_text("TIME (5m)");
+}
+
+void add_rank_options(CLI::App& command, RankOptions& ranks) {
+  command
+      .add_option("--distributed", ranks.mode,
+                  "Whether the processes of mpirun train one run together; auto: if it started "
+                  "several; off: each trains its own run")
+      ->check(CLI::IsMember({"auto", "mpi", "off"}))
+      ->option_text("auto|mpi|off (auto)");
+  command
+      .add_option_function<std::string>(
+          "--distributed-timeout",
+          [&ranks](const std::string& text) {
+            ranks.timeout_seconds = seconds_of(text, "--distributed-timeout");
+          },
+          "Longest wait for another process before all end with an error: 30s, 5m, 2h")
       ->option_text("TIME (5m)");
 }
 

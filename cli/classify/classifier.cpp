@@ -82,7 +82,7 @@ Schedule schedule_of(const Run& run) {
   return Schedule::cosine(run.settings.lr, 0, run.total_steps());
 }
 
-NetTrainer compile_training(const Run& run, const DeviceOptions& device) {
+NetTrainer compile_training(const Run& run, const DeviceOptions& device, const Ranks& ranks) {
   const Task task = run.task;
   const auto loss = [task](const nn::Sequential& net, const Inputs& in) {
     return cross_entropy(net(prepared(task, in["x"])), in["labels"]);
@@ -90,11 +90,12 @@ NetTrainer compile_training(const Run& run, const DeviceOptions& device) {
   return compile(
       make_model(run), loss,
       {.dataset = {input_spec(task, task.train_count), {"labels", {task.train_count}, i32}},
-       .batch = run.settings.batch,
+       .batch = batch_per_rank(run.settings.batch, ranks),
        .optimizer = make_optimizer(run),
        .mixed_precision = run.settings.mixed_precision,
        .seed = run.settings.seed,
-       .device = device});
+       .device = device,
+       .distributed = ranks.communicator()});
 }
 
 void upload(NetTrainer& trainer, const Task& task, const Samples& train) {
@@ -151,25 +152,43 @@ CompiledFunction outside_forward(const std::string& model_path, const Run& run,
 }
 
 // The last batch is padded with zeros; the results of the padding are dropped.
-std::vector<float> Predictor::log_probabilities(const Samples& samples,
-                                                const std::function<void()>& before_batch) {
+std::vector<float> Predictor::predict(const Samples& samples, std::int64_t from) {
   const bool table = task_.kind == Task::Kind::kTable;
   const std::int64_t width = table ? task_.features() : task_.words();
   const auto one = static_cast<std::size_t>(batch_ * width);
-  std::vector<float> results;
   std::vector<float> floats(table ? one : 0);
   std::vector<std::uint32_t> words(table ? 0 : one);
+  const std::int64_t count = std::min(batch_, samples.count - from);
+  const auto fill = [&](const auto& all, auto& part) {
+    std::copy_n(all.begin() + from * width, count * width, part.begin());
+    return HostView(part);
+  };
+  const HostView batch = table ? fill(samples.features, floats) : fill(samples.words, words);
+  return forward_({{"x", batch}}).floats();
+}
+
+std::vector<float> Predictor::log_probabilities(const Samples& samples) {
+  std::vector<float> results;
   for (std::int64_t from = 0; from < samples.count; from += batch_) {
-    if (before_batch) before_batch();
+    const std::vector<float> values = predict(samples, from);
     const std::int64_t count = std::min(batch_, samples.count - from);
-    const auto fill = [&](const auto& all, auto& part) {
-      std::fill(part.begin(), part.end(), 0);
-      std::copy_n(all.begin() + from * width, count * width, part.begin());
-      return HostView(part);
-    };
-    const HostView batch = table ? fill(samples.features, floats) : fill(samples.words, words);
-    const std::vector<float> values = forward_({{"x", batch}}).floats();
     results.insert(results.end(), values.begin(), values.begin() + count * task_.classes());
+  }
+  return results;
+}
+
+std::vector<float> Predictor::log_probabilities(const Samples& samples, const Ranks& ranks) {
+  const std::int64_t round = batch_ * ranks.size();
+  std::vector<float> mine(static_cast<std::size_t>(batch_ * task_.classes()));
+  std::vector<float> all(mine.size() * static_cast<std::size_t>(ranks.size()));
+  std::vector<float> results;
+  for (std::int64_t from = 0; from < samples.count; from += round) {
+    ranks.check_interrupted();
+    const std::int64_t own = from + ranks.rank() * batch_;
+    if (own < samples.count) mine = predict(samples, own);
+    ranks.gather(mine, all);
+    const std::int64_t count = std::min(round, samples.count - from);
+    results.insert(results.end(), all.begin(), all.begin() + count * task_.classes());
   }
   return results;
 }

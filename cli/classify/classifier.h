@@ -3,12 +3,12 @@
 // cosine learning-rate schedule.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "classify/dataset.h"
 #include "classify/settings.h"
+#include "run/ranks.h"
 #include "tensorgrad/nn.h"
 #include "tensorgrad/train/compile.h"
 
@@ -19,8 +19,8 @@ using NetTrainer = Trainer<nn::Sequential>;
 // Returns the learning-rate schedule of the whole run: a cosine from settings.lr to 0.
 Schedule schedule_of(const Run& run);
 
-// Compiles the training step. Does not upload the data.
-NetTrainer compile_training(const Run& run, const DeviceOptions& device);
+// Compiles the training step, of which each rank does its part. Does not upload the data.
+NetTrainer compile_training(const Run& run, const DeviceOptions& device, const Ranks& ranks = {});
 // Uploads the training set.
 void upload(NetTrainer& trainer, const Task& task, const Samples& train);
 
@@ -40,12 +40,17 @@ class Predictor {
             std::int64_t count);
 
   // Returns the log probabilities, [count, classes].
-  std::vector<float> log_probabilities(const Samples& samples,
-                                       const std::function<void()>& before_batch = nullptr);
+  std::vector<float> log_probabilities(const Samples& samples);
+  // As above, each rank in turn predicts a batch. All ranks must call it, and get all results.
+  // Throws Interrupted on all ranks if one has caught a signal.
+  std::vector<float> log_probabilities(const Samples& samples, const Ranks& ranks);
 
   [[nodiscard]] std::string device() const { return forward_.device(); }
 
  private:
+  // Returns those of one batch, [batch_, classes].
+  std::vector<float> predict(const Samples& samples, std::int64_t from);
+
   const Task& task_;
   std::int64_t batch_;
   CompiledFunction forward_;

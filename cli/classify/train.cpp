@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tg train: the training loop, the run folder and resuming. The metrics are written before the
-// model. Metrics of steps after the saved model are dropped when the run is resumed.
+// model. Metrics of steps after the saved model are dropped when the run is resumed. Of several
+// ranks, the first one trains a run as one process does, and orders the others to do their part.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -13,12 +14,14 @@
 
 #include "classify/classifier.h"
 #include "classify/evaluation.h"
+#include "classify/fingerprint.h"
 #include "commands.h"
 #include "os/process.h"
 #include "plot/plots.h"
 #include "run/interrupt.h"
 #include "run/metrics.h"
 #include "run/progress.h"
+#include "run/ranks.h"
 #include "run/run_folder.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -56,10 +59,11 @@ std::string skipped_text(const TrainingData& data) {
 }
 
 void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
-                const std::string& folder) {
+                const std::string& folder, const Ranks& ranks) {
   const CompileReport report = trainer.report();
   const Task& task = run.task;
   fmt::print("device  {}\n", trainer.device());
+  fmt::print("{}", ranks_text(ranks, run.settings.batch, task.unit()));
   fmt::print(
       "model   {}: {} parameters, {} launches per step, {} peak memory, compiled in {:.0f} ms\n",
       model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
@@ -73,11 +77,30 @@ void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& d
   std::fflush(stdout);
 }
 
-ProgressOptions progress_options(const char* unit) {
+ProgressOptions progress_options(const char* unit, const Ranks& ranks) {
   ProgressOptions options;
   options.stream = stdout;
   options.unit = unit;
+  // mpirun may pass on the lines of a terminal that nobody sees.
+  if (ranks.several()) options.terminal = false;
   return options;
+}
+
+// Does what rank 0 orders until it ends the run, and returns the exit code.
+int follow(const Run& run, NetTrainer& trainer, const TrainingData& data, const Ranks& ranks) {
+  Predictor predictor(trainer, run, data.test.count);
+  for (;;) {
+    const GivenOrder given = ranks.next_order();
+    if (given.order == Order::kEnd) return static_cast<int>(given.number);
+    if (given.order == Order::kTrain) {
+      trainer.run(static_cast<int>(given.number));
+      continue;
+    }
+    try {
+      predictor.log_probabilities(data.test, ranks);
+    } catch (const Interrupted&) {  // rank 0 ends the run
+    }
+  }
 }
 
 // Returns the number of test images that the live page shows.
@@ -87,12 +110,13 @@ std::int64_t page_images(const Run& run, const TrainingData& data) {
   return std::min({data.test.count, kPageImages, fitting});
 }
 
-// Trains a run from the state of its trainer to its end, or until a signal.
+// Trains a run from the state of its trainer to its end, or until a signal. Of rank 0.
 class Training {
  public:
   Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,
-           History history, const TrainArguments& arguments, RunPage* page)
+           History history, const TrainArguments& arguments, RunPage* page, Ranks& ranks)
       : run_(run),
+        ranks_(ranks),
         folder_(std::move(folder)),
         trainer_(trainer),
         data_(data),
@@ -104,7 +128,7 @@ class Training {
                                             : run.total_steps()),
         checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(run.total_steps() * run.settings.batch, run.settings.epochs,
-                  progress_options(run.task.unit())),
+                  progress_options(run.task.unit(), ranks)),
         page_(page) {
     if (!history_.epochs.empty()) seconds_ = epoch_began_ = history_.epochs.back().seconds;
     if (history_.pause.step > 0) {
@@ -130,7 +154,10 @@ class Training {
       const std::int64_t per_epoch = run_.steps_per_epoch();
       if (epoch_is_open()) end_epoch();
       while (trainer_.steps() < last_step_ && interrupted() == 0) {
-        if (page_ != nullptr) page_->between_steps(progress_, [this] { checkpoint(); });
+        if (page_ != nullptr) {
+          page_->between_steps(
+              progress_, [this] { checkpoint(); }, [this] { ranks_.keep_waiting(); });
+        }
         if (interrupted() != 0) break;
         chunk(std::min(per_epoch - trainer_.steps() % per_epoch, last_step_ - trainer_.steps()));
         if (trainer_.steps() % per_epoch == 0) {
@@ -162,8 +189,10 @@ class Training {
     const int count = static_cast<int>(std::min<std::int64_t>(chunk_, left));
     const std::int64_t before = trainer_.steps();
     const double began = now();
-    const std::vector<float> losses =
-        page_ != nullptr && page_->take_profile() ? profiled_steps(count) : trainer_.run(count);
+    const std::vector<float> losses = ranks_.lead(Order::kTrain, count, [&] {
+      return page_ != nullptr && page_->take_profile() ? profiled_steps(count)
+                                                       : trainer_.run(count);
+    });
     const double took = now() - began;
     for (std::size_t i = 0; i < losses.size(); ++i) {
       const std::int64_t step = before + static_cast<std::int64_t>(i) + 1;
@@ -233,7 +262,8 @@ class Training {
 
   // Throws Interrupted if a signal is caught.
   void test() {
-    const std::vector<float> values = predictor_.log_probabilities(data_.test, check_interrupted);
+    const std::vector<float> values = ranks_.lead(
+        Order::kTest, 0, [&] { return predictor_.log_probabilities(data_.test, ranks_); });
     evaluation_ = evaluate(values, data_.test.labels, run_.task.classes());
   }
 
@@ -305,6 +335,7 @@ class Training {
   }
 
   const Run& run_;
+  Ranks& ranks_;
   std::string folder_;
   NetTrainer& trainer_;
   const TrainingData& data_;
@@ -327,7 +358,7 @@ class Training {
 };
 
 PageHead page_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
-                   const std::string& folder) {
+                   const std::string& folder, const Ranks& ranks) {
   const CompileReport report = trainer.report();
   PageHead head = {.tool = "tg train",
                    .folder = folder,
@@ -344,7 +375,7 @@ PageHead page_head(const Run& run, const NetTrainer& trainer, const TrainingData
                    .epochs = run.settings.epochs,
                    .launches = report.launches,
                    .peak_bytes = report.peak_bytes,
-                   .profiles = true};
+                   .profiles = !ranks.several()};
   const std::int64_t count = page_images(run, data);
   if (count == 0) return head;
   const Shape& shape = run.task.image_shape;
@@ -358,64 +389,115 @@ PageHead page_head(const Run& run, const NetTrainer& trainer, const TrainingData
   return head;
 }
 
-int start(const TrainArguments& arguments) {
-  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
-  Run run;
-  run.data = os::utf8_text(fs::absolute(os::utf8_path(arguments.data)).lexically_normal());
-  run.settings = arguments.settings;
-  const TrainingData data = read_training_data(run.data, run.settings);
-  run.task = data.task;
-  settle_batch(run);
-  const std::string folder = arguments.out.empty() ? free_run_name(run.data) : arguments.out;
-  NewRunFolder made(folder, arguments.force);
-  NetTrainer trainer = compile_training(run, arguments.device);
-  run.device = device_text(trainer.device());
-  upload(trainer, run.task, data.train);
-  trainer.save(made.path(RunFile::kModel));
-  write_file_atomically(made.path(RunFile::kMetrics), std::string_view());
-  write_file_atomically(made.path(RunFile::kRun), run_json(run));
-  catch_interrupts();
-  made.publish();
-  print_head(run, trainer, data, folder);
-  if (page) page->open(page_head(run, trainer, data, folder));
-  return Training(run, folder, trainer, data, {}, arguments, page.get()).go();
+// Throws on all ranks if their settings or their data differ.
+void check_same_run(const Run& run, const Samples& test, const Ranks& ranks) {
+  if (!ranks.several()) return;
+  std::vector<SharedText> shared = shared_settings(run_json(run));
+  Fingerprint print;
+  print.add(test.words.data(), test.words.size() * sizeof(std::uint32_t));
+  print.add(test.features.data(), test.features.size() * sizeof(float));
+  print.add(test.labels.data(), test.labels.size() * sizeof(std::int32_t));
+  shared.push_back({"fingerprint of the test data", print.text()});
+  ranks.check_same(shared);
 }
 
-int resume(const TrainArguments& arguments) {
-  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
-  const std::string& folder = arguments.resume;
-  const FileLock lock = lock_run(folder);
-  Run run = read_run(folder);
-  if (!arguments.data.empty()) {
-    run.data = os::utf8_text(fs::absolute(os::utf8_path(arguments.data)).lexically_normal());
-  }
-  const TrainingData data = read_training_data(run.data, run.settings);
-  if (data.task.fingerprint != run.task.fingerprint || data.task.mean != run.task.mean ||
-      data.task.class_names.size() != run.task.class_names.size() ||
-      data.task.train_count != run.task.train_count ||
-      data.task.features() != run.task.features()) {
-    throw IoError(run.data + ": the training data differs from that of the run; cannot resume");
-  }
-  NetTrainer trainer = compile_training(run, arguments.device);
+std::string absolute_path(const std::string& path) {
+  return os::utf8_text(fs::absolute(os::utf8_path(path)).lexically_normal());
+}
+
+int start(const TrainArguments& arguments, Ranks& ranks) {
+  std::unique_ptr<RunPage> page;
+  Run run;
+  TrainingData data;
+  ranks.together([&] {
+    if (ranks.first()) page = RunPage::on_port(arguments.ui);
+    run.data = absolute_path(arguments.data);
+    run.settings = arguments.settings;
+    data = read_training_data(run.data, run.settings);
+    run.task = data.task;
+    settle_batch(run);
+    (void)batch_per_rank(run.settings.batch, ranks);
+  });
+  check_same_run(run, data.test, ranks);
+  const DeviceOptions device = device_of_rank(ranks, arguments.device);
+  std::string folder;
+  std::optional<NewRunFolder> made;
+  ranks.on_first([&] {
+    folder = arguments.out.empty() ? free_run_name(run.data) : arguments.out;
+    made.emplace(folder, arguments.force);
+  });
+  NetTrainer trainer = compile_training(run, device, ranks);
+  run.device = device_text(trainer.device());
   upload(trainer, run.task, data.train);
-  trainer.load(run_path(folder, RunFile::kModel));
-  if (trainer.steps() > run.total_steps()) {
-    throw IoError(fmt::format("{}: the model has {} steps; expected at most {}", folder,
-                              trainer.steps(), run.total_steps()));
-  }
   catch_interrupts();
-  History history = rewind_metrics(run_path(folder, RunFile::kMetrics), trainer.steps());
-  print_head(run, trainer, data, folder);
-  fmt::print("resuming after step {} of {}\n", trainer.steps(), run.total_steps());
-  print_dropped(history, trainer.steps());
-  if (page) page->open(page_head(run, trainer, data, folder));
-  return Training(run, folder, trainer, data, std::move(history), arguments, page.get()).go();
+  ranks.on_first([&] {
+    trainer.save(made->path(RunFile::kModel));
+    write_file_atomically(made->path(RunFile::kMetrics), std::string_view());
+    write_file_atomically(made->path(RunFile::kRun), run_json(run));
+    made->publish();
+    print_head(run, trainer, data, folder, ranks);
+    if (page) page->open(page_head(run, trainer, data, folder, ranks));
+  });
+  if (!ranks.first()) return follow(run, trainer, data, ranks);
+  return ranks.lead_run(
+      [&] { return Training(run, folder, trainer, data, {}, arguments, page.get(), ranks).go(); });
+}
+
+int resume(const TrainArguments& arguments, Ranks& ranks) {
+  std::unique_ptr<RunPage> page;
+  const std::string& folder = arguments.resume;
+  std::optional<FileLock> lock;
+  ranks.on_first([&] {
+    page = RunPage::on_port(arguments.ui);
+    lock.emplace(lock_run(folder));
+  });
+  Run run;
+  TrainingData data;
+  ranks.together([&] {
+    run = read_run(folder);
+    if (!arguments.data.empty()) run.data = absolute_path(arguments.data);
+    data = read_training_data(run.data, run.settings);
+    if (data.task.fingerprint != run.task.fingerprint || data.task.mean != run.task.mean ||
+        data.task.class_names.size() != run.task.class_names.size() ||
+        data.task.train_count != run.task.train_count ||
+        data.task.features() != run.task.features()) {
+      throw IoError(run.data + ": the training data differs from that of the run; cannot resume");
+    }
+    (void)batch_per_rank(run.settings.batch, ranks);
+  });
+  check_same_run(run, data.test, ranks);
+  NetTrainer trainer = compile_training(run, device_of_rank(ranks, arguments.device), ranks);
+  upload(trainer, run.task, data.train);
+  ranks.together([&] {
+    trainer.load(run_path(folder, RunFile::kModel));
+    if (trainer.steps() > run.total_steps()) {
+      throw IoError(fmt::format("{}: the model has {} steps; expected at most {}", folder,
+                                trainer.steps(), run.total_steps()));
+    }
+  });
+  catch_interrupts();
+  History history;
+  ranks.on_first([&] {
+    history = rewind_metrics(run_path(folder, RunFile::kMetrics), trainer.steps());
+    print_head(run, trainer, data, folder, ranks);
+    fmt::print("resuming after step {} of {}\n", trainer.steps(), run.total_steps());
+    print_dropped(history, trainer.steps());
+    if (page) page->open(page_head(run, trainer, data, folder, ranks));
+  });
+  if (!ranks.first()) return follow(run, trainer, data, ranks);
+  return ranks.lead_run([&] {
+    return Training(run, folder, trainer, data, std::move(history), arguments, page.get(), ranks)
+        .go();
+  });
 }
 
 }  // namespace
 
 int train(const TrainArguments& arguments) {
-  return arguments.resume.empty() ? start(arguments) : resume(arguments);
+  const bool resumes = !arguments.resume.empty();
+  Ranks ranks = join_ranks(arguments.ranks, resumes ? "tg train --resume" : "tg train");
+  return run_rank(ranks,
+                  [&] { return resumes ? resume(arguments, ranks) : start(arguments, ranks); });
 }
 
 }  // namespace tensorgrad::cli

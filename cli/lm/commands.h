@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lm/settings.h"
+#include "run/mpi.h"
 #include "run/run_folder.h"
 #include "tensorgrad/train/device.h"
 
@@ -29,6 +30,7 @@ struct LmTrainArguments {
   std::optional<int> ui;     // port of the live page; 0: a free one
   LmSettings settings;
   DeviceOptions device;
+  RankOptions ranks;
 };
 int lm_train(const LmTrainArguments& arguments);
 

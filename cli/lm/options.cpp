@@ -194,6 +194,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
   add_tensorboard(command, args->tensorboard);
   add_ui(command, args->ui);
   add_device_options(command, args->device);
+  add_rank_options(command, args->ranks);
   command.footer(
       "Examples:\n"
       "  tg lm train shakespeare/ --arch hybrid --steps 1000\n"
@@ -202,6 +203,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
       "  tg lm train tokens.safetensors --tokenizer tokenizer.json\n"
       "  tg lm train mine.txt --from runs/shakespeare --train-only-bc --lr 1e-3 --steps 200\n"
       "  tg lm train --resume runs/shakespeare\n"
+      "  mpirun -n 4 tg lm train shakespeare/\n"
       "Ctrl-C finishes the current step, saves the run and prints how to resume it.");
   command.callback([=, &action] {
     if (data->empty() && resume->empty()) throw CLI::RequiredError("TEXT or --resume");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tg lm train: the training loop, the run folder and resuming. The metrics are written before the
-// checkpoint. Metrics of steps after the checkpoint are dropped when the run is resumed.
+// checkpoint. Metrics of steps after the checkpoint are dropped when the run is resumed. Several
+// ranks work as in classify/train.cpp.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,6 +21,7 @@
 #include "run/interrupt.h"
 #include "run/metrics.h"
 #include "run/progress.h"
+#include "run/ranks.h"
 #include "run/run_folder.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/safetensors.h"
@@ -48,20 +50,53 @@ std::string layers_text(const nn::LanguageModelConfig& config) {
   return text;
 }
 
-ProgressOptions token_progress() {
+ProgressOptions token_progress(const Ranks& ranks) {
   ProgressOptions options;
   options.stream = stdout;
   options.unit = "tokens";
+  if (ranks.several()) options.terminal = false;
   return options;
 }
 
-// Trains a run from the state of its trainer to its end, or until a signal.
+// Returns the score of the validation text, of which each rank scores its part. Throws Interrupted
+// on all ranks if one has caught a signal.
+lm::TextScore validate_together(lm::LanguageTrainer& trainer, std::int64_t windows,
+                                const Ranks& ranks) {
+  const lm::TextScore own = trainer.validate({.most = windows,
+                                              .before_batch = [&] { ranks.check_interrupted(); },
+                                              .parts = ranks.size(),
+                                              .part = ranks.rank()});
+  const std::vector<double> all = ranks.sum({own.nats, static_cast<double>(own.tokens)});
+  return {all[0], static_cast<std::int64_t>(all[1])};
+}
+
+// Does what rank 0 orders until it ends the run, and returns the exit code.
+int lm_follow(const LmRun& run, lm::LanguageTrainer& trainer, const Ranks& ranks) {
+  for (;;) {
+    const GivenOrder given = ranks.next_order();
+    if (given.order == Order::kEnd) return static_cast<int>(given.number);
+    const std::int64_t done = trainer.steps();
+    try {
+      if (given.order == Order::kTrain) {
+        trainer.step();
+      } else {
+        (void)validate_together(trainer, run.settings.eval_windows, ranks);
+      }
+    } catch (const UserError&) {  // after the step: rank 0 has the same error and reports it
+      if (trainer.steps() == done) throw;
+    } catch (const Interrupted&) {  // rank 0 ends the run
+    }
+  }
+}
+
+// Trains a run from the state of its trainer to its end, or until a signal. Of rank 0.
 class LmTraining {
  public:
   LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
              const Tokenizer& tokenizer, const History& history, const LmTrainArguments& arguments,
-             RunPage* page)
+             RunPage* page, Ranks& ranks)
       : run_(run),
+        ranks_(ranks),
         folder_(std::move(folder)),
         trainer_(trainer),
         tokenizer_(tokenizer),
@@ -70,7 +105,7 @@ class LmTraining {
         total_(run.settings.training.steps),
         last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, total_) : total_),
         checkpoint_seconds_(arguments.checkpoint_seconds),
-        progress_(total_ * trainer.tokens_per_step(), 0, token_progress()),
+        progress_(total_ * trainer.tokens_per_step(), 0, token_progress(ranks)),
         page_(page) {
     for (const ValidationLine& line : history.validations) {
       if (stop_.update(line.loss)) best_step_ = line.step;
@@ -102,7 +137,10 @@ class LmTraining {
     try {
       if (look_is_due()) look();
       while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.should_stop()) {
-        if (page_ != nullptr) page_->between_steps(progress_, [this] { checkpoint(); });
+        if (page_ != nullptr) {
+          page_->between_steps(
+              progress_, [this] { checkpoint(); }, [this] { ranks_.keep_waiting(); });
+        }
         if (interrupted() != 0) break;
         step();
         if (look_is_due()) {
@@ -128,16 +166,18 @@ class LmTraining {
 
   void step() {
     const double lr = trainer_.lr(), began = lm_now();
+    const std::int64_t before = trainer_.steps();
     double loss = 0;
     try {
-      if (page_ != nullptr && page_->take_profile()) {
+      loss = ranks_.lead(Order::kTrain, 1, [&] {
+        if (page_ == nullptr || !page_->take_profile()) return trainer_.step();
         Profile profile;
-        loss = trainer_.profiled_step(profile);
+        const double profiled = trainer_.profiled_step(profile);
         page_->profiled(profile);
-      } else {
-        loss = trainer_.step();
-      }
+        return profiled;
+      });
     } catch (const UserError& error) {
+      if (trainer_.steps() > before) ranks_.led();
       progress_.finish();
       throw UserError(fmt::format("{}; {} holds the last good state, of step {}", error.message(),
                                   path(RunFile::kCheckpoint), saved_step_));
@@ -168,8 +208,7 @@ class LmTraining {
                         std::max(seconds_ - line_began_, 1e-9);
     ValidationLine line{done, loss_sum_ / steps, loss_sum_ / steps, rate, seconds_};
     const bool validates = run_.validation_tokens > 1;
-    if (validates)
-      line.loss = trainer_.validate(run_.settings.eval_windows, check_interrupted).loss();
+    if (validates) line.loss = validation_loss();
     const std::optional<SampleLine> sample = make_sample();
     const bool best = stop_.update(line.loss);
     if (best) best_step_ = done;
@@ -189,6 +228,12 @@ class LmTraining {
     line_began_ = seconds_;
     progress_.resume();
     if (page_ != nullptr) page_->busy("");
+  }
+
+  double validation_loss() {
+    return ranks_.lead(Order::kTest, 0, [&] {
+      return validate_together(trainer_, run_.settings.eval_windows, ranks_).loss();
+    });
   }
 
   void save() {
@@ -220,7 +265,8 @@ class LmTraining {
     const lm::Completion made =
         generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
                                       .max_tokens = run_.settings.sample_tokens,
-                                      .on_text = [](const lm::GeneratedChunk&) {
+                                      .on_text = [this](const lm::GeneratedChunk&) {
+                                        ranks_.keep_waiting();
                                         check_interrupted();
                                         return true;
                                       }});
@@ -292,6 +338,7 @@ class LmTraining {
   }
 
   const LmRun& run_;
+  Ranks& ranks_;
   std::string folder_;
   lm::LanguageTrainer& trainer_;
   const Tokenizer& tokenizer_;
@@ -308,7 +355,8 @@ class LmTraining {
   RunPage* page_;               // null if there is none
 };
 
-PageHead page_head(const LmRun& run, lm::LanguageTrainer& trainer, const std::string& folder) {
+PageHead page_head(const LmRun& run, lm::LanguageTrainer& trainer, const std::string& folder,
+                   const Ranks& ranks) {
   const CompileReport report = trainer.trainer().report();
   return {.tool = "tg lm train",
           .folder = folder,
@@ -324,12 +372,13 @@ PageHead page_head(const LmRun& run, lm::LanguageTrainer& trainer, const std::st
           .steps = run.settings.training.steps,
           .launches = report.launches,
           .peak_bytes = report.peak_bytes,
-          .profiles = true};
+          .profiles = !ranks.several()};
 }
 
-void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const LmText& text,
-                   const std::string& device, const std::string& folder) {
-  fmt::print("device  {}\n", device);
+void print_lm_head(const LmRun& run, lm::LanguageTrainer& trainer, const LmText& text,
+                   const std::string& folder, const Ranks& ranks) {
+  fmt::print("device  {}\n", trainer.trainer().device());
+  fmt::print("{}", ranks_text(ranks, run.settings.training.batch, "windows"));
   const std::vector<nn::MixerKind>& layers = run.config.layers;
   const bool attends =
       std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
@@ -352,20 +401,24 @@ void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const L
 
 std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText& text,
                                                   const std::optional<lm::SavedModel>& from,
-                                                  const DeviceOptions& device) {
+                                                  const DeviceOptions& device, const Ranks& ranks) {
   lm::TrainingOptions options = run.settings.training;
   options.device = device;
-  if (run.settings.pack) {
-    options.document_start = text.tokenizer.eos_id();
-    if (!options.document_start)
-      throw UserError("--pack: the tokenizer has no end-of-text token to separate documents");
-  }
+  options.batch = batch_per_rank(options.batch, ranks);
+  options.distributed = ranks.communicator();
+  if (run.settings.pack) options.document_start = text.tokenizer.eos_id();
   if (from) {
     return std::make_unique<lm::LanguageTrainer>(*from, text.split.train, text.split.validation,
                                                  options);
   }
   return std::make_unique<lm::LanguageTrainer>(run.config, text.split.train, text.split.validation,
                                                options);
+}
+
+// Throws UserError if documents are to be packed, but the tokenizer cannot separate them.
+void check_pack(const LmSettings& settings, const Tokenizer& tokenizer) {
+  if (settings.pack && !tokenizer.eos_id())
+    throw UserError("--pack: the tokenizer has no end-of-text token to separate documents");
 }
 
 // Throws UserError if the prompt cannot be encoded. Without this check the first sample would fail,
@@ -392,12 +445,24 @@ std::string hash_of(const std::string& path) {
   return print.text();
 }
 
-int lm_start(const LmTrainArguments& arguments) {
-  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
+// Throws on all ranks if their settings or their data differ.
+void check_same_run(const LmRun& run, const Ranks& ranks) {
+  if (ranks.several()) ranks.check_same(shared_settings(lm_run_json(run)));
+}
+
+// A new run with its text, and the model that it starts from, if any.
+struct NewLmRun {
   LmRun run;
+  std::optional<lm::SavedModel> from;
+  std::optional<LmText> text;
+};
+
+NewLmRun new_lm_run(const LmTrainArguments& arguments) {
+  NewLmRun made;
+  LmRun& run = made.run;
   run.settings = arguments.settings;
   run.data = absolute_paths(arguments.data);
-  std::optional<lm::SavedModel> from;
+  std::optional<lm::SavedModel>& from = made.from;
   std::optional<Tokenizer> given;
   if (!run.settings.from.empty()) {
     from = lm::quantize(lm::load_model(lm_model_path(run.settings.from)), nn::WeightFormat::kF32);
@@ -412,9 +477,10 @@ int lm_start(const LmTrainArguments& arguments) {
   } else if (!from) {
     config = lm_config(run.settings.shape);
   }
-  const LmText text =
-      read_lm_text(run.data, run.settings.tokenizer, given, text_options(run.settings));
+  made.text = read_lm_text(run.data, run.settings.tokenizer, given, text_options(run.settings));
+  const LmText& text = *made.text;
   if (run.settings.samples) check_prompt(run.settings.prompt, text.tokenizer);
+  check_pack(run.settings, text.tokenizer);
   run.config = from ? from->config : config;
   if (!from) run.config.vocab_size = text.tokenizer.vocab_size();
   run.train_tokens = text.split.train.size();
@@ -422,25 +488,46 @@ int lm_start(const LmTrainArguments& arguments) {
   run.fingerprint = text.fingerprint;
   std::int64_t& every = run.settings.eval_every;
   if (every == 0) every = std::max<std::int64_t>(1, run.settings.training.steps / 10);
-  const auto trainer = make_trainer(run, text, from, arguments.device);
+  return made;
+}
+
+int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
+  std::unique_ptr<RunPage> page;
+  NewLmRun fresh;
+  ranks.together([&] {
+    if (ranks.first()) page = RunPage::on_port(arguments.ui);
+    fresh = new_lm_run(arguments);
+    (void)batch_per_rank(fresh.run.settings.training.batch, ranks);
+  });
+  LmRun& run = fresh.run;
+  const LmText& text = *fresh.text;
+  check_same_run(run, ranks);
+  const DeviceOptions device = device_of_rank(ranks, arguments.device);
+  const auto trainer = make_trainer(run, text, fresh.from, device, ranks);
   run.device = device_text(trainer->trainer().device());
-  const std::string folder =
-      arguments.out.empty() ? free_run_name(run.data.front()) : arguments.out;
-  NewRunFolder made(folder, arguments.force);
-  trainer->save(made.path(RunFile::kCheckpoint));
-  lm::save_model(made.path(RunFile::kModel), trainer->model(text.tokenizer));
-  text.tokenizer.save(made.path(RunFile::kTokenizer));
-  write_file_atomically(made.path(RunFile::kTokenizerConfig),
-                        lm::tokenizer_config_json(text.tokenizer));
-  write_file_atomically(made.path(RunFile::kMetrics), std::string_view());
-  for (const RunFile file : {RunFile::kTokenizer, RunFile::kTokenizerConfig})
-    run.files[name_of(file)] = hash_of(made.path(file));
-  write_file_atomically(made.path(RunFile::kRun), lm_run_json(run));
+  std::string folder;
+  std::optional<NewRunFolder> made;
   catch_interrupts();
-  made.publish();
-  print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
-  if (page) page->open(page_head(run, *trainer, folder));
-  return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments, page.get()).go();
+  ranks.on_first([&] {
+    folder = arguments.out.empty() ? free_run_name(run.data.front()) : arguments.out;
+    made.emplace(folder, arguments.force);
+    trainer->save(made->path(RunFile::kCheckpoint));
+    lm::save_model(made->path(RunFile::kModel), trainer->model(text.tokenizer));
+    text.tokenizer.save(made->path(RunFile::kTokenizer));
+    write_file_atomically(made->path(RunFile::kTokenizerConfig),
+                          lm::tokenizer_config_json(text.tokenizer));
+    write_file_atomically(made->path(RunFile::kMetrics), std::string_view());
+    for (const RunFile file : {RunFile::kTokenizer, RunFile::kTokenizerConfig})
+      run.files[name_of(file)] = hash_of(made->path(file));
+    write_file_atomically(made->path(RunFile::kRun), lm_run_json(run));
+    made->publish();
+    print_lm_head(run, *trainer, text, folder, ranks);
+    if (page) page->open(page_head(run, *trainer, folder, ranks));
+  });
+  if (!ranks.first()) return lm_follow(run, *trainer, ranks);
+  return ranks.lead_run([&] {
+    return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments, page.get(), ranks).go();
+  });
 }
 
 // Throws if the weights in the checkpoint do not match the configuration. A damaged run.json may
@@ -453,51 +540,74 @@ void check_checkpoint(const nn::LanguageModelConfig& config, const std::string& 
   lm::check_weights(config, weights, path);
 }
 
-int lm_resume(const LmTrainArguments& arguments) {
-  const std::unique_ptr<RunPage> page = RunPage::on_port(arguments.ui);
+int lm_resume(const LmTrainArguments& arguments, Ranks& ranks) {
+  std::unique_ptr<RunPage> page;
   const std::string& folder = arguments.resume;
-  const FileLock lock = lock_run(folder);
-  LmRun run = read_lm_run(folder);
-  if (!arguments.data.empty()) run.data = absolute_paths(arguments.data);
+  std::optional<FileLock> lock;
+  ranks.on_first([&] {
+    page = RunPage::on_port(arguments.ui);
+    lock.emplace(lock_run(folder));
+  });
   const auto path = [&](RunFile file) { return run_path(folder, file); };
-  for (const auto& [name, hash] : run.files) {
-    const std::string file = os::utf8_text(os::utf8_path(folder) / name);
-    if (const std::string got = hash_of(file); got != hash) {
-      throw IoError(fmt::format("{}: differs from its checksum in {}: expected {}, got {}", file,
-                                name_of(RunFile::kRun), hash, got));
+  LmRun run;
+  std::optional<LmText> text;
+  ranks.together([&] {
+    run = read_lm_run(folder);
+    if (!arguments.data.empty()) run.data = absolute_paths(arguments.data);
+    for (const auto& [name, hash] : run.files) {
+      const std::string file = os::utf8_text(os::utf8_path(folder) / name);
+      if (const std::string got = hash_of(file); got != hash) {
+        throw IoError(fmt::format("{}: differs from its checksum in {}: expected {}, got {}", file,
+                                  name_of(RunFile::kRun), hash, got));
+      }
     }
-  }
-  const Tokenizer tokenizer = Tokenizer::from_file(folder);
-  const LmText text =
-      read_lm_text(run.data, run.settings.tokenizer, tokenizer, text_options(run.settings));
-  if (text.fingerprint != run.fingerprint) {
-    throw IoError(run.data.front() + ": the text differs from that of the run; cannot resume");
-  }
-  check_checkpoint(run.config, path(RunFile::kCheckpoint));
-  const auto trainer = make_trainer(run, text, std::nullopt, arguments.device);
-  trainer->load(path(RunFile::kCheckpoint));
-  if (trainer->steps() > run.settings.training.steps) {
-    throw IoError(fmt::format("{}: the checkpoint has {} steps; expected at most {}", folder,
-                              trainer->steps(), run.settings.training.steps));
-  }
+    const Tokenizer tokenizer = Tokenizer::from_file(folder);
+    text = read_lm_text(run.data, run.settings.tokenizer, tokenizer, text_options(run.settings));
+    if (text->fingerprint != run.fingerprint) {
+      throw IoError(run.data.front() + ": the text differs from that of the run; cannot resume");
+    }
+    check_pack(run.settings, text->tokenizer);
+    check_checkpoint(run.config, path(RunFile::kCheckpoint));
+    (void)batch_per_rank(run.settings.training.batch, ranks);
+  });
+  check_same_run(run, ranks);
+  const auto trainer =
+      make_trainer(run, *text, std::nullopt, device_of_rank(ranks, arguments.device), ranks);
+  ranks.together([&] {
+    trainer->load(path(RunFile::kCheckpoint));
+    if (trainer->steps() > run.settings.training.steps) {
+      throw IoError(fmt::format("{}: the checkpoint has {} steps; expected at most {}", folder,
+                                trainer->steps(), run.settings.training.steps));
+    }
+  });
   catch_interrupts();
-  const History history = rewind_metrics(path(RunFile::kMetrics), trainer->steps());
-  print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
-  const std::int64_t done = trainer->steps(), all = run.settings.training.steps;
-  fmt::print("resuming after step {} of {}\n", done, all);
-  print_dropped(history, done);
-  if (done == all) {
-    fmt::print("the run is complete; to train its model further: tg lm train TEXT --from {}\n",
-               shell_word(folder));
-  }
-  if (page) page->open(page_head(run, *trainer, folder));
-  return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments, page.get()).go();
+  History history;
+  ranks.on_first([&] {
+    history = rewind_metrics(path(RunFile::kMetrics), trainer->steps());
+    print_lm_head(run, *trainer, *text, folder, ranks);
+    const std::int64_t done = trainer->steps(), all = run.settings.training.steps;
+    fmt::print("resuming after step {} of {}\n", done, all);
+    print_dropped(history, done);
+    if (done == all) {
+      fmt::print("the run is complete; to train its model further: tg lm train TEXT --from {}\n",
+                 shell_word(folder));
+    }
+    if (page) page->open(page_head(run, *trainer, folder, ranks));
+  });
+  if (!ranks.first()) return lm_follow(run, *trainer, ranks);
+  return ranks.lead_run([&] {
+    return LmTraining(run, folder, *trainer, text->tokenizer, history, arguments, page.get(), ranks)
+        .go();
+  });
 }
 
 }  // namespace
 
 int lm_train(const LmTrainArguments& arguments) {
-  return arguments.resume.empty() ? lm_start(arguments) : lm_resume(arguments);
+  const bool resumes = !arguments.resume.empty();
+  Ranks ranks = join_ranks(arguments.ranks, resumes ? "tg lm train --resume" : "tg lm train");
+  return run_rank(
+      ranks, [&] { return resumes ? lm_resume(arguments, ranks) : lm_start(arguments, ranks); });
 }
 
 }  // namespace tensorgrad::cli

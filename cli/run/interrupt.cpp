@@ -21,6 +21,8 @@ void catch_interrupts() { os::on_end_request(note_signal); }
 
 void interrupt() { signal_seen = os::kInterrupt; }
 
+void interrupt_by(int signal) { signal_seen = signal; }
+
 int interrupted() { return signal_seen; }
 
 int interrupted_status() { return 128 + (interrupted() != 0 ? interrupted() : os::kInterrupt); }

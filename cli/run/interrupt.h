@@ -12,6 +12,8 @@ struct Interrupted {};
 void catch_interrupts();
 // Sets the flag as SIGINT does. May be called by any thread.
 void interrupt();
+// Sets the flag as a signal of this number does.
+void interrupt_by(int signal);
 // Returns the number of the last caught signal, or 0 if there was none.
 int interrupted();
 // Returns the exit status of a program that such a signal stopped; of SIGINT if there was none.

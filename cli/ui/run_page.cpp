@@ -185,7 +185,8 @@ bool RunPage::take_profile() {
   return std::exchange(measure_, false);
 }
 
-void RunPage::between_steps(Progress& progress, const std::function<void()>& save) {
+void RunPage::between_steps(Progress& progress, const std::function<void()>& save,
+                            const std::function<void()>& waiting) {
   Lock lock(mutex_);
   bool waited = false;
   for (;;) {
@@ -210,6 +211,9 @@ void RunPage::between_steps(Progress& progress, const std::function<void()>& sav
     }
     // Signals do not notify.
     changed_.wait_for(lock, std::chrono::milliseconds(100));
+    lock.unlock();
+    waiting();
+    lock.lock();
   }
   now_.activity.clear();
   if (!waited) return;

@@ -75,8 +75,9 @@ class RunPage {
   // Returns true once after the launches of a step are to be timed.
   [[nodiscard]] bool take_profile();
   // Does what the buttons ask for between two steps: calls `save`, and waits while the run is
-  // paused, until it is resumed or an interrupt is caught.
-  void between_steps(Progress& progress, const std::function<void()>& save);
+  // paused, until it is resumed or an interrupt is caught. Calls `waiting` often meanwhile.
+  void between_steps(Progress& progress, const std::function<void()>& save,
+                     const std::function<void()>& waiting);
   // Returns what `train` returns. What it throws is shown as the end of the run.
   int watch(const std::function<int()>& train);
   // Shows how the run ended: "done", "stopped" or "failed", and why.

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// The processes that train one run together. Rank 0 has the run: it decides what is done next,
+// writes all files and prints. The others follow its orders.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "run/interrupt.h"
+#include "run/mpi.h"
+#include "tensorgrad/distributed/communicator.h"
+#include "tensorgrad/train/device.h"
+
+namespace tensorgrad::cli {
+
+// Thrown on other ranks if rank 0 reports an error. No std::exception, so that handlers of errors
+// let it pass.
+struct ReportedByFirst {};
+
+// What rank 0 tells the others to do.
+enum class Order : std::int32_t {
+  kWait,   // wait for the next order
+  kTrain,  // run as many steps as the number of the order
+  kTest,   // evaluate the model on the held-out data
+  kEnd,    // end; the number is the exit code
+  kFail,   // end: rank 0 reports an error
+};
+struct GivenOrder {
+  Order order = Order::kWait;
+  std::int64_t number = 0;
+};
+
+// Something that all ranks must have in common.
+struct SharedText {
+  std::string what;  // for errors, such as "--lr"
+  std::string text;
+};
+
+class Ranks {
+ public:
+  // One process.
+  Ranks() = default;
+  // A rank of a group; null: one process.
+  explicit Ranks(std::shared_ptr<Communicator> group) : group_(std::move(group)) {}
+
+  [[nodiscard]] bool several() const { return group_ != nullptr && group_->size() > 1; }
+  [[nodiscard]] int size() const { return group_ == nullptr ? 1 : group_->size(); }
+  [[nodiscard]] int rank() const { return group_ == nullptr ? 0 : group_->rank(); }
+  [[nodiscard]] bool first() const { return rank() == 0; }
+  // For CompileOptions::distributed; null if there is one process.
+  [[nodiscard]] std::shared_ptr<Communicator> communicator() const {
+    return several() ? group_ : nullptr;
+  }
+
+  // All ranks call the following functions, in the same order.
+
+  // Returns the texts of all ranks, in the order of their numbers.
+  [[nodiscard]] std::vector<std::string> gather(std::string_view text) const;
+  // Collects numbers of the same count from each rank in the order of their numbers.
+  void gather(std::span<const float> mine, std::span<float> all) const;
+  // Returns the sums over all ranks, added in the order of their numbers.
+  [[nodiscard]] std::vector<double> sum(const std::vector<double>& values) const;
+  // Throws on all ranks if a rank differs from rank 0: UserError, which names the rank and both
+  // texts, on rank 0, and ReportedByFirst on the others. All pass as many elements.
+  void check_same(const std::vector<SharedText>& all) const;
+  // Does work that exchanges nothing and may fail on some ranks only. If it fails anywhere, rank 0
+  // throws the error of the first rank that failed, and the others throw ReportedByFirst.
+  void together(const std::function<void()>& work) const;
+  // As together(), for work that only rank 0 does.
+  void on_first(const std::function<void()>& work) const {
+    together([&] {
+      if (first()) work();
+    });
+  }
+  // Throws Interrupted on all ranks if one has caught a signal.
+  void check_interrupted() const;
+
+  // The orders. Each exchanges the signals as well: interrupted() is then set on all ranks.
+
+  // Rank 0: gives an order, for which the others wait.
+  void order(Order order, std::int64_t number = 0) const;
+  // Rank 0: gives an order and does the same with the others. If `work` throws, the others may
+  // still be in the call that failed, except if all ranks throw Interrupted.
+  template <class Work>
+  auto lead(Order order, std::int64_t number, const Work& work) {
+    this->order(order, number);
+    leads_ = true;
+    try {
+      auto result = work();
+      leads_ = false;
+      return result;
+    } catch (const Interrupted&) {
+      leads_ = false;
+      throw;
+    }
+  }
+  // Rank 0: called if the work of lead() threw the same error on all ranks.
+  void led() { leads_ = false; }
+  // Rank 0: does work that gives orders and returns its exit code. Has the others end with it, or
+  // after an error.
+  int lead_run(const std::function<int()>& work);
+  // Rank 0: as order(kWait), at most once per second. Called during work that only rank 0 does, so
+  // that the others know that it is alive and it hears of their signals.
+  void keep_waiting();
+  // Other ranks: waits for the next order and returns it.
+  [[nodiscard]] GivenOrder next_order() const;
+
+ private:
+  struct Message;
+  Message exchange(Order order, std::int64_t number) const;
+
+  std::shared_ptr<Communicator> group_;
+  bool leads_ = false;                               // in the work of lead()
+  std::chrono::steady_clock::time_point told_ = {};  // of the last keep_waiting()
+};
+
+// Joins the processes of the launcher. Throws as join_mpi(), and if the ranks have different
+// versions of tg or different commands, such as "tg train --resume".
+Ranks join_ranks(const RankOptions& options, const std::string& command);
+// Compares the version and the command.
+void check_versions(const Ranks& ranks, const std::string& version, const std::string& command);
+
+// Returns what run.json must have in common on all ranks: the settings, the configuration of the
+// model, and what describes the data.
+std::vector<SharedText> shared_settings(const std::string& run_json);
+
+// Returns `batch`, that of all ranks, divided by their number. Throws UserError if there is a
+// remainder.
+std::int64_t batch_per_rank(std::int64_t batch, const Ranks& ranks);
+
+// Opens the device of this rank. Of several equal adapters of a host, each rank takes another one.
+// Ranks on the CPU divide the cores on which they may run, unless the number of threads is set.
+// Throws as compile(), and if one rank would train on a GPU and another one on the CPU. With one
+// process, returns the options.
+DeviceOptions device_of_rank(const Ranks& ranks, const DeviceOptions& options);
+
+// Calls `work`. Errors of other ranks than the first name the rank.
+int run_rank(const Ranks& ranks, const std::function<int()>& work);
+
+// Returns "", or how many ranks there are, as a line of the head that `tg train` prints.
+std::string ranks_text(const Ranks& ranks, std::int64_t batch, std::string_view unit);
+
+}  // namespace tensorgrad::cli
