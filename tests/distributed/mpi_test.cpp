@@ -2,12 +2,10 @@
 // Ranks that are processes of mpirun: the same bits as with threads, and errors within the timeout.
 #include <gmock/gmock.h>
 
-#include <sys/wait.h>
-
 #include <array>
-#include <chrono>
 #include <cstdio>
 
+#include "distributed/mpirun.h"
 #include "distributed/ranks.h"
 
 namespace tensorgrad::testing {
@@ -16,38 +14,11 @@ namespace {
 using ::testing::HasSubstr;
 using Ranks = std::shared_ptr<Communicator>;
 
-struct Finished {
-  int status = 0;
-  std::string text;  // of stdout and stderr
-  double seconds = 0;
-};
-
-// Exit codes of timeout: it stopped the program, or had to kill it.
-constexpr int kStopped = 124, kKilled = 137;
-
-Finished mpirun_once(int ranks, const std::string& arguments) {
-  const std::string command =
-      "OMPI_MCA_rmaps_base_oversubscribe=1 timeout -k 10 120 " TENSORGRAD_MPIRUN
-      " --allow-run-as-root --oversubscribe -n " +
-      std::to_string(ranks) + " " TENSORGRAD_MPI_RANKS " " + arguments + " 2>&1";
-  const auto start = std::chrono::steady_clock::now();
-  std::FILE* pipe = popen(command.c_str(), "r");
-  Finished result;
-  std::array<char, 4096> some{};
-  for (std::size_t count = 0; (count = std::fread(some.data(), 1, some.size(), pipe)) > 0;)
-    result.text.append(some.data(), count);
-  const int status = pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return result;
-}
-
-// After all ranks have ended, mpirun of Open MPI 4.1 sometimes hangs in PMIx_server_finalize. A
-// test whose ranks hang fails the second time, too.
 Finished mpirun(int ranks, const std::string& arguments) {
-  const Finished result = mpirun_once(ranks, arguments);
-  const bool hangs = result.status == kStopped || result.status == kKilled;
-  return hangs ? mpirun_once(ranks, arguments) : result;
+  const std::string programs =
+      "-n " + std::to_string(ranks) + " " TENSORGRAD_MPI_RANKS " " + arguments;
+  const Finished result = mpirun_once(programs);
+  return mpirun_hung(result) ? mpirun_once(programs) : result;
 }
 
 std::string line_of(int rank, int ranks, std::uint64_t hash) {

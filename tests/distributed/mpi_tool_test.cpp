@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+// tg train and tg lm train on the processes of mpirun: the run of one process, resumed by another
+// number of them, stopped by signals, and ended by one error if a rank differs or fails.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <sys/types.h>
+#include <csignal>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "cli/tool.h"
+#include "distributed/mpirun.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::read_text;
+using test::TestFolder;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kTool = TENSORGRAD_TG;
+std::string images_command(const std::string& epochs = "6", const std::string& data = "images") {
+  return " train --data " + data + " --epochs " + epochs +
+         " --device cpu --hidden 16,8 --batch 8 --lr 0.02 --seed 5";
+}
+const std::string kImages = images_command();
+const std::string kText =
+    " lm train book.txt --device cpu --arch hybrid --layers 2 --width 16 --steps 24 --batch 4"
+    " --length 16 --eval-every 8 --warmup 2 --seed 3 --sample-tokens 5";
+
+// Runs mpirun in a folder, a second time from the same state if it hangs at its end.
+Finished mpirun(const TestFolder& folder, const std::string& programs) {
+  const TestFolder before;
+  fs::copy(folder.path(), before.path(), fs::copy_options::recursive);
+  const Finished result = mpirun_once(programs, folder.path());
+  if (!mpirun_hung(result)) return result;
+  for (const auto& entry : fs::directory_iterator(folder.path())) fs::remove_all(entry);
+  fs::copy(before.path(), folder.path(), fs::copy_options::recursive);
+  return mpirun_once(programs, folder.path());
+}
+
+Finished tg(const TestFolder& folder, int ranks, const std::string& arguments) {
+  return mpirun(folder, "-n " + std::to_string(ranks) + " " + kTool + arguments);
+}
+
+// As tg(), with other arguments for rank 1.
+Finished tg_each(const TestFolder& folder, const std::string& first, const std::string& second) {
+  return mpirun(folder, "-n 1 " + kTool + first + " : -n 1 " + kTool + second);
+}
+
+void write_book(const TestFolder& folder) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the " + std::to_string(i * i) + " quick brown foxes jump\n";
+  test::write_text(folder / "book.txt", text);
+}
+
+// Returns the lines of metrics.jsonl without what depends on the clock.
+std::vector<json> metrics_of(const TestFolder& folder, const std::string& run) {
+  std::vector<json> lines;
+  std::istringstream in(read_text(folder.path() / run / "metrics.jsonl"));
+  for (std::string line; std::getline(in, line);) {
+    json parsed = json::parse(line);
+    for (const char* key : {"seconds", "images_per_second", "tokens_per_second", "checksum"})
+      parsed.erase(key);
+    lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
+// Compares the metrics of two runs, except for rounding. Generated texts may differ.
+void expect_near(const std::vector<json>& a, const std::vector<json>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a[i].size(), b[i].size()) << a[i] << b[i];
+    for (const auto& [key, value] : a[i].items()) {
+      ASSERT_TRUE(b[i].contains(key)) << a[i] << b[i];
+      if (value.is_number()) {
+        const double tolerance = key == "test_accuracy" ? 0.05 : 1e-3;
+        EXPECT_NEAR(value.get<double>(), b[i][key].get<double>(), tolerance) << a[i] << b[i];
+      }
+    }
+  }
+}
+
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+// Expects one error of tg with this text, and no run folder.
+void expect_one_error(const TestFolder& folder, const Finished& result, const std::string& text) {
+  EXPECT_EQ(result.status, 1) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("error: " + text));
+  EXPECT_EQ(count_of(result.text, "error: "), 1U) << result.text;
+  EXPECT_FALSE(fs::exists(folder.path() / "run"));
+}
+
+TEST(MpiTool, trains_a_classifier_as_one_process_does) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  const Finished two = tg(folder, 2, kImages + " --out two");
+  ASSERT_EQ(two.status, 0) << two.text;
+  EXPECT_THAT(two.text, HasSubstr("ranks   2, each with 4 of the 8 images of a batch\n"));
+  EXPECT_EQ(count_of(two.text, "epoch 6/6"), 1U) << two.text;
+  ASSERT_EQ(tg(folder, 2, kImages + " --out again").status, 0);
+  ASSERT_EQ(tg(folder, 1, kImages + " --out one").status, 0);
+  EXPECT_EQ(files_in(folder.path() / "two"), files_in(folder.path() / "one"));
+  EXPECT_EQ(read_text(folder / "two/model.safetensors"),
+            read_text(folder / "again/model.safetensors"));
+  EXPECT_EQ(metrics_of(folder, "two"), metrics_of(folder, "again"));
+  expect_near(metrics_of(folder, "two"), metrics_of(folder, "one"));
+}
+
+TEST(MpiTool, trains_a_language_model_as_one_process_does) {
+  const TestFolder folder;
+  write_book(folder);
+  const Finished two = tg(folder, 2, kText + " --out two");
+  ASSERT_EQ(two.status, 0) << two.text;
+  EXPECT_THAT(two.text, HasSubstr("ranks   2, each with 2 of the 4 windows of a batch\n"));
+  EXPECT_EQ(count_of(two.text, "best validation loss"), 1U) << two.text;
+  ASSERT_EQ(tg(folder, 2, kText + " --out again").status, 0);
+  ASSERT_EQ(tg(folder, 1, kText + " --out one").status, 0);
+  EXPECT_EQ(files_in(folder.path() / "two"), files_in(folder.path() / "one"));
+  EXPECT_EQ(read_text(folder / "two/model.safetensors"),
+            read_text(folder / "again/model.safetensors"));
+  EXPECT_EQ(metrics_of(folder, "two"), metrics_of(folder, "again"));
+  expect_near(metrics_of(folder, "two"), metrics_of(folder, "one"));
+}
+
+// Trains with two, one and four processes, and compares with one process.
+void expect_resumed_by_others(const TestFolder& folder, const std::string& arguments,
+                              const std::string& command) {
+  ASSERT_EQ(tg(folder, 1, arguments + " --out one").status, 0);
+  const Finished begun = tg(folder, 2, arguments + " --out run --stop-after 9");
+  EXPECT_EQ(begun.status, 130) << begun.text;
+  EXPECT_EQ(count_of(begun.text, "stopped after step 9 of"), 1U) << begun.text;
+  const Finished alone = tg(folder, 1, command + " --resume run --device cpu --stop-after 11");
+  EXPECT_EQ(alone.status, 130) << alone.text;
+  EXPECT_THAT(alone.text, HasSubstr("resuming after step 9 of"));
+  const Finished four = tg(folder, 4, command + " --resume run --device cpu");
+  EXPECT_EQ(four.status, 0) << four.text;
+  EXPECT_EQ(count_of(four.text, "resuming after step 11 of"), 1U) << four.text;
+  expect_near(metrics_of(folder, "run"), metrics_of(folder, "one"));
+}
+
+TEST(MpiTool, resumes_a_classifier_with_another_number_of_processes) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  expect_resumed_by_others(folder, kImages, " train");
+}
+
+TEST(MpiTool, resumes_a_language_model_with_another_number_of_processes) {
+  const TestFolder folder;
+  write_book(folder);
+  expect_resumed_by_others(folder, kText, " lm train");
+}
+
+// Returns the process that is a rank in the folder, or 0 if there is none.
+pid_t find_rank(const TestFolder& folder, int rank) {
+  const std::string variable =
+      std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    pid_t pid = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || stop != name.data() + name.size()) continue;
+    std::error_code ignored;
+    if (fs::read_symlink(entry.path() / "cwd", ignored) != folder.path()) continue;
+    if (read_text(entry.path() / "environ").find(variable) != std::string::npos) return pid;
+  }
+  return 0;
+}
+
+// Starts a long run on two processes, sends a signal to one of them after some steps, and returns
+// how mpirun ended.
+Finished signal_a_rank(const TestFolder& folder, int rank, int signal,
+                       const std::string& options = "") {
+  test::write_image_folder(folder.path() / "images");
+  const std::string programs =
+      "-n 2 " + kTool + images_command("1000000") + " --out run --checkpoint-every 1s" + options;
+  auto finished =
+      std::async(std::launch::async, [&] { return mpirun_once(programs, folder.path()); });
+  const auto metrics = folder.path() / "run/metrics.jsonl";
+  for (int i = 0; i < 1000; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::error_code ignored;
+    if (fs::exists(metrics, ignored) && fs::file_size(metrics, ignored) > 2000) break;
+  }
+  const pid_t pid = find_rank(folder, rank);
+  EXPECT_GT(pid, 0);
+  if (pid > 0) ::kill(pid, signal);
+  return finished.get();
+}
+
+// Expects that one process resumes the run, after at least one step.
+void expect_resumable(const TestFolder& folder) {
+  const test::ToolResult resumed =
+      folder.tg({"train", "--resume", "run", "--device", "cpu", "--stop-after", "1"});
+  EXPECT_EQ(resumed.code, 130) << resumed.err;
+  EXPECT_TRUE(std::regex_search(resumed.out, std::regex("resuming after step [1-9]")))
+      << resumed.out;
+}
+
+TEST(MpiTool, a_signal_to_one_process_saves_the_run_and_ends_all) {
+  for (const int rank : {0, 1}) {
+    const TestFolder folder;
+    const Finished result = signal_a_rank(folder, rank, SIGTERM);
+    EXPECT_EQ(result.status, 128 + SIGTERM) << result.text;
+    EXPECT_EQ(count_of(result.text, "saved; resume with: tg train --resume run"), 1U)
+        << result.text;
+    EXPECT_THAT(result.text, Not(HasSubstr("error: ")));
+    expect_resumable(folder);
+  }
+}
+
+TEST(MpiTool, a_killed_process_ends_all_and_the_run_can_be_resumed) {
+  const TestFolder folder;
+  const Finished result = signal_a_rank(folder, 1, SIGKILL);
+  EXPECT_NE(result.status, 0);
+  EXPECT_EQ(find_rank(folder, 0), 0);
+  expect_resumable(folder);
+}
+
+TEST(MpiTool, a_process_that_hangs_ends_all_within_the_timeout) {
+  const TestFolder folder;
+  const Finished result = signal_a_rank(folder, 1, SIGSTOP, " --distributed-timeout 5s");
+  EXPECT_NE(result.status, 0);
+  EXPECT_THAT(result.text, HasSubstr("rank 0 of 2: "));
+  EXPECT_THAT(result.text, HasSubstr("rank 1 did not answer within 5 seconds"));
+  EXPECT_LT(result.seconds, 40);
+  expect_resumable(folder);
+}
+
+TEST(MpiTool, one_error_names_an_option_that_differs) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  write_book(folder);
+  expect_one_error(
+      folder, tg_each(folder, kImages + " --out run", kImages + " --out run --weight-decay 0.5"),
+      "rank 1 of 2 differs from rank 0: --weight-decay: 0.5, not 0.01\n");
+  expect_one_error(folder, tg_each(folder, kImages + " --out run", kText + " --out run"),
+                   "rank 1 of 2 differs from rank 0: the command: tg lm train, not tg train\n");
+  expect_one_error(folder, tg_each(folder, kText + " --out run", kText + " --out run --heads 2"),
+                   "rank 1 of 2 differs from rank 0: attention of the model: {\"heads\":2,");
+}
+
+TEST(MpiTool, one_error_says_that_the_data_differ_or_are_missing_on_a_rank) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  fs::copy(folder.path() / "images", folder.path() / "others");
+  const std::string image(25, '\7');
+  std::fstream file(folder / "others/train-images-idx3-ubyte",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(16);
+  file << image;
+  file.close();
+  const auto with_data = [](const std::string& name) {
+    return images_command("6", name) + " --out run";
+  };
+  expect_one_error(folder, tg_each(folder, with_data("images"), with_data("others")),
+                   "rank 1 of 2 differs from rank 0: fingerprint of the data: ");
+  expect_one_error(folder, tg_each(folder, with_data("images"), with_data("nowhere")),
+                   "rank 1 of 2: " + (folder / "nowhere") + ": no such file or directory\n");
+  expect_one_error(folder, tg(folder, 2, with_data("nowhere")),
+                   folder / "nowhere" + ": no such file or directory\n");
+}
+
+TEST(MpiTool, one_error_refuses_a_batch_or_a_folder) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  expect_one_error(folder, tg(folder, 3, kImages + " --out run"),
+                   "--batch 8: is that of all 3 ranks and must be a multiple of their number, "
+                   "such as 6\n");
+  fs::create_directory(folder.path() / "taken");
+  test::write_text(folder / "taken/run.json", "{}");
+  expect_one_error(folder, tg(folder, 2, kImages + " --out taken"),
+                   "taken: already contains a run; use --resume to resume it or --force to "
+                   "replace it\n");
+}
+
+TEST(MpiTool, one_error_says_that_training_diverges) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  write_book(folder);
+  const Finished images = tg(folder, 2, kImages + " --out a --optimizer sgd --weight-decay 1e30");
+  EXPECT_EQ(images.status, 1) << images.text;
+  EXPECT_THAT(images.text, HasSubstr("holds the last good model, of step "));
+  EXPECT_EQ(count_of(images.text, "error: "), 1U) << images.text;
+  const Finished text = tg(folder, 2, kText + " --out b --lr 1e30 --clip-grad-norm 0");
+  EXPECT_EQ(text.status, 1) << text.text;
+  EXPECT_THAT(text.text, HasSubstr("holds the last good state, of step "));
+  EXPECT_EQ(count_of(text.text, "error: "), 1U) << text.text;
+}
+
+TEST(MpiTool, without_mpi_refuses_to_train_the_same_run_several_times) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  fs::copy_file(kTool, folder.path() / "tg");  // libtg_mpi.so is not next to it
+  const Finished refused = mpirun(folder, "-n 2 ./tg" + kImages + " --out run");
+  EXPECT_EQ(refused.status, 1) << refused.text;
+  EXPECT_THAT(refused.text, HasSubstr("error: a launcher of MPI started this process "
+                                      "(OMPI_COMM_WORLD_SIZE=2), but this tg cannot use MPI: "
+                                      "libtg_mpi.so"));
+  EXPECT_FALSE(fs::exists(folder.path() / "run"));
+  const std::string alone = "-n 1 ./tg" + kImages + " --distributed off --out ";
+  const Finished each = mpirun(folder, alone + "a : " + alone + "b");
+  EXPECT_EQ(each.status, 0) << each.text;
+  EXPECT_EQ(read_text(folder / "a/model.safetensors"), read_text(folder / "b/model.safetensors"));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
