@@ -307,6 +307,19 @@ std::vector<Launch> by_stores(const Launch& launch) {
 
 }  // namespace
 
+std::vector<ByteRange> accessed_bytes(const Launch& launch) {
+  const Touched touched(launch);
+  std::vector<ByteRange> ranges;
+  for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
+    const OffsetSpan& span = touched.of(i);
+    const std::int64_t each = touched.element_bytes_of(i), start = launch.bindings[i].offset;
+    ranges.push_back(span.low > span.high
+                         ? ByteRange{}
+                         : ByteRange{start + span.low * each, start + (span.high + 1) * each});
+  }
+  return ranges;
+}
+
 void fit_bindings(Program& program, const BindingLimits& most) {
   std::vector<Launch> launches;
   for (Launch& launch : program.launches) {

@@ -2,6 +2,9 @@
 // Splits launches that bind more than a device allows.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "kernel/program.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -21,5 +24,13 @@ struct BindingLimits {
 // Throws UserError with the op, the bytes, the limit and the location if a single row accesses too
 // much and the limits are strict.
 void fit_bindings(Program& program, const BindingLimits& most);
+
+// A range of bytes of a buffer; empty if begin == end.
+struct ByteRange {
+  std::int64_t begin = 0, end = 0;
+};
+// Returns a range for each binding of a launch that contains all bytes that it accesses through the
+// binding, counted from the start of the buffer.
+std::vector<ByteRange> accessed_bytes(const Launch& launch);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "ops/registry.h"
 #include "plan/binding_limits.h"
+#include "plan/exchange.h"
 #include "plan/lower.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -43,6 +44,7 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   program.inputs = std::move(placement.inputs);
   program.outputs = std::move(placement.outputs);
   for (const BufferDecl& buffer : program.buffers) program.peak_bytes += buffer.bytes;
+  if (!options.exchange.empty()) split_exchange(program, options.exchange, options.bucket_bytes);
   if (options.max_binding_bytes > 0)
     fit_bindings(program, {options.max_binding_bytes, options.max_bindings, !options.any_size});
   return program;

@@ -28,6 +28,9 @@ struct PlanOptions {
   // are also limited to join_bindings.
   bool fused_sequences = false;
   GpuModel gpu = {};  // orders and joins launches
+  // An output that the host replaces bucket by bucket while the launches run; see split_exchange().
+  std::string exchange;
+  std::int64_t bucket_bytes = 0;
 };
 
 // Returns the dtype in which values of `dtype` are stored.

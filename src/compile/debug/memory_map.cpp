@@ -68,12 +68,18 @@ MemoryMap memory_map(const Graph& fused, const PlanOptions& options, const Progr
     launch.reads = std::move(readers.reads);
     planned.push_back(std::move(launch));
   }
+  // The parts of a launch need not follow each other (split_exchange()).
+  std::map<int, std::size_t> first, last;
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    first.try_emplace(program.launches[i].planned, i);
+    last[program.launches[i].planned] = i;
+  }
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     const int whole = program.launches[i].planned;
     map.launches.push_back(planned.at(static_cast<std::size_t>(whole)));
     LaunchValues& part = map.launches.back();
-    part.first_part = i == 0 || program.launches[i - 1].planned != whole;
-    part.last_part = i + 1 == program.launches.size() || program.launches[i + 1].planned != whole;
+    part.first_part = first[whole] == i;
+    part.last_part = last[whole] == i;
   }
   return map;
 }
