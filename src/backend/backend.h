@@ -64,6 +64,18 @@ class Executable {
   virtual ~Executable() = default;
 };
 
+// A range of a buffer that the host replaces within a run. The launches before `ready` write it;
+// `ready` does not lie within concurrent launches or a fused sequence, and does not decrease from
+// range to range.
+struct HostRange {
+  std::int64_t offset = 0, bytes = 0;  // multiples of 4
+  std::size_t ready = 0;
+};
+// Computes the new contents of range number `range` from the old ones. `fresh` and `old` are either
+// the same memory or apart; if they are apart, `fresh` is slow to read.
+using HostReplace = std::function<void(std::size_t range, std::span<const std::byte> old,
+                                       std::span<std::byte> fresh)>;
+
 struct LaunchTiming {
   double microseconds = 0;  // device time of one run
   bool by_device = false;   // measured by the device's clock
@@ -124,7 +136,7 @@ class Device {
                                std::size_t end, std::chrono::duration<double> budget);
 
   // Returns the contents of a buffer if the host can access them, otherwise an empty span. Must not
-  // be used while a run is in progress.
+  // be used while a run is in progress, except for ranges of run_replacing().
   virtual std::span<std::byte> host_memory(BufferHandle) { return {}; }
 
   [[nodiscard]] virtual bool done(Ticket ticket) = 0;
@@ -135,6 +147,18 @@ class Device {
   virtual std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) = 0;
   // Returns the host times since the device was opened.
   [[nodiscard]] virtual HostTimes host_times() const { return {}; }
+
+  // Runs the program once. As soon as the launches that write a range of `buffer` have run, calls
+  // `replace`, which computes the new contents of the range on the host; later launches run
+  // meanwhile if the device allows it. Launches from `resume` on see the new contents. Calls are
+  // made one at a time in the order of the ranges, possibly on another thread; the range is
+  // neither read nor written by launches meanwhile. If a call throws, the run is incomplete. May
+  // return before the work is done. By default, the host waits for the launches of each range; if
+  // it can access the memory of the device, it replaces one range while the launches of the next
+  // run.
+  virtual Ticket run_replacing(Executable& executable, const RuntimeScalars& row,
+                               BufferHandle buffer, std::span<const HostRange> ranges,
+                               std::size_t resume, const HostReplace& replace);
 };
 
 inline constexpr int kMaxCpuThreads = 256;

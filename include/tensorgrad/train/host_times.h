@@ -13,11 +13,15 @@ struct HostTimes {
   double encoding = 0;    ///< Recording launches into command buffers.
   double submitting = 0;  ///< Submitting command buffers to the driver.
   double waiting = 0;     ///< Waiting for the device to finish, or to accept more work.
+  /// Exchanging gradients with other ranks. Includes the wait for them.
+  double exchanging = 0;
+  /// The part of `exchanging` that was over before the backward pass was.
+  double exchanging_hidden = 0;
 
   /// Returns the time spent since `earlier`.
   HostTimes operator-(const HostTimes& earlier) const {
-    return {encoding - earlier.encoding, submitting - earlier.submitting,
-            waiting - earlier.waiting};
+    return {encoding - earlier.encoding, submitting - earlier.submitting, waiting - earlier.waiting,
+            exchanging - earlier.exchanging, exchanging_hidden - earlier.exchanging_hidden};
   }
 };
 

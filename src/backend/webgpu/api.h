@@ -27,6 +27,7 @@ namespace tensorgrad::webgpu {
   X(BindGroupRelease)                     \
   X(BufferAddRef)                         \
   X(BufferGetConstMappedRange)            \
+  X(BufferGetMappedRange)                 \
   X(BufferGetSize)                        \
   X(BufferGetUsage)                       \
   X(BufferMapAsync)                       \

@@ -141,6 +141,46 @@ std::size_t WebGpuDevice::run_some(Executable& executable, const RuntimeScalars&
   return runner_.run_some(own(executable), row, first, end, budget);
 }
 
+Ticket WebGpuDevice::run_replacing(Executable& any, const RuntimeScalars& row, BufferHandle handle,
+                                   std::span<const HostRange> ranges, std::size_t resume,
+                                   const HostReplace& replace) {
+  using Clock = std::chrono::steady_clock;
+  if (!runner_.can_replace() || own(any).steps.empty())
+    return Device::run_replacing(any, row, handle, ranges, resume, replace);
+  std::unique_lock lock(mutex_);
+  queue_.throw_faults();
+  WebGpuExecutable& executable = own(any);
+  WGPUBuffer target = buffer(handle).handle.get();
+  try {
+    runner_.begin_replacing(executable, row, target, ranges, resume);
+    const Ticket computed = queue_.last_ticket();
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const Runner::MappedRange mapped = runner_.wait_for_range(executable, i);
+      // Other threads may use the device meanwhile, such as another rank.
+      lock.unlock();
+      const Clock::time_point start = Clock::now();
+      try {
+        replace(i, mapped.old, mapped.fresh);
+      } catch (...) {
+        lock.lock();
+        throw;
+      }
+      const std::chrono::duration<double, std::micro> spent = Clock::now() - start;
+      lock.lock();
+      queue_.note_exchange(spent.count(), !queue_.done(computed));
+      runner_.upload_range(executable, target, ranges[i], i);
+    }
+    return runner_.end_replacing(executable, row, resume);
+  } catch (...) {
+    try {
+      queue_.wait_for_all();  // maps that are aborted would count as a loss of the device
+    } catch (const Error&) {  // the first error counts
+    }
+    executable.staging.clear();  // some are mapped
+    throw;
+  }
+}
+
 bool WebGpuDevice::done(Ticket ticket) {
   const std::lock_guard lock(mutex_);
   return queue_.done(ticket);

@@ -50,6 +50,9 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) override;
+  Ticket run_replacing(Executable& executable, const RuntimeScalars& row, BufferHandle buffer,
+                       std::span<const HostRange> ranges, std::size_t resume,
+                       const HostReplace& replace) override;
   [[nodiscard]] HostTimes host_times() const override;
 
   // For tests: destroys the device, as if the driver had failed.

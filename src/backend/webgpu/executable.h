@@ -48,6 +48,13 @@ struct Step {
   }
 };
 
+// The staging buffers of a HostRange. They are kept, since creating buffers takes long.
+struct RangeStaging {
+  std::int64_t bytes = 0;
+  Handle<WGPUBuffer> down, up;            // from and to the device
+  Ticket down_mapped = 0, up_mapped = 0;  // in the current run
+};
+
 class WebGpuExecutable final : public Executable {
  public:
   explicit WebGpuExecutable(DeviceMutex& mutex) : mutex_(mutex) {}
@@ -58,6 +65,7 @@ class WebGpuExecutable final : public Executable {
     if (forked()) return;
     const std::lock_guard lock(mutex_);
     steps.clear();
+    staging.clear();
   }
 
   const Program* program = nullptr;
@@ -67,6 +75,7 @@ class WebGpuExecutable final : public Executable {
   bool uses_scalars = false;
   bool validated = false;  // ran once without an error
   int limited_runs = 0;
+  std::vector<RangeStaging> staging;  // of the ranges of the last run_replacing()
 
  private:
   DeviceMutex& mutex_;

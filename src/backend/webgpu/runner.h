@@ -56,6 +56,27 @@ class Runner {
   std::size_t run_some(WebGpuExecutable& executable, const RuntimeScalars& row, std::size_t first,
                        std::size_t end, std::chrono::duration<double> budget);
 
+  // The parts of Device::run_replacing(). True if the library and the options allow it.
+  [[nodiscard]] bool can_replace() const {
+    return submit_seconds_ == 0 && api_.BufferGetMappedRange != nullptr;
+  }
+  // Submits the launches before `resume`, and after those of each range a copy to its staging
+  // buffer. Does not wait for them.
+  void begin_replacing(WebGpuExecutable& executable, const RuntimeScalars& row, WGPUBuffer buffer,
+                       std::span<const HostRange> ranges, std::size_t resume);
+  // Waits for the staging buffers of a range and returns their memory, valid until the range is
+  // uploaded.
+  struct MappedRange {
+    std::span<const std::byte> old;
+    std::span<std::byte> fresh;
+  };
+  MappedRange wait_for_range(WebGpuExecutable& executable, std::size_t range);
+  // Submits the copy of the new contents.
+  void upload_range(WebGpuExecutable& executable, WGPUBuffer buffer, const HostRange& range,
+                    std::size_t number);
+  // Submits the launches from `resume` on.
+  Ticket end_replacing(WebGpuExecutable& executable, const RuntimeScalars& row, std::size_t resume);
+
  private:
   using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMaxEncoders>;
 
@@ -70,6 +91,9 @@ class Runner {
   void check_first_run(WebGpuExecutable& executable);
   void check_unrun(WebGpuExecutable& executable);
   void run_timed(WebGpuExecutable& executable, std::size_t at, const Runs& run);
+  void make_staging(WebGpuExecutable& executable, std::span<const HostRange> ranges);
+  void submit_in_parts(const WebGpuExecutable& executable, std::size_t first, std::size_t end,
+                       const Runs& run);
   void run_limited(WebGpuExecutable& executable, std::span<const RuntimeScalars> row,
                    std::size_t number);
 

@@ -313,9 +313,14 @@ PendingSubmit& SubmitQueue::take_off(std::span<const WGPUCommandBuffer> commands
   // An error of rejected commands must be thrown first: wgpu-native aborts if they are submitted.
   api_.vendor->poll(api_, device_.get());
   expect_alive();
+  last_mark_ = api_.vendor->submit(api_, queue_.get(), commands);
+  return add_pending(last_mark_, is_run);
+}
+
+PendingSubmit& SubmitQueue::add_pending(std::uint64_t mark, bool is_run) {
   if (free_submits_.empty()) free_submits_.emplace_back();
   PendingSubmit& submit = free_submits_.front();
-  submit.mark = api_.vendor->submit(api_, queue_.get(), commands);
+  submit.mark = mark;
   submit.ticket = ++last_ticket_;
   submit.done = submit.failed = false;
   submit.is_run = is_run;
@@ -330,6 +335,29 @@ Ticket SubmitQueue::submit(std::span<const WGPUCommandBuffer> commands, bool is_
   info.callback = note_work_done;
   info.userdata1 = &submit;
   api_.QueueOnSubmittedWorkDone(queue_.get(), info);
+  return submit.ticket;
+}
+
+void SubmitQueue::map(WGPUBuffer buffer, WGPUMapMode mode, std::int64_t bytes,
+                      PendingSubmit& submit) {
+  WGPUBufferMapCallbackInfo info = {};
+  info.mode = WGPUCallbackMode_AllowProcessEvents;
+  info.callback = note_mapped;
+  info.userdata1 = &submit;
+  api_.BufferMapAsync(buffer, mode, 0, static_cast<std::size_t>(bytes), info);
+}
+
+Ticket SubmitQueue::submit_and_map(std::span<const WGPUCommandBuffer> commands, WGPUBuffer buffer,
+                                   std::int64_t bytes) {
+  PendingSubmit& submit = take_off(commands, false);
+  map(buffer, WGPUMapMode_Read, bytes, submit);
+  return submit.ticket;
+}
+
+Ticket SubmitQueue::map_for_writing(WGPUBuffer buffer, std::int64_t bytes) {
+  expect_alive();
+  PendingSubmit& submit = add_pending(last_mark_, false);
+  map(buffer, WGPUMapMode_Write, bytes, submit);
   return submit.ticket;
 }
 
@@ -478,11 +506,7 @@ Ticket SubmitQueue::copy_out(WGPUBuffer source, std::int64_t offset, std::span<s
   submit.staging = std::move(staging);
   submit.staging_bytes = capacity;
   submit.out = out;
-  WGPUBufferMapCallbackInfo info = {};
-  info.mode = WGPUCallbackMode_AllowProcessEvents;
-  info.callback = note_mapped;
-  info.userdata1 = &submit;
-  api_.BufferMapAsync(submit.staging.get(), WGPUMapMode_Read, 0, bytes, info);
+  map(submit.staging.get(), WGPUMapMode_Read, static_cast<std::int64_t>(bytes), submit);
   return submit.ticket;
 }
 

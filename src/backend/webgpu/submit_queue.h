@@ -124,6 +124,17 @@ class SubmitQueue {
   [[nodiscard]] const HostTimes& host_times() const { return host_; }
   Ticket submit(std::span<const WGPUCommandBuffer> commands, bool is_run);
   Ticket finish_and_submit(WGPUCommandEncoder encoder, bool is_run);
+  // Submits, and then maps the first `bytes` bytes of `buffer` for reading. The ticket is finished
+  // when they are mapped. The caller keeps the buffer and unmaps it.
+  Ticket submit_and_map(std::span<const WGPUCommandBuffer> commands, WGPUBuffer buffer,
+                        std::int64_t bytes);
+  // Maps a buffer for writing, likewise. A submit must have been made.
+  Ticket map_for_writing(WGPUBuffer buffer, std::int64_t bytes);
+  // Adds to HostTimes::exchanging.
+  void note_exchange(double microseconds, bool hidden) {
+    host_.exchanging += microseconds;
+    if (hidden) host_.exchanging_hidden += microseconds;
+  }
 
   [[nodiscard]] std::size_t runs_in_flight() const;
   // Waits until one more submit, or run submit, may be in flight.
@@ -143,6 +154,8 @@ class SubmitQueue {
   [[noreturn]] void throw_lost();
   [[noreturn]] void drop();
   PendingSubmit& take_off(std::span<const WGPUCommandBuffer> commands, bool is_run);
+  PendingSubmit& add_pending(std::uint64_t mark, bool is_run);
+  void map(WGPUBuffer buffer, WGPUMapMode mode, std::int64_t bytes, PendingSubmit& submit);
   Handle<WGPUCommandBuffer> finish(WGPUCommandEncoder encoder);
   Ticket copy_out(WGPUBuffer source, std::int64_t offset, std::span<std::byte> out);
   Handle<WGPUBuffer> take_staging(std::int64_t bytes, std::int64_t& capacity);
@@ -162,6 +175,7 @@ class SubmitQueue {
   std::list<PendingSubmit> pending_;
   std::list<PendingSubmit> free_submits_;  // for reuse
   Ticket last_ticket_ = 0, finished_ = 0;
+  std::uint64_t last_mark_ = 0;
 
   // In order of creation; released in reverse.
   Handle<WGPUDevice> device_;

@@ -77,6 +77,7 @@ WGPUQueue wgpuDeviceGetQueue(WGPUDevice d) {
 
 FORWARD(const void*, BufferGetConstMappedRange, (WGPUBuffer b, size_t from, size_t size), b, from,
         size)
+FORWARD(void*, BufferGetMappedRange, (WGPUBuffer b, size_t from, size_t size), b, from, size)
 FORWARD(WGPUFuture, BufferMapAsync,
         (WGPUBuffer b, WGPUMapMode mode, size_t from, size_t size, WGPUBufferMapCallbackInfo info),
         b, mode, from, size, info)
