@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -79,7 +80,8 @@ void initialize() {
 
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(double timeout_seconds) : timeout_(timeout_seconds) {
+  MpiCommunicator(double timeout_seconds, std::int64_t bucket_bytes)
+      : timeout_(timeout_seconds), bucket_bytes_(bucket_bytes) {
     initialize();
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
@@ -117,10 +119,16 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
 
-  void all_reduce_sum(std::span<float> values) override {
-    for (std::size_t from = 0; from < values.size(); from += kSlice)
-      sum_slice(values.subspan(from, std::min(kSlice, values.size() - from)));
+  void all_reduce_sum(std::span<float> values) override { all_reduce_sum_into(values, values); }
+
+  void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum) override {
+    for (std::size_t from = 0; from < mine.size(); from += kSlice) {
+      const std::size_t count = std::min(kSlice, mine.size() - from);
+      sum_slice(mine.subspan(from, count), sum.subspan(from, count));
+    }
   }
+
+  [[nodiscard]] std::int64_t bucket_bytes() const override { return bucket_bytes_; }
 
   void broadcast(std::span<std::byte> bytes) override {
     for (std::size_t from = 0; from < bytes.size(); from += kMostBytes) {
@@ -167,15 +175,15 @@ class MpiCommunicator final : public Communicator {
   }
 
   // Each rank adds one part of the elements and sends the sums to the others.
-  void sum_slice(std::span<float> values) {
+  void sum_slice(std::span<const float> mine, std::span<float> sum) {
     constexpr const char* kCall = "all_reduce_sum";
     const std::size_t ranks = static_cast<std::size_t>(size_);
-    const std::size_t part = (values.size() + ranks - 1) / ranks;
-    const auto part_of = [&](int rank) {
+    const std::size_t part = (mine.size() + ranks - 1) / ranks;
+    const auto part_of = [&](auto values, int rank) {
       const std::size_t begin = std::min(static_cast<std::size_t>(rank) * part, values.size());
       return values.subspan(begin, std::min(part, values.size() - begin));
     };
-    const std::span<float> own = part_of(rank_);
+    const std::span<const float> own = part_of(mine, rank_);
     theirs_.resize(own.size() * ranks);
     const auto theirs = [&](int rank) {
       return std::span(theirs_).subspan(static_cast<std::size_t>(rank) * own.size(), own.size());
@@ -184,20 +192,21 @@ class MpiCommunicator final : public Communicator {
     for (int other = 0; other < size_; ++other) {
       if (other == rank_) continue;
       receive(std::as_writable_bytes(theirs(other)), other, kData, requests, kCall);
-      send(std::as_bytes(part_of(other)), other, kData, requests, kCall);
+      send(std::as_bytes(part_of(mine, other)), other, kData, requests, kCall);
     }
     wait(requests, kCall);
     std::copy(own.begin(), own.end(), theirs(rank_).begin());
-    std::copy_n(theirs_.begin(), own.size(), own.begin());
+    const std::span<float> total = theirs(0);
     for (int other = 1; other < size_; ++other) {
       const std::span<const float> add = theirs(other);
-      for (std::size_t i = 0; i < own.size(); ++i) own[i] += add[i];
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] += add[i];
     }
+    std::copy(total.begin(), total.end(), part_of(sum, rank_).begin());
     requests.clear();
     for (int other = 0; other < size_; ++other) {
       if (other == rank_) continue;
-      receive(std::as_writable_bytes(part_of(other)), other, kSums, requests, kCall);
-      send(std::as_bytes(own), other, kSums, requests, kCall);
+      receive(std::as_writable_bytes(part_of(sum, other)), other, kSums, requests, kCall);
+      send(std::as_bytes(total), other, kSums, requests, kCall);
     }
     wait(requests, kCall);
   }
@@ -292,6 +301,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   double timeout_;
+  std::int64_t bucket_bytes_;
   int exceptions_ = std::uncaught_exceptions();
   int rank_ = 0, size_ = 1;
   MPI_Comm comm_ = MPI_COMM_NULL;
@@ -305,7 +315,10 @@ Mpi::operator std::shared_ptr<Communicator>() const {
     throw UserError("Mpi: timeout_seconds: expected more than 0 and at most " +
                     number_text(kLongestTimeout) + ", got " + number_text(timeout_seconds));
   }
-  return std::make_shared<MpiCommunicator>(timeout_seconds);
+  if (bucket_bytes < 1) {
+    throw UserError("Mpi: bucket_bytes: expected at least 1, got " + std::to_string(bucket_bytes));
+  }
+  return std::make_shared<MpiCommunicator>(timeout_seconds, bucket_bytes);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/hash.h"
 #include "train/training_graph.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
@@ -36,38 +36,36 @@ void fail_together(Communicator& ranks, const std::string& call, const std::exce
   throw DistributedError(call + ": failed on rank " + std::to_string(first - failed.begin()));
 }
 
-std::size_t launch_after_exchange(const Program& program) {
-  const auto port = std::find_if(program.outputs.begin(), program.outputs.end(),
-                                 [](const Port& each) { return each.name == kExchange; });
-  CHECK(port != program.outputs.end(), "the program exchanges no gradients");
-  const auto uses = [&](const Launch& launch, bool writes) {
-    return std::any_of(launch.bindings.begin(), launch.bindings.end(), [&](const Binding& each) {
-      return each.buffer == port->buffer && (each.mode != BindMode::kRead) == writes;
-    });
-  };
-  const std::vector<Launch>& launches = program.launches;
-  const auto reader = std::find_if(launches.begin(), launches.end(),
-                                   [&](const Launch& launch) { return uses(launch, false); });
-  auto first = reader;
-  while (first != launches.begin() && first != launches.end() && first->concurrent) --first;
-  CHECK(std::none_of(first, launches.end(),
-                     [&](const Launch& launch) {
-                       return uses(launch, true) || (launch.fused_sequence && &launch == &*first);
-                     }),
-        "gradients are computed after their exchange");
-  return static_cast<std::size_t>(first - launches.begin());
+std::vector<ElementRange> common_ranges(Communicator& ranks, const Program& program) {
+  std::vector<ElementRange> ranges = exchange_ranges(program, kExchange);
+  std::string text;
+  for (const ElementRange& each : ranges)
+    text += std::to_string(each.first) + " " + std::to_string(each.count) + ",";
+  const std::uint64_t mine = fnv1a(text);
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks.size()));
+  ranks.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  if (std::any_of(all.begin(), all.end(), [&](std::uint64_t each) { return each != all[0]; })) {
+    std::int64_t count = 0;
+    for (const ElementRange& each : ranges) count += each.count;
+    return {{0, count}};
+  }
+  return ranges;
 }
 
-void sum_over_ranks(Communicator& ranks, Instance& instance, const std::string& buffer,
-                    std::vector<float>& scratch) {
-  if (const std::span<std::byte> memory = instance.host_memory(buffer); !memory.empty()) {
-    ranks.all_reduce_sum({reinterpret_cast<float*>(memory.data()), memory.size() / sizeof(float)});
-    return;
-  }
-  scratch.resize(static_cast<std::size_t>(instance.buffer_bytes(buffer)) / sizeof(float));
-  instance.download(buffer, 0, std::as_writable_bytes(std::span(scratch)));
-  ranks.all_reduce_sum(scratch);
-  instance.upload(buffer, 0, std::as_bytes(std::span(scratch)));
+Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarValues& row,
+                        const std::vector<ElementRange>& ranges) {
+  constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
+  const ExchangeStops stops = exchange_stops(instance.program(), kExchange, ranges);
+  std::vector<HostRange> host;
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    host.push_back({ranges[i].first * kEach, ranges[i].count * kEach, stops.ready[i]});
+  return instance.run_replacing(
+      row, output_buffer(kExchange), host, stops.resume,
+      [&](std::size_t, std::span<const std::byte> old, std::span<std::byte> fresh) {
+        ranks.all_reduce_sum_into(
+            {reinterpret_cast<const float*>(old.data()), old.size() / sizeof(float)},
+            {reinterpret_cast<float*>(fresh.data()), fresh.size() / sizeof(float)});
+      });
 }
 
 void mean_over_ranks(Communicator& ranks, std::span<float> values) {

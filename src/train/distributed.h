@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "compile/runtime/instance.h"
 #include "tensorgrad/distributed/communicator.h"
 #include "train/program_session.h"
 
@@ -47,11 +48,14 @@ auto together(Communicator* ranks, const std::string& call, const Work& work) {
   return std::move(*result);
 }
 
-// Returns the number of the first launch to run after the exchange of gradients (kExchange).
-std::size_t launch_after_exchange(const Program& program);
-// Replaces a buffer of floats by the sum over all ranks. `scratch` is reused between calls.
-void sum_over_ranks(Communicator& ranks, Instance& instance, const std::string& buffer,
-                    std::vector<float>& scratch);
+// Returns the ranges of the gradients that are exchanged one after the other by all ranks. These
+// are those of the program, unless the programs of other ranks, on other devices, have different
+// ones. Then all gradients are one range. All ranks must call it.
+std::vector<ElementRange> common_ranges(Communicator& ranks, const Program& program);
+// Runs a step that replaces gradients by their sum over all ranks (kExchange). `ranges` are
+// exchanged as soon as they are computed.
+Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarValues& row,
+                        const std::vector<ElementRange>& ranges);
 // Replaces the numbers by their means over all ranks.
 void mean_over_ranks(Communicator& ranks, std::span<float> values);
 // Replaces the states by their means over all ranks, and those that are not f32 by those of rank 0.

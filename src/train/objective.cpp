@@ -73,11 +73,11 @@ std::int64_t ObjectiveImpl::whole_batch() const {
   return options_.batch * (ranks_ == nullptr ? 1 : ranks_->size());
 }
 
-void ObjectiveImpl::check_common() const {
+void ObjectiveImpl::agree() {
   std::string options;
   for (const std::int64_t number :
        {std::int64_t{options_.seed}, options_.batch, std::int64_t{options_.shuffle},
-        std::int64_t{options_.accumulate}, rows_})
+        std::int64_t{options_.accumulate}, rows_, ranks_->bucket_bytes()})
     options += std::to_string(number) + " ";
   options += schedule_.text();
   for (const auto& [name, value] : session().scalars())
@@ -90,6 +90,7 @@ void ObjectiveImpl::check_common() const {
                         {"the model", fnv1a(parameters)},
                         {"the loss or the optimizer", hash(session().compiled().graph)},
                         {"an option, such as seed, batch, accumulate or lr,", fnv1a(options)}});
+  exchanged_ = common_ranges(*ranks_, session().compiled().program);
 }
 
 void ObjectiveImpl::check_one_rank(const char* call) const {
@@ -101,16 +102,13 @@ Ticket ObjectiveImpl::run_on_ranks(ProgramSession& session, std::span<const Scal
                                    std::int64_t step) {
   Instance& instance = session.instance();
   if (ranks_ == nullptr || !instance.device().info().computes) return instance.run(rows);
-  const std::size_t second = launch_after_exchange(instance.program());
   Ticket last = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if ((step + static_cast<std::int64_t>(i) + 1) % options_.accumulate != 0) {
       last = instance.run(rows.subspan(i, 1));
       continue;
     }
-    instance.run_part(rows[i], 0, second);
-    sum_over_ranks(*ranks_, instance, output_buffer(kExchange), exchanged_);
-    instance.run_part(rows[i], second, instance.program().launches.size());
+    last = run_and_exchange(*ranks_, instance, rows[i], exchanged_);
     mean_of_states(*ranks_, this->session(), averaged_states_);
   }
   return last;

@@ -60,8 +60,9 @@ class ObjectiveImpl {
   [[nodiscard]] const std::string& name() const { return source_.name; }
   // The other ranks of distributed training, or null.
   [[nodiscard]] Communicator* ranks() const { return ranks_; }
-  // Throws DistributedError if another rank trains something else.
-  void check_common() const;
+  // Throws DistributedError if another rank trains something else. Otherwise, the ranks agree on
+  // how they exchange gradients.
+  void agree();
   [[nodiscard]] const ObjectiveSource& source() const { return source_; }
   // Returns the program that owns the parameters and states.
   [[nodiscard]] ProgramSession& session() const { return *sizes_.first().session; }
@@ -169,7 +170,7 @@ class ObjectiveImpl {
   SourceLocation location_;
   Communicator* ranks_ = others_of(options_.distributed);
   std::vector<StateEntry> averaged_states_;  // by the ranks, after each update
-  std::vector<float> exchanged_;             // gradients in host memory
+  std::vector<ElementRange> exchanged_;      // ranges of gradients, in the order of their exchange
   SizedSessions sizes_;
   Retrace retrace_;
   std::vector<std::string> captures_, printed_;  // see print()

@@ -380,11 +380,18 @@ void ProgramSession::set_scalars(ScalarValues& values) const {
   for (const auto& [name, value] : scalars_) values[name] = float_bits(value);
 }
 
+std::int64_t ProgramSession::exchange_bytes() const {
+  if (plan_.exchange.empty() || !device_->info().asynchronous) return 0;
+  const std::int64_t elements = numel(output(plan_.exchange).shape);
+  return 2 * elements * static_cast<std::int64_t>(sizeof(float));  // to the host and back
+}
+
 CompileReport ProgramSession::report() const {
   CompileReport report;
   report.milliseconds = compiled_.milliseconds;
   report.launches = static_cast<int>(count_dispatches(compiled_.program));
   report.peak_bytes = compiled_.program.peak_bytes;
+  report.exchange_bytes = exchange_bytes();
   for (const PassProfile& pass : compiled_.passes)
     report.passes.emplace_back(pass.name, pass.milliseconds);
   return report;
@@ -430,7 +437,12 @@ std::string ProgramSession::explain() const {
   TextBuilder out;
   out << "device    " << device_text() << "\nlaunches  " << count_dispatches(program)
       << "\npeak      " << program.peak_bytes << " bytes (" << bytes_text(program.peak_bytes)
-      << ") in " << program.buffers.size() << " buffers\n\n";
+      << ") in " << program.buffers.size() << " buffers\n";
+  if (!plan_.exchange.empty()) {
+    out << "exchange  " << exchange_ranges(program, plan_.exchange).size() << " buckets, "
+        << exchange_bytes() << " bytes on the host (" << bytes_text(exchange_bytes()) << ")\n";
+  }
+  out << '\n';
   int number = 0;
   for (const Launch& launch : program.launches) {
     out << (launch.concurrent       ? "  concurrent "

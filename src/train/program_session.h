@@ -133,6 +133,8 @@ class ProgramSession {
   void set_scalars(ScalarValues& values) const;
 
   [[nodiscard]] CompileReport report() const;
+  // Returns the size of the staging buffers of run_and_exchange().
+  [[nodiscard]] std::int64_t exchange_bytes() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] std::string device_text() const;
   [[nodiscard]] DeviceOptions same_device() const;

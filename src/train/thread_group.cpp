@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ranks that are threads of one process.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "base/numbers.h"
+#include "base/parallel.h"
 #include "tensorgrad/distributed/communicator.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -21,6 +23,7 @@ struct Contribution {
   const char* call = "";
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
+  float* sum = nullptr;  // where sums are written
 };
 
 // State that the members share. Each call has rounds; a round ends when every member has arrived.
@@ -44,7 +47,8 @@ class ThreadRanks {
     contributions_[static_cast<std::size_t>(rank)] = mine;
     arrive(lock, rank, mine.call, true);
   }
-  // Ends a round: what the members read or wrote in it is complete.
+  // Ends a round: what the members read or wrote in it is complete. Waits without a limit, because
+  // all members are in the call and the others may still access the memory of this one.
   void next(int rank, const char* call) {
     std::unique_lock lock(mutex_);
     arrive(lock, rank, call, false);
@@ -67,12 +71,12 @@ class ThreadRanks {
     }
     const std::uint64_t round = round_;
     const auto over = [&] { return round_ != round; };
+    if (!compare) return changed_.wait(lock, over);
     if (!changed_.wait_for(lock, std::chrono::duration<double>(timeout_),
                            [&] { return over() || !failure_.empty(); })) {
       fail(missing() + " did not answer within " + number_text(timeout_) + " seconds");
     }
-    if (!over()) check(call);
-    if (compare) check(call);
+    check(call);
   }
 
   void check(const char* call) const {
@@ -115,8 +119,8 @@ class ThreadRanks {
 
 class ThreadMember final : public Communicator {
  public:
-  ThreadMember(std::shared_ptr<ThreadRanks> group, int rank)
-      : group_(std::move(group)), rank_(rank) {}
+  ThreadMember(std::shared_ptr<ThreadRanks> group, int rank, std::int64_t bucket_bytes)
+      : group_(std::move(group)), rank_(rank), bucket_bytes_(bucket_bytes) {}
   ThreadMember(const ThreadMember&) = delete;
   ThreadMember& operator=(const ThreadMember&) = delete;
   ~ThreadMember() override { group_->leave(rank_); }
@@ -124,29 +128,28 @@ class ThreadMember final : public Communicator {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return group_->size(); }
 
-  // Each member adds one part of the elements. All then copy the parts of the others.
-  void all_reduce_sum(std::span<float> values) override {
+  void all_reduce_sum(std::span<float> values) override { all_reduce_sum_into(values, values); }
+
+  // Each member adds one part of the elements and writes the sums to the memory of all members.
+  void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum) override {
     constexpr const char* kCall = "all_reduce_sum";
-    const std::size_t part = (values.size() + members() - 1) / members();
-    const auto begin_of = [&](std::size_t rank) { return std::min(rank * part, values.size()); };
-    const std::size_t begin = begin_of(static_cast<std::size_t>(rank_));
-    const std::size_t count = begin_of(static_cast<std::size_t>(rank_) + 1) - begin;
-    sum_.resize(count);  // may throw, which others must not wait for
-    group_->begin(rank_,
-                  {kCall, reinterpret_cast<const std::byte*>(values.data()), values.size_bytes()});
-    std::copy_n(floats_of(0) + begin, count, sum_.begin());
-    for (int rank = 1; rank < size(); ++rank) {
-      const float* other = floats_of(rank) + begin;
-      for (std::size_t i = 0; i < count; ++i) sum_[i] += other[i];
-    }
-    group_->next(rank_, kCall);
-    group_->begin(rank_, {kCall, reinterpret_cast<const std::byte*>(sum_.data()), 0});
-    for (std::size_t rank = 0; rank < members(); ++rank) {
-      std::copy_n(floats_of(static_cast<int>(rank)), begin_of(rank + 1) - begin_of(rank),
-                  values.begin() + static_cast<std::ptrdiff_t>(begin_of(rank)));
+    const std::size_t part = (mine.size() + members() - 1) / members();
+    const std::size_t begin = std::min(static_cast<std::size_t>(rank_) * part, mine.size());
+    const std::size_t count = std::min(part, mine.size() - begin);
+    group_->begin(rank_, {kCall, std::as_bytes(mine).data(), mine.size_bytes(), sum.data()});
+    const std::size_t helpers = std::clamp<std::size_t>(count / kSumPerThread, 1, most_helpers());
+    if (helpers == 1) {
+      add(begin, count);
+    } else {
+      threads_.run(helpers, [&](std::size_t i) {
+        const std::size_t from = count * i / helpers, to = count * (i + 1) / helpers;
+        add(begin + from, to - from);
+      });
     }
     group_->next(rank_, kCall);
   }
+
+  [[nodiscard]] std::int64_t bucket_bytes() const override { return bucket_bytes_; }
 
   void broadcast(std::span<std::byte> bytes) override {
     group_->begin(rank_, {"broadcast", bytes.data(), bytes.size()});
@@ -169,12 +172,46 @@ class ThreadMember final : public Communicator {
     return reinterpret_cast<const float*>(group_->of(rank).data);
   }
 
+  [[nodiscard]] std::size_t most_helpers() const {
+    const std::size_t cores = static_cast<std::size_t>(usable_cores()) / members();
+    return std::clamp<std::size_t>(cores, 1, kMostHelpers);
+  }
+
+  // Adds elements of all members in the order of their numbers. The sums are gathered in the cache,
+  // because the memory that they are written to may be slow to read.
+  void add(std::size_t begin, std::size_t count) {
+    std::array<float, kBlock> sums;
+    for (const std::size_t end = begin + count; begin < end;) {
+      const std::size_t some = std::min(kBlock, end - begin);
+      std::copy_n(floats_of(0) + begin, some, sums.begin());
+      for (int rank = 1; rank < size(); ++rank) {
+        const float* other = floats_of(rank) + begin;
+        for (std::size_t i = 0; i < some; ++i) sums[i] += other[i];
+      }
+      for (int rank = 0; rank < size(); ++rank)
+        std::copy_n(sums.begin(), some, group_->of(rank).sum + begin);
+      begin += some;
+    }
+  }
+
+  static constexpr std::size_t kBlock = 2048;              // elements
+  static constexpr std::size_t kSumPerThread = 128 << 10;  // elements that are worth a thread
+  static constexpr std::size_t kMostHelpers = 8;
+
   std::shared_ptr<ThreadRanks> group_;
   int rank_;
-  std::vector<float> sum_;  // of this member's part
+  std::int64_t bucket_bytes_;
+  ThreadGroup threads_;  // add parts of long sums
 };
 
 }  // namespace
+
+void Communicator::all_reduce_sum_into(std::span<const float> mine, std::span<float> sum) {
+  if (mine.data() == sum.data()) return all_reduce_sum(sum);
+  std::vector<float> values(mine.begin(), mine.end());
+  all_reduce_sum(values);
+  std::copy(values.begin(), values.end(), sum.begin());
+}
 
 void Communicator::barrier() {
   const std::byte mine{1};
@@ -191,10 +228,14 @@ std::vector<std::shared_ptr<Communicator>> make_thread_group(int size,
     throw UserError("make_thread_group: timeout_seconds: expected more than 0 and at most " +
                     number_text(kLongestTimeout) + ", got " + number_text(options.timeout_seconds));
   }
+  if (options.bucket_bytes < 1) {
+    throw UserError("make_thread_group: bucket_bytes: expected at least 1, got " +
+                    std::to_string(options.bucket_bytes));
+  }
   const auto group = std::make_shared<ThreadRanks>(size, options.timeout_seconds);
   std::vector<std::shared_ptr<Communicator>> members;
   for (int rank = 0; rank < size; ++rank)
-    members.push_back(std::make_shared<ThreadMember>(group, rank));
+    members.push_back(std::make_shared<ThreadMember>(group, rank, options.bucket_bytes));
   return members;
 }
 

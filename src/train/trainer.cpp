@@ -111,7 +111,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
   }
   collect_states();
   check_datasets();
-  if (ranks() != nullptr) objectives_.front()->check_common();
+  if (ranks() != nullptr) objectives_.front()->agree();
   if (device->info().backend == "webgpu") recoverer_->turn_on();
   std::vector<float> params;
   if (device->info().computes) params = table_.initial(options_.seed, options_.initial);
@@ -520,6 +520,7 @@ CompileReport TrainerImpl::report() const {
     const CompileReport one = objective->session().report();
     all.milliseconds += one.milliseconds;
     all.launches += one.launches;
+    all.exchange_bytes += one.exchange_bytes;
     all.passes.insert(all.passes.end(), one.passes.begin(), one.passes.end());
   }
   all.peak_bytes = bytes_;

@@ -167,7 +167,11 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   request.plan.memory_budget = options.memory_budget;
   request.progress = options.progress;
   request.plan.rings = {{"loss", kLossRing}};
-  request.in_parts = options.distributed != nullptr;
+  request.in_parts = options.distributed != nullptr && options.distributed->size() > 1;
+  if (request.in_parts) {
+    request.plan.exchange = kExchange;
+    request.plan.bucket_bytes = options.distributed->bucket_bytes();
+  }
   request.loss = traced.trace.graph.outputs.at(0).value;
   for (const ParameterEntry& entry : trained.entries) {
     request.wrt.push_back(traced.trace.parameters.at(entry.parameter));

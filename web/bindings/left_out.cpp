@@ -23,16 +23,29 @@ void Shadow::rebind(std::span<const BufferHandle>, int) {}
 
 // ---- training on several ranks ----
 
+void split_exchange(Program&, const std::string&, std::int64_t) {}
+std::vector<ElementRange> exchange_ranges(const Program&, const std::string&) { return {}; }
+ExchangeStops exchange_stops(const Program&, const std::string&, const std::vector<ElementRange>&) {
+  return {};
+}
+Ticket Device::run_replacing(Executable&, const RuntimeScalars&, BufferHandle,
+                             std::span<const HostRange>, std::size_t, const HostReplace&) {
+  return 0;
+}
+
 namespace detail {
 
 void check_common(Communicator&, const std::string&, const std::vector<Common>&) {}
 void fail_together(Communicator&, const std::string&, const std::exception_ptr&) {}
-std::size_t launch_after_exchange(const Program&) { return 0; }
-void sum_over_ranks(Communicator&, Instance&, const std::string&, std::vector<float>&) {}
+std::vector<ElementRange> common_ranges(Communicator&, const Program&) { return {}; }
+Ticket run_and_exchange(Communicator&, Instance&, const ScalarValues&,
+                        const std::vector<ElementRange>&) {
+  return 0;
+}
 void mean_over_ranks(Communicator&, std::span<float>) {}
 void mean_of_states(Communicator&, ProgramSession&, const std::vector<StateEntry>&) {}
 void take_from_first(Communicator&, Instance&, const std::string&) {}
-void ObjectiveImpl::check_common() const {}
+void ObjectiveImpl::agree() {}
 std::vector<StateEntry> ObjectiveImpl::changed_states() const { return {}; }
 void TrainerImpl::take_from_first() {}
 

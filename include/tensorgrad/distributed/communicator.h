@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,11 +20,17 @@ class DistributedError : public UserError {
   using UserError::UserError;
 };
 
+/// Default size of the buckets in which gradients are exchanged, 25 MiB as in PyTorch's
+/// DistributedDataParallel.
+inline constexpr std::int64_t kDefaultBucketBytes = 25 << 20;
+
 /// Group of ranks that exchange data in host memory. Derive from it to use another engine than MPI.
 ///
 /// All ranks make the same calls in the same order, with the same sizes. A call blocks until its
 /// result is known. If a rank does not answer within the group's timeout, the call fails: it throws
-/// DistributedError or ends all processes with an error message. A group serves one trainer.
+/// DistributedError or ends all processes with an error message. A group serves one trainer. Calls
+/// are made one at a time, but possibly by different threads: that of the trainer's call, and on
+/// the CPU one that exchanges gradients during the backward pass.
 class Communicator {
  public:
   Communicator() = default;
@@ -48,6 +55,15 @@ class Communicator {
   /// times the number of ranks.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 
+  /// Sets `sum` to the sum of `mine` over all ranks, as all_reduce_sum() does. Both are the same
+  /// memory, or apart. `sum` may be memory that is slow to read, such as that of a GPU, and should
+  /// only be written. All ranks call this function, or all the other. By default, calls
+  /// all_reduce_sum() with a copy of `mine`.
+  virtual void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum);
+
+  /// Returns the maximum bytes of the buckets in which a trainer exchanges gradients, at least 1.
+  [[nodiscard]] virtual std::int64_t bucket_bytes() const { return kDefaultBucketBytes; }
+
   /// Returns when all ranks have called it.
   void barrier();
 };
@@ -55,6 +71,9 @@ class Communicator {
 /// Options of make_thread_group().
 struct ThreadGroupOptions {
   double timeout_seconds = 300;  ///< Longest wait for another rank, in (0, 1e8].
+  /// Maximum bytes of a bucket of gradients, at least 1. Each bucket is exchanged as soon as the
+  /// backward pass has computed its gradients. A bucket has at least one gradient, or 1 MiB of it.
+  std::int64_t bucket_bytes = kDefaultBucketBytes;
 };
 
 /// Creates a group whose ranks are threads of this process, and returns its members in the order of

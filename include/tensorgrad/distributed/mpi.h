@@ -19,9 +19,12 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// write an error that names it to stderr and end all processes with MPI_Abort.
 struct Mpi {
   double timeout_seconds = 300;  ///< Longest wait for another rank, in (0, 1e8].
+  /// Maximum bytes of a bucket of gradients, at least 1. Each bucket is exchanged as soon as the
+  /// backward pass has computed its gradients. A bucket has at least one gradient, or 1 MiB of it.
+  std::int64_t bucket_bytes = kDefaultBucketBytes;
 
   /// Creates the communicator. All ranks must do this, in the same order. Initializes MPI if the
-  /// program has not, and then finalizes it at exit. Throws UserError if the timeout is out of
+  /// program has not, and then finalizes it at exit. Throws UserError if an option is out of
   /// range or MPI was initialized without support for calls from several threads
   /// (MPI_THREAD_SERIALIZED).
   operator std::shared_ptr<Communicator>() const;  // NOLINT(google-explicit-constructor)

@@ -230,6 +230,8 @@ struct CompileReport {
   /// Host memory of the trainer's snapshot (RecoveryOptions), of its copies of dataset entries and
   /// of the inputs that it keeps now; 0 without snapshots.
   std::int64_t snapshot_bytes = 0;
+  /// Host memory through which a GPU exchanges gradients with other ranks.
+  std::int64_t exchange_bytes = 0;
   std::vector<std::pair<std::string, double>> passes;  ///< Name and milliseconds of each pass.
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 #include "base/check.h"
 #include "base/env.h"
@@ -149,14 +148,12 @@ std::size_t Instance::run_some(const ScalarValues& row, std::size_t first,
                            budget);
 }
 
-void Instance::run_part(const ScalarValues& row, std::size_t first, std::size_t end) {
+Ticket Instance::run_replacing(const ScalarValues& row, const std::string& buffer,
+                               std::span<const HostRange> ranges, std::size_t resume,
+                               const HostReplace& replace) {
   if (shadow_) throw UserError("TENSORGRAD_SHADOW: not supported in distributed training");
-  constexpr std::chrono::duration<double> kUnlimited(std::numeric_limits<double>::infinity());
-  device_->run_some(*executable_, row_of(program_, row), first, end, kUnlimited);
-}
-
-std::span<std::byte> Instance::host_memory(const std::string& buffer) const {
-  return device_->host_memory(buffers_[index_of(buffer)]);
+  return device_->run_replacing(*executable_, row_of(program_, row), buffers_[index_of(buffer)],
+                                ranges, resume, replace);
 }
 
 std::size_t Instance::first_lasting_launch() const {

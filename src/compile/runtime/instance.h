@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "compile/compile.h"
+#include "plan/exchange.h"
 #include "tensorgrad/train/device.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -110,11 +111,11 @@ class Instance {
   // Runs some launches of one run; see Device::run_some().
   std::size_t run_some(const ScalarValues& row, std::size_t first,
                        std::chrono::duration<double> budget);
-  // Runs the launches from `first` up to `end` (excluded) of one run and waits for them; see
-  // Device::run_some(). Throws UserError if TENSORGRAD_SHADOW is set, which needs whole runs.
-  void run_part(const ScalarValues& row, std::size_t first, std::size_t end);
-  // Returns the buffer's contents if the host can access them, otherwise an empty span.
-  [[nodiscard]] std::span<std::byte> host_memory(const std::string& buffer) const;
+  // Runs once and replaces ranges of a buffer meanwhile; see Device::run_replacing(). Throws
+  // UserError if TENSORGRAD_SHADOW is set, which needs whole runs.
+  Ticket run_replacing(const ScalarValues& row, const std::string& buffer,
+                       std::span<const HostRange> ranges, std::size_t resume,
+                       const HostReplace& replace);
   // Returns the index of the first launch that changes parameters or states, or the number of
   // launches if none does.
   [[nodiscard]] std::size_t first_lasting_launch() const;
