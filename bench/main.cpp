@@ -55,8 +55,15 @@ int main(int argc, char** argv) {
   app.add_option(
       "--probe", probe,
       "instead: the first step of this workload, and the memory of the process after some more");
-  app.add_option("--batch", options.batch, "of --probe: batch size");
-  app.add_option("--length", options.length, "of --probe: length of the texts");
+  app.add_option("--ranks", options.ranks,
+                 "instead: training on this many ranks, each on a GPU of its own if there are so "
+                 "many, over one rank")
+      ->check(CLI::Range(2, 64));
+  app.add_option("--bucket-bytes", options.bucket_bytes,
+                 "of --ranks: maximum bytes of a bucket of gradients")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--batch", options.batch, "of --probe and --ranks: batch size of a rank");
+  app.add_option("--length", options.length, "of --probe and --ranks: length of the texts");
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
@@ -76,7 +83,9 @@ int main(int argc, char** argv) {
       } else {
         for (const std::string& name : tensorgrad::bench::measured_workloads(device)) {
           if (!wanted_workload(name)) continue;
-          if (compile) {
+          if (options.ranks > 0) {
+            tensorgrad::bench::distributed(options, device, name);
+          } else if (compile) {
             tensorgrad::bench::compiling(options, device, name);
           } else {
             tensorgrad::bench::steps(options, device, name);
@@ -84,7 +93,7 @@ int main(int argc, char** argv) {
         }
       }
     }
-    if (scaling || compile || !probe.empty()) return 0;
+    if (scaling || compile || options.ranks > 0 || !probe.empty()) return 0;
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
     const bool gpu = std::count(options.devices.begin(), options.devices.end(), "webgpu") > 0;

@@ -24,7 +24,9 @@ struct Options {
   bool whole_logits = false;           // Mamba: all logits at once
   bool mixed = false;                  // mixed precision
   int snapshot_steps = 0;              // RecoveryOptions::snapshot_steps
-  std::int64_t batch = 0, length = 0;  // for a probe; 0: the workload's own
+  std::int64_t batch = 0, length = 0;  // for a probe and ranks; 0: the workload's own
+  int ranks = 0;                       // of distributed training; 0: other measurements
+  std::int64_t bucket_bytes = 0;       // 0: the default
 };
 
 // Returns the median microseconds per unit of work; `body` does `units` of it. Warms up first, then

@@ -300,6 +300,7 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   setup.options.recovery.snapshot_steps = variant.snapshot_steps;
   setup.feeding = feeding;
   setup.options.device = device;
+  setup.options.distributed = variant.ranks;
   setup.batch = variant.batch;
   if (name == "mlp-sin") return mlp_sin(std::move(setup));
   if (name == "fashion-mlp") {

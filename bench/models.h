@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,12 @@ enum class Feeding {
 // Other sizes than the workload's own; 0: its own. Only decoders have layers and a length.
 struct Variant {
   std::int64_t batch = 0, layers = 0, length = 0;
-  bool stored_attention = false;  // materializes attention weights, for comparison
-  bool joint_projection = false;  // one product for queries, keys and values
-  bool whole_logits = false;      // Mamba: all logits at once
-  bool mixed = false;             // mixed precision
-  int snapshot_steps = 0;         // steps between snapshots; 0: no snapshots
+  bool stored_attention = false;             // materializes attention weights, for comparison
+  bool joint_projection = false;             // one product for queries, keys and values
+  bool whole_logits = false;                 // Mamba: all logits at once
+  bool mixed = false;                        // mixed precision
+  int snapshot_steps = 0;                    // steps between snapshots; 0: no snapshots
+  std::shared_ptr<Communicator> ranks = {};  // of distributed training
 };
 
 // A table of data, with a column for each input.

@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import workloads  # noqa: E402
 
-PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "sizes", "lm"]
+PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "sizes", "distributed", "lm"]
 # Variables that set where drivers cache compiled kernels: Mesa, NVIDIA, others.
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
 LENGTHS = [64, 512, 2048, 8192]  # of the Mamba in --scaling
@@ -285,6 +285,17 @@ class Bench:
             for device in self.args.devices:
                 self.measure(self.ours("--device", device, "--only", "packed,serve,decode"), round=turn)
 
+    def distributed(self):
+        """Measures training on several ranks over one, ours and PyTorch's with NCCL. Each rank has a
+        GPU of its own."""
+        for name in self.args.only:
+            for turn in range(self.args.rounds):
+                for device in self.args.devices:
+                    self.measure(self.ours("--device", device, "--only", name, "--ranks", self.args.ranks), round=turn)
+                if self.peers.torch:
+                    self.measure(self.peers.script("torch_ddp.py", "--only", name, "--ranks", str(self.args.ranks),
+                                                   "--seconds", str(self.args.seconds)), round=turn)
+
     def sizes(self):
         if (self.args.build / "examples" / "mlp_sin").exists():
             self.measure([sys.executable, "-B", BENCH / "footprint.py", "--build", self.args.build])
@@ -328,12 +339,13 @@ def parse():
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build" / "release")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch, JAX or both")
     parser.add_argument("what", nargs="?", choices=["lm"], help="only language models, as with --parts lm")
-    parser.add_argument("--parts", default=",".join(PARTS[:-1]), help=f"subset of {', '.join(PARTS)}")
+    parser.add_argument("--parts", default=",".join(PARTS[:-2]), help=f"subset of {', '.join(PARTS)}")
     parser.add_argument("--only", default=",".join(STEPS), help=f"subset of {', '.join(STEPS + FOR_GPUS)}")
     parser.add_argument("--device", default="", help="cpu, webgpu (default: webgpu if there is a GPU, else cpu)")
     parser.add_argument("--allow-software", action="store_true", help="let webgpu use a software rasterizer")
     parser.add_argument("--threads", default="1" if cores == 1 else f"1,{cores}", help="threads of the cpu device")
     parser.add_argument("--modes", default="", help="modes of PyTorch (default: all)")
+    parser.add_argument("--ranks", type=int, default=2, help="ranks of the part distributed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="time for each measurement")
     parser.add_argument("--out", type=pathlib.Path, help="file for the JSON lines")

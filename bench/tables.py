@@ -215,6 +215,28 @@ def scaling(lines):
         rows)
 
 
+def distributed(lines):
+    """Training on several ranks over one: ours, and PyTorch's with NCCL."""
+    lines = [line for line in lines if line.get("measure") == "distributed"]
+    if not lines:
+        return ""
+    keys = ("workload", "who", "mode", "device", "ranks", "gpus")
+    names = ("us_of_one_rank", "us_per_step", "throughput", "exchanged_bytes", "us_exchanging",
+             "us_exchanging_hidden")
+    values = {name: medians(lines, keys, name) for name in names}
+    rows = []
+    for key in values["us_per_step"]:
+        cell = {name: of[key] for name, of in values.items() if key in of}
+        rows.append([key[0], f"{key[1]}, {key[2]}", key[3].split("; ")[0], key[4], key[5],
+                     number(cell["us_of_one_rank"]), number(cell["us_per_step"]), f"{cell['throughput']:.2f}",
+                     megabytes(cell["exchanged_bytes"]),
+                     *(number(cell[name]) if name in cell else "" for name in names[-2:])])
+    return "### Several ranks\n\nEach rank trains the whole batch of the workload. The exchange is that of rank 0, " \
+        "in microseconds per step; its hidden part was over before the backward pass was.\n\n" + table(
+            ["workload", "who", "device", "ranks", "GPUs", "us a step, one rank", "us a step, all ranks",
+             "throughput over one rank", "exchanged", "us exchanging", "of it hidden"], rows)
+
+
 def scans(lines):
     lines = [line for line in lines if line.get("measure") == "scan" and "op" in line]
     if not lines:
@@ -407,7 +429,7 @@ def machines(lines):
 
 TABLES = {"goals": reached, "steps": own_steps, "compile": compiling, "ratios": ratios,
           "device-memory": device_memory, "gemm": gemm, "memory": memory, "probes": probes, "busy": busy,
-          "scaling": scaling, "scans": scans, "resident": resident, "packed": packed, "serve": serving,
+          "scaling": scaling, "distributed": distributed, "scans": scans, "resident": resident, "packed": packed, "serve": serving,
           "decode": decoding, "sizes": sizes}
 
 

@@ -26,6 +26,9 @@ void steps(const Options& options, const std::string& device, const std::string&
 // Prints the time of a step and the peak bytes of scaled workloads: char-gpt-small with two and
 // four times the batch, layers or length, and mamba1 with several lengths.
 void scaling(const Options& options, const std::string& device, const std::string& workload);
+// Prints the time of a step on several ranks, each with the whole batch, and that of one rank: the
+// throughput over one rank, and the time and bytes of the exchange.
+void distributed(const Options& options, const std::string& device, const std::string& workload);
 // Prints milliseconds of tracing, passes and kernels, in a process that has compiled nothing
 // before, and again. They include opening the device.
 void compiling(const Options& options, const std::string& device, const std::string& workload);

@@ -46,6 +46,21 @@ LINES = [RUN,
 
 
 class BenchTables(unittest.TestCase):
+    def test_throughput_of_several_ranks_is_a_median_of_rounds(self):
+        line = {"measure": "distributed", "workload": "tiny", "mode": "run", "who": "tensorgrad",
+                "device": "webgpu (A GPU); webgpu: requested", "parameters": 7, "ranks": 2, "gpus": 2,
+                "us_of_one_rank": 100, "us_per_step": 110, "exchanged_bytes": 4e6, "us_exchanging": 40,
+                "us_exchanging_hidden": 30}
+        peer = {"measure": "distributed", "workload": "tiny", "mode": "compile", "who": "Peer", "device": "A GPU",
+                "parameters": 7, "ranks": 2, "gpus": 2, "us_of_one_rank": 90, "us_per_step": 95, "throughput": 1.9,
+                "exchanged_bytes": 4e6}
+        text = tables.markdown([RUN, *(line | {"throughput": value, "round": i}
+                                       for i, value in enumerate((1.7, 1.9, 1.8))), peer])
+        self.assertIn("| tiny | tensorgrad, run | webgpu (A GPU) | 2 | 2 | 100 | 110 | 1.80 | 4.0 MB | 40 | 30 |", text)
+        self.assertIn("| tiny | Peer, compile | A GPU | 2 | 2 | 90 | 95 | 1.90 | 4.0 MB |  |  |", text)
+        with self.assertRaises(SystemExit):
+            tables.markdown([RUN, line | {"throughput": 1.8}, peer | {"parameters": 8}])
+
     def test_medians_of_rounds_and_the_ratio_to_the_best_peer(self):
         text = tables.markdown(LINES)
         self.assertIn("| tiny | 110 (run) | 220 (Peer, quick) | 0.50 | 0.25 to 0.60 |", text)
