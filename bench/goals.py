@@ -157,6 +157,15 @@ def slowdown_by_a_busy_core(lines):
             if taken and (workload, mode, False) in times]
 
 
+def throughput(workload, ranks):
+    """Throughput of several ranks over one, each with a GPU of its own."""
+    def find(lines):
+        lines = [line for line in lines if line.get("measure") == "distributed" and line["who"] == OURS and
+                 line["workload"] == workload and line["ranks"] == line["gpus"] == ranks and on_gpu(line)]
+        return [Found(workload, value) for value in medians(lines, ("device",), "throughput").values()]
+    return find
+
+
 def compiling(workload, gpu):
     """The first compilation in a process; on a GPU, with the kernels in the driver's cache."""
     def find(lines):
@@ -228,6 +237,8 @@ GOALS = [
     *(Goal(f"peak memory of {name} in mixed precision, GPU, over PyTorch",
            peak_memory(f"{name} (mixed precision)", "PyTorch"), 0.9)
       for name in ("char-gpt", "gpt2", "gpt2-50k", "gpt-long", "mamba-130m")),
+    *(Goal(f"throughput of {name} on two GPUs over one", throughput(name, 2), 1.8, at_least=True)
+      for name in ("char-gpt", "gpt2")),
     Goal("char-gpt in mixed precision, H100", milliseconds("char-gpt (mixed precision)", "H100"), 11, unit="ms"),
     Goal("speed of each product, GPU", products(GPU), 0.8, at_least=True),
     *(Goal(f"speed of each memory-bound launch over that of a copy, GPU, {matrix}", of_copy(matrix), 0.85,

@@ -275,6 +275,15 @@ def peak_memory(ratio, name="char-gpt"):
             line("PyTorch 1.0", "eager", 1, there, "other"), line("JAX 1.0", "scan", 1, there)]
 
 
+def on_ranks(throughput, workload):
+    """Returns lines of two ranks: with a GPU each, on one GPU, and on the CPU."""
+    both = {"measure": "distributed", "workload": workload, "mode": "run", "who": "tensorgrad", "parameters": 7,
+            "ranks": 2, "us_of_one_rank": 100, "us_per_step": 110, "exchanged_bytes": 4e6}
+    return [both | GPU | {"gpus": 2, "throughput": throughput},
+            both | GPU | {"gpus": 1, "throughput": 1.0},
+            both | {"device": "cpu", "gpus": 1, "throughput": 1.0}]
+
+
 def mixed(ms):
     """Lines for two WebGPU libraries, of which the faster one counts."""
     def line(us, mode="run", who="tensorgrad", name="char-gpt (mixed precision)", **where):
@@ -378,6 +387,8 @@ GOALS = [
     *((f"peak memory of {name} in mixed precision, GPU, over PyTorch", "at most 0.9",
        lambda ratio, name=name: peak_memory(ratio, f"{name} (mixed precision)"), 0.9, 0.904)
       for name in ("char-gpt", "gpt2", "gpt2-50k", "gpt-long", "mamba-130m")),
+    *((f"throughput of {name} on two GPUs over one", "at least 1.8",
+       lambda value, name=name: on_ranks(value, name), 1.8, 1.796) for name in ("char-gpt", "gpt2")),
     ("char-gpt in mixed precision, H100", "at most 11 ms", mixed, 11, 11.1),
     ("mamba1, CPU, over PyTorch eager", "at most 0.25",
      over("mamba1", CPU, PyTorch_eager=1000, PyTorch_compile=10, LibTorch_eager=10), 0.25, 0.254),
@@ -465,7 +476,7 @@ class BenchGoals(unittest.TestCase):
             with self.subTest(what):
                 def of_ours(line):
                     return line["who"].startswith(tables.OURS)
-                of_itself = any(word in what for word in ("launches", "copy", "busy", "compiling", "H100", "batches"))
+                of_itself = any(word in what for word in ("launches", "copy", "busy", "compiling", "H100", "batches", "throughput"))
                 self.assertEqual(self.row(what, filter(of_ours, lines(met))) is not None, of_itself)
                 self.assertEqual(self.rows(line for line in lines(met) if not of_ours(line)), [])
         copies = [line for line in memory_bound("16 MiB", 0.9) if line["what"] != "copy"]
