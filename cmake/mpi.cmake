@@ -31,6 +31,7 @@ if(TENSORGRAD_BUILD_CLI AND NOT WIN32)
   add_library(tg_mpi MODULE
     "${CMAKE_CURRENT_SOURCE_DIR}/cli/mpi/join.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/src/mpi/mpi.cpp"
+    "${CMAKE_CURRENT_SOURCE_DIR}/src/train/communicator.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/src/base/error.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/src/base/numbers.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/src/base/os/locale_posix.cpp")
