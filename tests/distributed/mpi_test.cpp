@@ -17,8 +17,10 @@ using Ranks = std::shared_ptr<Communicator>;
 Finished mpirun(int ranks, const std::string& arguments) {
   const std::string programs =
       "-n " + std::to_string(ranks) + " " TENSORGRAD_MPI_RANKS " " + arguments;
-  const Finished result = mpirun_once(programs);
-  return mpirun_hung(result) ? mpirun_once(programs) : result;
+  Finished result = mpirun_once(programs);
+  for (int more = 1; more < kMaxTries && mpirun_hung(result); ++more)
+    result = mpirun_once(programs);
+  return result;
 }
 
 std::string line_of(int rank, int ranks, std::uint64_t hash) {

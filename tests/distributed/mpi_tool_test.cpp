@@ -38,15 +38,17 @@ const std::string kText =
     " lm train book.txt --device cpu --arch hybrid --layers 2 --width 16 --steps 24 --batch 4"
     " --length 16 --eval-every 8 --warmup 2 --seed 3 --sample-tokens 5";
 
-// Runs mpirun in a folder, a second time from the same state if it hangs at its end.
+// Runs mpirun in a folder, again from the same state if it hangs at its end.
 Finished mpirun(const TestFolder& folder, const std::string& programs) {
   const TestFolder before;
   fs::copy(folder.path(), before.path(), fs::copy_options::recursive);
-  const Finished result = mpirun_once(programs, folder.path());
-  if (!mpirun_hung(result)) return result;
-  for (const auto& entry : fs::directory_iterator(folder.path())) fs::remove_all(entry);
-  fs::copy(before.path(), folder.path(), fs::copy_options::recursive);
-  return mpirun_once(programs, folder.path());
+  Finished result = mpirun_once(programs, folder.path());
+  for (int more = 1; more < kMaxTries && mpirun_hung(result); ++more) {
+    for (const auto& entry : fs::directory_iterator(folder.path())) fs::remove_all(entry);
+    fs::copy(before.path(), folder.path(), fs::copy_options::recursive);
+    result = mpirun_once(programs, folder.path());
+  }
+  return result;
 }
 
 Finished tg(const TestFolder& folder, int ranks, const std::string& arguments) {

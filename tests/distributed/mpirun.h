@@ -6,8 +6,11 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
+
+#include "support/source_path.h"
 
 namespace tensorgrad::testing {
 
@@ -17,23 +20,17 @@ struct Finished {
   double seconds = 0;
 };
 
-// Exit codes of timeout: it stopped the program, or had to kill it.
-constexpr int kStopped = 124, kKilled = 137;
-
-// Returns true if mpirun did not end. After all ranks have ended, mpirun of Open MPI 4.1 sometimes
-// hangs in PMIx_server_finalize. A test whose ranks hang fails the second time, too.
-inline bool mpirun_hung(const Finished& result) {
-  return result.status == kStopped || result.status == kKilled;
-}
+// Returns true if mpirun had to be killed (mpirun.sh). A test whose ranks hang fails when it is
+// repeated, too.
+constexpr int kMaxTries = 4;
+inline bool mpirun_hung(const Finished& result) { return result.status == 128 + SIGKILL; }
 
 // Runs a command of the shell in a folder. `programs` are the arguments of mpirun, such as
 // "-n 2 program argument".
 inline Finished mpirun_once(const std::string& programs, const std::string& folder = ".") {
   const std::string command =
-      "cd '" + folder +
-      "' && OMPI_MCA_rmaps_base_oversubscribe=1 timeout -k 10 60 " TENSORGRAD_MPIRUN
-      " --allow-run-as-root --oversubscribe " +
-      programs + " 2>&1 < /dev/null";
+      "'" + test::source_path("tests/distributed/mpirun.sh") + "' '" + folder +
+      "' " TENSORGRAD_MPIRUN " --allow-run-as-root --oversubscribe " + programs + " 2>&1";
   const auto start = std::chrono::steady_clock::now();
   std::FILE* pipe = popen(command.c_str(), "r");
   Finished result;
