@@ -131,9 +131,9 @@ struct GradientForm {
 };
 
 void check_gradient_of_selective(Where where) {
-  // A software driver takes seconds to compile each kernel, and to run a long scan. There, the first
-  // three forms run for one length of each kind: whole chunks, a ragged chunk, segments. The last
-  // form is left to WideScan.
+  // A software driver takes seconds to compile each kernel, and to run a long scan. There, the
+  // first three forms run for one length of each kind: whole chunks, a ragged chunk, segments. The
+  // last form is left to WideScan.
   const bool software = where == Where::kWebGpu && device_at(where)->info().software;
   const std::set<std::int64_t> kinds = {64, 65, 257};
   for (const std::int64_t length : kLengthsOfGradients) {
