@@ -429,8 +429,8 @@ def machines(lines):
 
 TABLES = {"goals": reached, "steps": own_steps, "compile": compiling, "ratios": ratios,
           "device-memory": device_memory, "gemm": gemm, "memory": memory, "probes": probes, "busy": busy,
-          "scaling": scaling, "distributed": distributed, "scans": scans, "resident": resident, "packed": packed, "serve": serving,
-          "decode": decoding, "sizes": sizes}
+          "scaling": scaling, "distributed": distributed, "scans": scans, "resident": resident, "packed": packed,
+          "serve": serving, "decode": decoding, "sizes": sizes}
 
 
 def markdown(lines, names=()):

@@ -476,7 +476,8 @@ class BenchGoals(unittest.TestCase):
             with self.subTest(what):
                 def of_ours(line):
                     return line["who"].startswith(tables.OURS)
-                of_itself = any(word in what for word in ("launches", "copy", "busy", "compiling", "H100", "batches", "throughput"))
+                of_itself = any(word in what for word in ("launches", "copy", "busy", "compiling", "H100", "batches",
+                                                          "throughput"))
                 self.assertEqual(self.row(what, filter(of_ours, lines(met))) is not None, of_itself)
                 self.assertEqual(self.rows(line for line in lines(met) if not of_ours(line)), [])
         copies = [line for line in memory_bound("16 MiB", 0.9) if line["what"] != "copy"]
