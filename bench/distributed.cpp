@@ -55,7 +55,8 @@ class Measured final : public Communicator {
   Ranks inner_;
 };
 
-// Returns the adapters that are GPUs like the one that `auto` chooses; -1 alone if there is none.
+// Returns the numbers of all adapters that equal the one that `auto` selects, or only -1 if it
+// selects no GPU.
 std::vector<int> equal_adapters(const Options& options) {
   std::string note;
   std::vector<DeviceDescription> adapters = devices({}, note);
@@ -82,7 +83,7 @@ struct Result {
   Measured::Spent spent;
 };
 
-// Runs steps on one rank, as long as rank 0 decides. `control` is another group of the same ranks.
+// Runs steps on one rank for as long as rank 0 decides. `control` is a second group of the ranks.
 Result run_rank(const Options& options, const std::string& name, const DeviceOptions& device,
                 const Ranks& ranks, Communicator& control) {
   const auto measured = ranks->size() > 1 ? std::make_shared<Measured>(ranks) : nullptr;
@@ -91,7 +92,7 @@ Result run_rank(const Options& options, const std::string& name, const DeviceOpt
                                  .length = options.length,
                                  .mixed = options.mixed,
                                  .ranks = measured});
-  const auto all_go_on = [&](bool more) {
+  const auto rank0_continues = [&](bool more) {
     auto decided = static_cast<std::byte>(more);
     control.broadcast({&decided, 1});
     return decided != std::byte{0};
@@ -99,7 +100,7 @@ Result run_rank(const Options& options, const std::string& name, const DeviceOpt
   const Clock::time_point warm = Clock::now();
   do {
     made.go();
-  } while (all_go_on(seconds_since(warm) < options.seconds * 0.2));
+  } while (rank0_continues(seconds_since(warm) < options.seconds * 0.2));
   Result result;
   if (measured) measured->spent = {};
   const HostTimes before = made.trainer.host_times();
@@ -109,7 +110,7 @@ Result run_rank(const Options& options, const std::string& name, const DeviceOpt
     made.go();
     control.barrier();
     result.seconds.push_back(seconds_since(begin));
-  } while (all_go_on(seconds_since(start) < options.seconds || result.seconds.size() < 5));
+  } while (rank0_continues(seconds_since(start) < options.seconds || result.seconds.size() < 5));
   result.steps = static_cast<double>(result.seconds.size()) * made.steps_at_once;
   result.host = made.trainer.host_times() - before;
   if (measured) result.spent = measured->spent;

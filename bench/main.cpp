@@ -56,8 +56,8 @@ int main(int argc, char** argv) {
       "--probe", probe,
       "instead: the first step of this workload, and the memory of the process after some more");
   app.add_option("--ranks", options.ranks,
-                 "instead: training on this many ranks, each on a GPU of its own if there are so "
-                 "many, over one rank")
+                 "instead: training on this many ranks, each on a GPU of its own if there are "
+                 "enough, over one rank")
       ->check(CLI::Range(2, 64));
   app.add_option("--bucket-bytes", options.bucket_bytes,
                  "of --ranks: maximum bytes of a bucket of gradients")

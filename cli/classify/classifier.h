@@ -41,7 +41,7 @@ class Predictor {
 
   // Returns the log probabilities, [count, classes].
   std::vector<float> log_probabilities(const Samples& samples);
-  // As above, each rank in turn predicts a batch. All ranks must call it, and get all results.
+  // As above, but the ranks share the batches. All ranks must call it; each gets all results.
   // Throws Interrupted on all ranks if one has caught a signal.
   std::vector<float> log_probabilities(const Samples& samples, const Ranks& ranks);
 

@@ -86,7 +86,7 @@ ProgressOptions progress_options(const char* unit, const Ranks& ranks) {
   return options;
 }
 
-// Does what rank 0 orders until it ends the run, and returns the exit code.
+// Carries out the orders of rank 0 until the run ends. Returns the exit code.
 int follow(const Run& run, NetTrainer& trainer, const TrainingData& data, const Ranks& ranks) {
   Predictor predictor(trainer, run, data.test.count);
   for (;;) {
@@ -110,7 +110,7 @@ std::int64_t page_images(const Run& run, const TrainingData& data) {
   return std::min({data.test.count, kPageImages, fitting});
 }
 
-// Trains a run from the state of its trainer to its end, or until a signal. Of rank 0.
+// Trains a run from the state of its trainer to its end, or until a signal. Used on rank 0 only.
 class Training {
  public:
   Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,

@@ -70,7 +70,7 @@ lm::TextScore validate_together(lm::LanguageTrainer& trainer, std::int64_t windo
   return {all[0], static_cast<std::int64_t>(all[1])};
 }
 
-// Does what rank 0 orders until it ends the run, and returns the exit code.
+// Carries out the orders of rank 0 until the run ends. Returns the exit code.
 int lm_follow(const LmRun& run, lm::LanguageTrainer& trainer, const Ranks& ranks) {
   for (;;) {
     const GivenOrder given = ranks.next_order();
@@ -89,7 +89,7 @@ int lm_follow(const LmRun& run, lm::LanguageTrainer& trainer, const Ranks& ranks
   }
 }
 
-// Trains a run from the state of its trainer to its end, or until a signal. Of rank 0.
+// Trains a run from the state of its trainer to its end, or until a signal. Used on rank 0 only.
 class LmTraining {
  public:
   LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
@@ -177,7 +177,7 @@ class LmTraining {
         return profiled;
       });
     } catch (const UserError& error) {
-      if (trainer_.steps() > before) ranks_.led();
+      if (trainer_.steps() > before) ranks_.failed_on_all_ranks();
       progress_.finish();
       throw UserError(fmt::format("{}; {} holds the last good state, of step {}", error.message(),
                                   path(RunFile::kCheckpoint), saved_step_));

@@ -74,7 +74,8 @@ int adapter_of(const DeviceOptions& options, std::size_t rank_on_host) {
   return equal[rank_on_host % equal.size()];
 }
 
-// Opens the device, to find errors of one rank before the ranks compile together. Returns its kind.
+// Opens the device and returns its kind. If a rank cannot open its device, this fails before all
+// ranks compile.
 std::string kind_of(const DeviceOptions& device) {
   const CompiledFunction probe = compile_function([](const Inputs& in) { return in["x"] * 2; },
                                                   {.inputs = {{"x", {1}}}, .device = device});

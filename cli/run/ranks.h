@@ -69,7 +69,7 @@ class Ranks {
   // Returns the sums over all ranks, added in the order of their numbers.
   [[nodiscard]] std::vector<double> sum(const std::vector<double>& values) const;
   // Throws on all ranks if a rank differs from rank 0: UserError, which names the rank and both
-  // texts, on rank 0, and ReportedByFirst on the others. All pass as many elements.
+  // texts, on rank 0, and ReportedByFirst on the others. All pass the same number of elements.
   void check_same(const std::vector<SharedText>& all) const;
   // Does work that exchanges nothing and may fail on some ranks only. If it fails anywhere, rank 0
   // throws the error of the first rank that failed, and the others throw ReportedByFirst.
@@ -85,10 +85,10 @@ class Ranks {
 
   // The orders. Each exchanges the signals as well: interrupted() is then set on all ranks.
 
-  // Rank 0: gives an order, for which the others wait.
+  // Rank 0: sends an order, for which the others wait.
   void order(Order order, std::int64_t number = 0) const;
-  // Rank 0: gives an order and does the same with the others. If `work` throws, the others may
-  // still be in the call that failed, except if all ranks throw Interrupted.
+  // Rank 0: sends an order and does the same work as the others. If `work` throws anything but
+  // Interrupted, the others may still be in the call that failed.
   template <class Work>
   auto lead(Order order, std::int64_t number, const Work& work) {
     this->order(order, number);
@@ -103,9 +103,9 @@ class Ranks {
     }
   }
   // Rank 0: called if the work of lead() threw the same error on all ranks.
-  void led() { leads_ = false; }
-  // Rank 0: does work that gives orders and returns its exit code. Has the others end with it, or
-  // after an error.
+  void failed_on_all_ranks() { leads_ = false; }
+  // Rank 0: does work that sends orders, and returns its exit code. The others end with this code,
+  // or after an error of rank 0.
   int lead_run(const std::function<int()>& work);
   // Rank 0: as order(kWait), at most once per second. Called during work that only rank 0 does, so
   // that the others know that it is alive and it hears of their signals.

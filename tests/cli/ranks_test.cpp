@@ -63,7 +63,7 @@ TEST(Ranks, gather_texts_of_different_lengths_and_sums_in_order) {
   EXPECT_THAT(endings, ElementsAre("", "", ""));
 }
 
-TEST(Ranks, of_one_process_do_the_work_alone) {
+TEST(Ranks, of_one_process_exchange_nothing) {
   Ranks ranks;
   EXPECT_FALSE(ranks.several());
   EXPECT_EQ(ranks.communicator(), nullptr);

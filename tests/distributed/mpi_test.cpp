@@ -15,12 +15,7 @@ using ::testing::HasSubstr;
 using Ranks = std::shared_ptr<Communicator>;
 
 Finished mpirun(int ranks, const std::string& arguments) {
-  const std::string programs =
-      "-n " + std::to_string(ranks) + " " TENSORGRAD_MPI_RANKS " " + arguments;
-  Finished result = mpirun_once(programs);
-  for (int more = 1; more < kMaxTries && mpirun_hung(result); ++more)
-    result = mpirun_once(programs);
-  return result;
+  return mpirun_retried("-n " + std::to_string(ranks) + " " TENSORGRAD_MPI_RANKS " " + arguments);
 }
 
 std::string line_of(int rank, int ranks, std::uint64_t hash) {

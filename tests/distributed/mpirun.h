@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <string>
 
 #include "support/source_path.h"
@@ -20,9 +21,10 @@ struct Finished {
   double seconds = 0;
 };
 
-// Returns true if mpirun had to be killed (mpirun.sh). A test whose ranks hang fails when it is
-// repeated, too.
 constexpr int kMaxTries = 4;
+
+// Returns true if mpirun had to be killed (mpirun.sh). If the ranks themselves hang, so does each
+// repetition, and the test fails.
 inline bool mpirun_hung(const Finished& result) { return result.status == 128 + SIGKILL; }
 
 // Runs a command of the shell in a folder. `programs` are the arguments of mpirun, such as
@@ -40,6 +42,18 @@ inline Finished mpirun_once(const std::string& programs, const std::string& fold
   const int status = pclose(pipe);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+// As mpirun_once(). Repeats it if mpirun hung, and calls `reset` before each repetition.
+inline Finished mpirun_retried(
+    const std::string& programs, const std::string& folder = ".",
+    const std::function<void()>& reset = [] {}) {
+  Finished result = mpirun_once(programs, folder);
+  for (int more = 1; more < kMaxTries && mpirun_hung(result); ++more) {
+    reset();
+    result = mpirun_once(programs, folder);
+  }
   return result;
 }
 
