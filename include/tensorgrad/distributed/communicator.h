@@ -55,9 +55,9 @@ class Communicator {
   /// times the number of ranks.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 
-  /// Sets `sum` to the sum of `mine` over all ranks, as all_reduce_sum() does. Both are the same
-  /// memory, or apart. `sum` may be memory that is slow to read, such as that of a GPU, and should
-  /// only be written. All ranks call this function, or all the other. By default, calls
+  /// Sets `sum` to the sum of `mine` over all ranks, as all_reduce_sum() does. `sum` is the same
+  /// memory as `mine`, or does not overlap it. It may be slow to read, such as mapped memory of a
+  /// GPU, and should only be written. If one rank calls this function, all do. By default, calls
   /// all_reduce_sum() with a copy of `mine`.
   virtual void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum);
 
