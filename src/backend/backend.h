@@ -71,8 +71,8 @@ struct HostRange {
   std::int64_t offset = 0, bytes = 0;  // multiples of 4
   std::size_t ready = 0;
 };
-// Computes the new contents of range number `range` from the old ones. `fresh` and `old` are either
-// the same memory or apart; if they are apart, `fresh` is slow to read.
+// Computes the new contents of range number `range` from the old ones. `fresh` is the same memory
+// as `old`, or does not overlap it. In the second case it may be slow to read.
 using HostReplace = std::function<void(std::size_t range, std::span<const std::byte> old,
                                        std::span<std::byte> fresh)>;
 
@@ -192,6 +192,7 @@ struct WebGpuOptions {
   std::string library;
   std::string tuning_cache;        // file path; empty: none
   double submit_milliseconds = 0;  // maximum duration of a submit; 0: unlimited
+  bool f16x3 = false;              // MatmulPrecision::kF16x3
 };
 // Returns an empty list if no WebGPU library can be loaded or it has no adapters. `reason` is then
 // the reason.

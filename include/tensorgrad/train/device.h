@@ -14,6 +14,12 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Device;
 
+/// How products of f32 matrices are computed, see DeviceOptions::matmul_precision.
+enum class MatmulPrecision : std::uint8_t {
+  kHighest,  ///< In f32.
+  kF16x3,    ///< As three products of f16 matrices, if the device has matrix units.
+};
+
 /// Selects and configures a device. Compiling throws DeviceError if no such device is available,
 /// and UserError if an option is out of range.
 ///
@@ -53,6 +59,14 @@ struct DeviceOptions {
 #else
   double submit_milliseconds = 0;
 #endif
+
+  /// WebGPU: how products of f32 matrices are computed. With kF16x3, each operand is the sum of two
+  /// f16 numbers, x = hi + lo / 2048, and a product is hi hi + (hi lo + lo hi) / 2048, added up in
+  /// f32 on matrix units (Ootomo and Yokota 2022). Operands of magnitude 6.1e-5 to 65504 keep 22
+  /// bits of their 24. Smaller ones have an absolute error of up to 1.5e-11, so train with a
+  /// loss scale. Results of larger ones are infinite or NaN. Other ops, attention, small products
+  /// and devices without matrix units compute in f32.
+  MatmulPrecision matmul_precision = MatmulPrecision::kHighest;
 
   /// An open device, as set by CompiledFunction::same_device() or TrainerBase::same_device(). All
   /// other options are ignored if it is set.

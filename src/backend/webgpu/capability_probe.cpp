@@ -82,9 +82,10 @@ std::string rounding_kernel() {
 }  // namespace
 
 CapabilityProbe::CapabilityProbe(SubmitQueue& queue, PipelineCache& pipelines,
-                                 const Adapter& adapter)
+                                 const Adapter& adapter, bool f16x3)
     : queue_(queue),
       pipelines_(pipelines),
+      f16x3_(f16x3),
       info_(adapter.info.device),
       least_subgroup_(adapter.least_subgroup) {
   info_.limits = queue_.limits();
@@ -106,6 +107,7 @@ WgslOptions CapabilityProbe::kernel_options(const WgslOptions& forced) const {
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
   options.subgroup_matrix = units_;
+  options.f16x3 |= f16x3_;
   options.gpu = info_.gpu;
   const bool selected = forced.tile != 0 || forced.lanes != 0 || forced.subgroup_matrix_tile != 0 ||
                         forced.subgroups.size != 0;

@@ -20,7 +20,7 @@ namespace tensorgrad::webgpu {
 class CapabilityProbe {
  public:
   // Runs the trials that info() depends on.
-  CapabilityProbe(SubmitQueue& queue, PipelineCache& pipelines, const Adapter& adapter);
+  CapabilityProbe(SubmitQueue& queue, PipelineCache& pipelines, const Adapter& adapter, bool f16x3);
 
   [[nodiscard]] const DeviceInfo& info() const { return info_; }
   // Runs the trial for exchange within a subgroup, unless it has run. Until then, kernels do not
@@ -39,6 +39,7 @@ class CapabilityProbe {
 
   SubmitQueue& queue_;
   PipelineCache& pipelines_;
+  const bool f16x3_;  // for products of f32
   DeviceInfo info_;
   const int least_subgroup_;
   SubgroupMatrix units_;

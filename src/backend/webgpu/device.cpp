@@ -35,7 +35,7 @@ WebGpuDevice::WebGpuDevice(std::shared_ptr<const Api> api, Adapter adapter,
       adapter_(std::move(adapter)),
       queue_(api_, adapter_, options, external),
       pipelines_(queue_, options.checked),
-      probe_(queue_, pipelines_, adapter_),
+      probe_(queue_, pipelines_, adapter_, options.f16x3),
       profiler_(queue_, adapter_.timestamps),
       runner_(queue_, options.submit_milliseconds),
       tuner_(queue_, pipelines_, profiler_, probe_.info(), options.tuning_cache) {

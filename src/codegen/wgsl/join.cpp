@@ -198,7 +198,7 @@ class Joiner {
     for (std::size_t i = 0; i < shaders_.size(); ++i) {
       const std::string id =
           groups == 0 ? "group_id"
-                      : "vec3<u32>(group_id.x - " + wgsl::u32_literal(groups) + ", 0u, 0u)";
+                      : "vec3<u32>(group_id.x - " + wgsl::u32_literal(groups) + ", 0u, group_id.z)";
       groups += shaders_[i].groups;
       calls +=
           std::string(i == 0 ? "  " : " else ") +

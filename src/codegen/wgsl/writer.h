@@ -82,7 +82,10 @@ struct WgslOptions {
   // Contraction: number of results of all concurrent products with the same k, divided by its own.
   double concurrent_work_ratio = 1;
   SubgroupMatrix subgroup_matrix = {};  // for contractions whose operands are f16
-  // Contraction: -1: no subgroup matrices; > 0: number of a subgroup matrix tile.
+  // Contraction: uses subgroup matrices for f32 operands too, each as the sum of two f16 numbers.
+  bool f16x3 = false;
+  // Contraction: -1: no subgroup matrices; > 0: number of a subgroup matrix tile, of those for the
+  // type of its operands.
   int subgroup_matrix_tile = 0;
   Subgroups subgroups = {};
   std::set<int> scalar_buffers = {};  // buffers that must not be accessed as vectors

@@ -21,6 +21,7 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
   out.library = options.webgpu_library;
   out.tuning_cache = options.tuning_cache;
   out.submit_milliseconds = options.submit_milliseconds;
+  out.f16x3 = options.matmul_precision == MatmulPrecision::kF16x3;
   return out;
 }
 

@@ -17,6 +17,7 @@ struct Product {
   bool cut = false;             // the rows are split among two launches
   bool half = false;            // f16 operands, and one f16 result
   std::int64_t part_depth = 0;  // split-K with parts of this depth
+  double tolerance = 1e-4;
 };
 
 IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner, bool transposed) {
@@ -79,7 +80,7 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   }
   SCOPED_TRACE(std::to_string(p.batch) + "*" + std::to_string(p.m) + "x" + std::to_string(p.n) +
                "x" + std::to_string(p.k));
-  test.check(device, {oracle_scalars()}, 1e-4);
+  test.check(device, {oracle_scalars()}, p.tolerance);
 }
 
 // Checks all layouts of one product, plain and fused.
@@ -205,23 +206,52 @@ TEST(WebGpuContraction, by_subgroup_matrix) {
   }
 }
 
+// As three products of f16, each result is almost as exact as in f32. Products of rounded operands
+// would differ by 1e-3.
+TEST(WebGpuContraction, of_f32_by_subgroup_matrix) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const SubgroupMatrix units = device->kernel_options().subgroup_matrix;
+  if (!units.present()) GTEST_SKIP() << "the device has no matrix units";
+  for (const int tile : wgsl::subgroup_matrix_tiles(true)) {
+    WgslOptions options;
+    options.f16x3 = true;
+    options.subgroup_matrix_tile = tile;
+    device->force_kernels(options);
+    SCOPED_TRACE(tile);
+    const std::int64_t side = 4 * units.m, depth = 2 * units.k;
+    const double tolerance = 1e-5;
+    check_layouts(*device, {.m = side + 8, .n = side - 4, .k = depth + 4, .tolerance = tolerance});
+    check_layouts(*device,
+                  {.m = side - 3, .n = 2 * side + 5, .k = 3 * depth - 1, .tolerance = tolerance});
+    check_layouts(
+        *device,
+        {.m = 24, .n = side, .k = 10 * depth - 4, .part_depth = 4 * depth, .tolerance = tolerance});
+    if (tile != 2) continue;  // software GPUs take many seconds to compile other kernels
+    check_layouts(*device, {.m = side, .n = side, .k = depth, .tolerance = tolerance});
+    check_layouts(*device,
+                  {.m = side + 22, .n = side, .k = depth, .cut = true, .tolerance = tolerance});
+  }
+}
+
 // Checks only the kernel text: which products use the subgroup matrix, and that it is enabled.
 TEST(WebGpuContraction, uses_subgroup_matrix_for_f16_operands) {
-  const auto text_of = [](std::int64_t side, bool half, const WgslOptions& options) {
+  const auto text_of = [](std::int64_t side, bool half, const WgslOptions& options,
+                          std::int64_t rows = 0) {
+    const std::int64_t m = rows > 0 ? rows : side;
     TestProgram test;
-    Launch& launch = test.launch(ContractionLaunch{.m = side, .n = side, .k = side}, "product");
-    for (int i = 0; i < 2; ++i)
-      test.bind(launch, test.buffer(DType::kF32, side * side), BindMode::kRead);
-    test.bind(launch, test.buffer(DType::kF32, side * side), BindMode::kWrite);
+    Launch& launch = test.launch(ContractionLaunch{.m = m, .n = side, .k = side}, "product");
+    test.bind(launch, test.buffer(DType::kF32, m * side), BindMode::kRead);
+    test.bind(launch, test.buffer(DType::kF32, side * side), BindMode::kRead);
+    test.bind(launch, test.buffer(DType::kF32, m * side), BindMode::kWrite);
     ProgramMaker a, b, body;
-    const int x = a.load(0, whole({side, side})), y = b.load(1, whole({side, side}));
+    const int x = a.load(0, whole({m, side})), y = b.load(1, whole({side, side}));
     if (half) a.op("round_to_f16", {x});
     b.op("round_to_f16", {y});
     launch.as<ContractionLaunch>().a = a.program;
     launch.as<ContractionLaunch>().b = b.program;
     const int acc = body.acc();
     launch.body = body.program;
-    TestProgram::store(launch, 2, acc, whole({side, side}));
+    TestProgram::store(launch, 2, acc, whole({m, side}));
     return emit_wgsl(launch, options);
   };
   WgslOptions with, without;
@@ -236,8 +266,16 @@ TEST(WebGpuContraction, uses_subgroup_matrix_for_f16_operands) {
   EXPECT_FALSE(uses(text_of(256, false, with)));
   EXPECT_FALSE(uses(text_of(256, true, without)));
   EXPECT_FALSE(uses(text_of(32, true, with)));  // too small to pay
-  with.subgroup_matrix_tile = -1;
+  WgslOptions f16x3 = with;
+  f16x3.f16x3 = true;
+  EXPECT_TRUE(uses(text_of(512, false, f16x3)));
+  EXPECT_FALSE(uses(text_of(256, false, f16x3)));  // too small to pay
+  EXPECT_NE(text_of(512, false, f16x3).find("split_low"), std::string::npos);
+  EXPECT_EQ(text_of(256, true, f16x3).find("low_a"), std::string::npos);
+  EXPECT_FALSE(uses(text_of(4096, false, f16x3, 8)));
+  with.subgroup_matrix_tile = f16x3.subgroup_matrix_tile = -1;
   EXPECT_FALSE(uses(text_of(256, true, with)));
+  EXPECT_FALSE(uses(text_of(512, false, f16x3)));
 }
 
 TEST(WebGpuContraction, by_any_number_of_lanes) {

@@ -72,8 +72,9 @@ class ContractionParts {
 };
 
 // Values of WgslOptions::tile and subgroup_matrix_tile other than the default, largest tiles first.
+// `f16x3`: for f32 operands.
 std::vector<int> tile_numbers();
-std::vector<int> subgroup_matrix_tiles();
+std::vector<int> subgroup_matrix_tiles(bool f16x3 = false);
 
 // Writes a form in which each workgroup has all columns of its 8 or 16 rows. Used for by_rows and
 // in fused sequences (options.blocks).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "codegen/wgsl/matmul/operand.h"
 
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -100,7 +102,7 @@ void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
   const Share mine = share(tile);
   const std::string fast = u32_literal(mine.fast);
   const std::string quick = "local % " + fast + (count() > 1 ? " * " + u32_literal(count()) : "");
-  const std::string type = eights_ ? "vec4<u32>" : vector_type(count());
+  const std::string type = split_ ? vector_type(4) : eights_ ? "vec4<u32>" : vector_type(count());
   std::string slow = "local / " + fast;
   if (eights_ && mine.fast == 4 && tile.threads() % 32 == 0) {
     // Eight threads store to workgroup memory at a time: two lines of 64 bytes. If these are four
@@ -109,20 +111,29 @@ void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
   }
   scope.line("let " + name_ + "_i = " + (along_k_ ? slow : quick) + ";");
   scope.line("let " + name_ + "_k = " + (along_k_ ? quick : slow) + ";");
-  for (int j = 0; j < mine.pieces; ++j)
+  for (int j = 0; j < mine.pieces; ++j) {
     scope.line("var next_" + name_ + std::to_string(j) + " = " + type + "();");
+    if (split_) scope.line("var more_" + name_ + std::to_string(j) + " = " + type + "();");
+  }
 }
 
 void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::string& k0) const {
   const Share mine = share(tile);
   Scope own(&scope);
   Scope& to = mine.there.empty() ? scope : own;
+  const std::string function = name_ + (split_ ? "_four" : eights_ ? "_eight" : "_at");
   for (int j = 0; j < mine.pieces; ++j) {
-    const std::string i =
-        axis_name(is_a_) + ("0 + " + name_) + "_i + " + u32_literal(j * mine.step_i);
-    const std::string k = k0 + " + " + name_ + "_k + " + u32_literal(j * mine.step_k);
-    to.line("next_" + name_ + std::to_string(j) + " = " + name_ + (eights_ ? "_eight" : "_at") +
-            (product_.parts > 1 ? "(0u, " : "(z, ") + (is_a_ ? i + ", " + k : k + ", " + i) + ");");
+    const auto fetch = [&](const char* var, int more) {
+      const std::string i = axis_name(is_a_) + ("0 + " + name_) + "_i + " +
+                            u32_literal(j * mine.step_i + (along_k_ ? 0 : more));
+      const std::string k =
+          k0 + " + " + name_ + "_k + " + u32_literal(j * mine.step_k + (along_k_ ? more : 0));
+      to.line(var + name_ + std::to_string(j) + " = " + function +
+              (product_.parts > 1 ? "(0u, " : "(z, ") + (is_a_ ? i + ", " + k : k + ", " + i) +
+              ");");
+    };
+    fetch("next_", 0);
+    if (split_) fetch("more_", 4);
   }
   if (!mine.there.empty()) scope.block(mine.there, own);
 }
@@ -149,6 +160,17 @@ bool is_half_value(const ScalarProgram& program, const std::vector<bool>& half, 
 
 // Padding per line in elements, so that adjacent lines are in different banks.
 constexpr int kHalfPad = 8;
+
+constexpr std::array<std::pair<const char*, const char*>, 2> kSplitFunctions = {
+    {{"split_pack",
+      "fn split_pack(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {\n"
+      "  return vec4<u32>(bitcast<vec2<u32>>(vec4<f16>(x)), bitcast<vec2<u32>>(vec4<f16>(y)));\n"
+      "}\n"},
+     {"split_low",
+      "fn split_low(x: vec4<f32>, y: vec4<f32>, high: vec4<u32>) -> vec4<u32> {\n"
+      "  let h = vec4<f32>(unpack2x16float(high.x), unpack2x16float(high.y));\n"
+      "  let g = vec4<f32>(unpack2x16float(high.z), unpack2x16float(high.w));\n"
+      "  return split_pack((x - h) * 2048.0f, (y - g) * 2048.0f);\n}\n"}}};
 
 }  // namespace
 
@@ -181,6 +203,12 @@ bool TileOperand::lies_in_eights() const {
 }
 
 void TileOperand::write_eights(const std::string& guard, const std::set<int>& vectors) {
+  eights_ = true;
+  if (split_) {
+    write_four(guard, vectors);
+    for (const auto& [name, text] : kSplitFunctions) module_.function(name, text);
+    return;
+  }
   Scope scope;
   if (lies_in_eights()) {
     if (!guard.empty()) scope.line("if (" + guard + ") { return vec4<u32>(); }");
@@ -189,24 +217,32 @@ void TileOperand::write_eights(const std::string& guard, const std::set<int>& ve
     const ElementRef place = place_of(scope, domain_, access.map);
     scope.line("return b" + std::to_string(access.binding) + "[(" + place.index + ") / 8u];");
   } else {
-    write_tile_function(guard, vectors);
-    const auto at = [&](int more) {
-      std::string text = name_ + "_at(z";
-      for (std::size_t d = 1; d < domain_.size(); ++d)
-        text += ", " + domain_[d].name + (d == fours_.axis ? " + " + u32_literal(more) : "");
-      return text + ")";
-    };
-    const auto four = [&](int first) {
-      if (fours_.chosen) return at(first);
-      return "vec4<f32>(" + at(first) + ", " + at(first + 1) + ", " + at(first + 2) + ", " +
-             at(first + 3) + ")";
-    };
-    scope.line("let x = vec4<f16>(" + four(0) + ");");
-    scope.line("let y = vec4<f16>(" + four(4) + ");");
+    write_four(guard, vectors);
+    scope.line("let x = vec4<f16>(" + call_at("_four", 0) + ");");
+    scope.line("let y = vec4<f16>(" + call_at("_four", 4) + ");");
     scope.line("return vec4<u32>(bitcast<vec2<u32>>(x), bitcast<vec2<u32>>(y));");
   }
   write_text("_eight", scope, "vec4<u32>");
-  eights_ = true;
+}
+
+// Returns the call of a function at the coordinates, `more` elements further in memory order.
+std::string TileOperand::call_at(const char* function, int more) const {
+  std::string text = name_ + function + "(z";
+  for (std::size_t d = 1; d < domain_.size(); ++d)
+    text += ", " + domain_[d].name + (d == fours_.axis ? " + " + u32_literal(more) : "");
+  return text + ")";
+}
+
+// Writes the function `a_four` or `b_four`, which returns four elements.
+void TileOperand::write_four(const std::string& guard, const std::set<int>& vectors) {
+  write_tile_function(guard, vectors);
+  Scope scope;
+  scope.line("return " +
+             (fours_.chosen ? call_at("_at", 0)
+                            : "vec4<f32>(" + call_at("_at", 0) + ", " + call_at("_at", 1) + ", " +
+                                  call_at("_at", 2) + ", " + call_at("_at", 3) + ")") +
+             ";");
+  write_text("_four", scope, vector_type(4));
 }
 
 bool TileOperand::fits_in_eights(const TileShape& tile) const {
@@ -220,7 +256,7 @@ int TileOperand::half_pitch(const TileShape& tile) const {
 }
 
 int TileOperand::half_vectors(const TileShape& tile) const {
-  return half_pitch(tile) / 8 * (along_k_ ? side(tile) : tile.depth);
+  return half_pitch(tile) / 8 * lines(tile) * (split_ ? 2 : 1);
 }
 
 void TileOperand::write_keep_eights(Scope& scope, const TileShape& tile, const std::string& array,
@@ -231,9 +267,23 @@ void TileOperand::write_keep_eights(Scope& scope, const TileShape& tile, const s
   for (int j = 0; j < mine.pieces; ++j) {
     const std::string i = "(" + name_ + "_i + " + u32_literal(j * mine.step_i) + ")";
     const std::string k = "(" + name_ + "_k + " + u32_literal(j * mine.step_k) + ")";
-    to.line(array + "[" + u32_literal(start) + " + " + (along_k_ ? i : k) + " * " +
-            u32_literal(half_pitch(tile) / 8) + " + " + (along_k_ ? k : i) + " / 8u] = next_" +
-            name_ + std::to_string(j) + ";");
+    const auto put = [&](Scope& into, int first, const std::string& value) {
+      into.line(array + "[" + u32_literal(first) + " + " + (along_k_ ? i : k) + " * " +
+                u32_literal(half_pitch(tile) / 8) + " + " + (along_k_ ? k : i) +
+                " / 8u] = " + value + ";");
+    };
+    const std::string number = name_ + std::to_string(j);
+    if (!split_) {
+      put(to, start, "next_" + number);
+      continue;
+    }
+    const std::string both = "next_" + number + ", more_" + number;
+    Scope parts(&to);
+    // Compilers simplify x - f32(f16(x)) to 0. They do not know that group_id.z is 0.
+    parts.line("let high = split_pack(" + both + ") ^ vec4<u32>(group_id.z);");
+    put(parts, start, "high");
+    put(parts, start + low_part(tile) / 8, "split_low(" + both + ", high)");
+    to.block("", parts);
   }
   if (!mine.there.empty()) scope.block(mine.there, own);
 }
@@ -244,7 +294,7 @@ int TileOperand::line_pitch(const TileShape& tile) const {
 }
 
 int TileOperand::line_vectors(const TileShape& tile) const {
-  return line_pitch(tile) * (along_k_ ? side(tile) : tile.depth);
+  return line_pitch(tile) * lines(tile);
 }
 
 void TileOperand::write_keep_lines(Scope& scope, const TileShape& tile, const std::string& array,

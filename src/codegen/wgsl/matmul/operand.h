@@ -30,6 +30,9 @@ struct TileShape {
   [[nodiscard]] int width_n() const { return std::min(4, per_n); }
 };
 
+// The inverse of the scale of lo in TileOperand::split(), 2048.
+inline constexpr const char* kSplitFactor = "0.00048828125f";
+
 std::string vector_type(int width);
 // Returns the access to component i of a vector of that width, such as ".y".
 std::string component(int i, int width);
@@ -83,6 +86,11 @@ class TileOperand {
   // After write_eights(), write_places() and write_fetch() handle eight elements at a time, by the
   // function `a_eight` or `b_eight`. Operands with that layout in memory are copied unchanged.
   void write_eights(const std::string& guard, const std::set<int>& vectors);
+  // Selects tiles of f32 elements x = hi + lo * kSplitFactor, where hi and lo are f16. A tile of hi
+  // is followed by one of lo, and half_vectors() is the size of both. Call it first.
+  void split() { split_ = true; }
+  // Returns the distance of the tiles of hi and lo in elements.
+  [[nodiscard]] int low_part(const TileShape& tile) const { return half_pitch(tile) * lines(tile); }
   [[nodiscard]] bool fits_in_eights(const TileShape& tile) const;
   [[nodiscard]] int half_pitch(const TileShape& tile) const;
   [[nodiscard]] int half_vectors(const TileShape& tile) const;
@@ -97,6 +105,11 @@ class TileOperand {
     return eights_ ? 8 : fours_.chosen ? 4 : 1;
   }
   [[nodiscard]] bool lies_in_eights() const;
+  [[nodiscard]] int lines(const TileShape& tile) const {
+    return along_k_ ? side(tile) : tile.depth;
+  }
+  [[nodiscard]] std::string call_at(const char* function, int more) const;
+  void write_four(const std::string& guard, const std::set<int>& vectors);
   void write_text(const std::string& function, const Scope& body, const std::string& type);
 
   Module& module_;
@@ -109,7 +122,7 @@ class TileOperand {
   Domain domain_;
   bool packed_, along_k_;  // packed: several steps of k per word
   Vectorized fours_;
-  bool eights_ = false;
+  bool eights_ = false, split_ = false;
 };
 
 }  // namespace tensorgrad::wgsl

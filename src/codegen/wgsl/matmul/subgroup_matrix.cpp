@@ -3,10 +3,15 @@
 // of its subgroups UM x UN matrices of them in registers, in f32. Per step of BK, both operands are
 // staged in workgroup memory, in vectors of eight f16. The results pass through the same memory to
 // the epilogue, some lines of each subgroup's matrices at a time.
+//
+// With f16x3, operands are f32, and staged as hi + lo / 2048 in f16. hi hi and hi lo + lo hi are
+// summed in matrices of their own, and lo lo is left out (Ootomo and Yokota 2022, "Recovering
+// single precision accuracy from Tensor Cores").
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "codegen/wgsl/matmul/contraction.h"
 
@@ -27,6 +32,10 @@ constexpr std::array<SubgroupTile, 4> kSubgroupTiles = {{{4, 4, 2, 2, 2, 264, 1.
                                                          {4, 2, 2, 4, 4, 396, 0.9},
                                                          {4, 2, 2, 2, 2, 528, 0.8},
                                                          {2, 2, 2, 2, 4, 1056, 0.7}}};
+// With f16x3, a subgroup has two matrices of sums per result. Measured on an H200.
+constexpr std::array<SubgroupTile, 2> kSplitTiles = {
+    {{4, 2, 2, 4, 2, 132, 1.0}, {2, 2, 2, 2, 2, 528, 0.8}}};
+constexpr std::int64_t kMinSplitProducts = 1 << 27;  // with fewer, f32 is as fast
 constexpr const char* kTiles = "tiles";
 constexpr int kResultPad = 4;  // elements: the length of a vector
 
@@ -37,6 +46,7 @@ class SubgroupMatrixContraction : private ContractionParts {
   bool write(Shader& shader);
 
  private:
+  [[nodiscard]] bool takes();
   [[nodiscard]] const SubgroupTile* pick() const;
   [[nodiscard]] TileShape tile_of(const SubgroupTile& shape) const;
   [[nodiscard]] std::int64_t vectors_of(const SubgroupTile& shape) const;
@@ -49,7 +59,7 @@ class SubgroupMatrixContraction : private ContractionParts {
   }
   // Vectors of workgroup memory for one line of matrices of each subgroup.
   [[nodiscard]] int result_vectors(const SubgroupTile& shape) const {
-    return shape.subgroups() * unit_.m * result_pitch(shape) / 4;
+    return shape.subgroups() * unit_.m * result_pitch(shape) / 4 * (split_ ? 2 : 1);
   }
   // Lines of matrices to store at a time: as many as fit the memory of the operands.
   [[nodiscard]] int lines_at_once(const SubgroupTile& shape) const {
@@ -62,6 +72,7 @@ class SubgroupMatrixContraction : private ContractionParts {
   }
   void write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n);
   void write_steps(Scope& scope);
+  void write_load(Scope& scope, bool is_a, bool low, int number, int k) const;
   void write_products(Scope& scope) const;
   void write_bias_grad_sums(Scope& scope) const;
   void write_results(Scope& scope);
@@ -69,6 +80,7 @@ class SubgroupMatrixContraction : private ContractionParts {
   [[nodiscard]] std::string first_of_side() const;
 
   const SubgroupMatrix& unit_ = options_.subgroup_matrix;
+  bool split_ = false;  // f32 operands as two f16 numbers each
   SubgroupTile shape_ = {};
   TileShape tile_ = {};
 };
@@ -94,7 +106,9 @@ const SubgroupTile* SubgroupMatrixContraction::pick() const {
   const SubgroupTile* best = nullptr;
   double best_time = 0;
   int number = 0;
-  for (const SubgroupTile& shape : kSubgroupTiles) {
+  const std::span<const SubgroupTile> shapes =
+      split_ ? std::span<const SubgroupTile>(kSplitTiles) : kSubgroupTiles;
+  for (const SubgroupTile& shape : shapes) {
     ++number;
     const TileShape tile = tile_of(shape);
     if (tile.threads() > options_.max_threads) continue;
@@ -114,7 +128,9 @@ const SubgroupTile* SubgroupMatrixContraction::pick() const {
     best_time = time;
   }
   const std::int64_t products = window_.outer_count * window_.count * product_.n * depth();
-  return products < options_.gpu.min_subgroup_matrix_products || depth() < unit_.k ? nullptr : best;
+  const std::int64_t fewest =
+      split_ ? kMinSplitProducts : options_.gpu.min_subgroup_matrix_products;
+  return products < fewest || depth() < unit_.k ? nullptr : best;
 }
 
 void SubgroupMatrixContraction::write_places(Scope& scope, std::int64_t tiles_m,
@@ -130,42 +146,60 @@ void SubgroupMatrixContraction::write_places(Scope& scope, std::int64_t tiles_m,
   b_.write_places(scope, tile_);
   for (int i = 0; i < shape_.across_m; ++i) {
     for (int j = 0; j < shape_.across_n; ++j) {
-      scope.line("var acc" + std::to_string(i) + "_" + std::to_string(j) + ": " +
-                 result_type(unit_) + ";");
+      const std::string at = std::to_string(i) + "_" + std::to_string(j);
+      scope.line("var acc" + at + ": " + result_type(unit_) + ";");
+      if (split_) scope.line("var low" + at + ": " + result_type(unit_) + ";");
     }
   }
   for (int i = 0; product_.has_bias_grad() && i < bias_grad_sums_per_thread(); ++i)
     scope.line("var ones" + std::to_string(i) + " = 0.0f;");
 }
 
+// Declares aI or bI, a matrix of an operand at step k of a tile. `low`: low_aI or low_bI, of lo.
+void SubgroupMatrixContraction::write_load(Scope& scope, bool is_a, bool low, int number,
+                                           int k) const {
+  const TileOperand& operand = is_a ? a_ : b_;
+  const int pitch = operand.half_pitch(tile_);
+  const int along = number * (is_a ? unit_.m : unit_.n), deep = k * unit_.k;
+  const std::string i = std::string(is_a ? "sub_m" : "sub_n") + " + " + u32_literal(along);
+  const int start = (is_a ? 0 : 8 * a_.half_vectors(tile_)) + (low ? operand.low_part(tile_) : 0);
+  const std::string first = start == 0 ? "" : u32_literal(start) + " + ";
+  const std::string at =
+      first + (operand.along_k() ? "(" + i + ") * " + u32_literal(pitch) + " + " + u32_literal(deep)
+                                 : u32_literal(deep * pitch) + " + " + i);
+  // Rows of a and columns of b are lines if they are contiguous along k.
+  const bool column_major = is_a != operand.along_k();
+  scope.line(std::string("let ") + (low ? "low_" : "") + (is_a ? "a" : "b") +
+             std::to_string(number) + " = " +
+             load_matrix(unit_, is_a ? MatrixSide::kLeft : MatrixSide::kRight, kTiles, at,
+                         column_major, pitch) +
+             ";");
+}
+
 // Multiplies one tile of each operand.
 void SubgroupMatrixContraction::write_products(Scope& scope) const {
-  const auto load = [&](Scope& to, const TileOperand& operand, bool is_a, int number, int k) {
-    const std::string name = is_a ? "a" : "b";
-    const int pitch = operand.half_pitch(tile_);
-    const int along = number * (is_a ? unit_.m : unit_.n), deep = k * unit_.k;
-    const std::string i = std::string(is_a ? "sub_m" : "sub_n") + " + " + u32_literal(along);
-    const std::string first = is_a ? "" : u32_literal(8 * a_.half_vectors(tile_)) + " + ";
-    const std::string at = first + (operand.along_k() ? "(" + i + ") * " + u32_literal(pitch) +
-                                                            " + " + u32_literal(deep)
-                                                      : u32_literal(deep * pitch) + " + " + i);
-    // Rows of a and columns of b are lines if they are contiguous along k.
-    const bool column_major = is_a != operand.along_k();
-    to.line("let " + name + std::to_string(number) + " = " +
-            load_matrix(unit_, is_a ? MatrixSide::kLeft : MatrixSide::kRight, kTiles, at,
-                        column_major, pitch) +
-            ";");
+  const auto multiply = [&](Scope& to, const char* sum, const char* a, int i, const char* b) {
+    for (int j = 0; j < shape_.across_n; ++j) {
+      const std::string acc = sum + std::to_string(i) + "_" + std::to_string(j);
+      to.line(acc + " = subgroupMatrixMultiplyAccumulate(" + a + std::to_string(i) + ", " + b +
+              std::to_string(j) + ", " + acc + ");");
+    }
   };
   for (int k = 0; k < shape_.deep; ++k) {
     Scope step(&scope);
-    for (int i = 0; i < shape_.across_m; ++i) load(step, a_, true, i, k);
-    for (int j = 0; j < shape_.across_n; ++j) load(step, b_, false, j, k);
+    for (int low = 0; low < (split_ ? 2 : 1); ++low) {
+      for (int j = 0; j < shape_.across_n; ++j) write_load(step, false, low != 0, j, k);
+    }
+    if (!split_) {
+      for (int i = 0; i < shape_.across_m; ++i) write_load(step, true, false, i, k);
+    }
     for (int i = 0; i < shape_.across_m; ++i) {
-      for (int j = 0; j < shape_.across_n; ++j) {
-        const std::string acc = "acc" + std::to_string(i) + "_" + std::to_string(j);
-        step.line(acc + " = subgroupMatrixMultiplyAccumulate(a" + std::to_string(i) + ", b" +
-                  std::to_string(j) + ", " + acc + ");");
-      }
+      if (split_) write_load(step, true, false, i, k);
+      multiply(step, "acc", "a", i, "b");
+      if (!split_) continue;
+      multiply(step, "low", "a", i, "low_b");
+      write_load(step, true, true, i, k);
+      multiply(step, "low", "low_a", i, "b");
     }
     scope.block("", step);
   }
@@ -182,7 +216,10 @@ void SubgroupMatrixContraction::write_bias_grad_sums(Scope& scope) const {
   if (!product_.has_bias_grad()) return;
   const TileOperand& operand = product_.bias_grad_row ? b_ : a_;
   const int start = product_.bias_grad_row ? a_.half_vectors(tile_) : 0;
-  const std::string first = std::string(kTiles) + "[" + u32_literal(start) + " + ";
+  const auto first = [&](bool low) {
+    return std::string(kTiles) + "[" +
+           u32_literal(start + (low ? operand.low_part(tile_) / 8 : 0)) + " + ";
+  };
   const std::string pitch = u32_literal(operand.half_pitch(tile_) / 8);
   const int side = operand.side(tile_);
   Scope sums(&scope);
@@ -190,14 +227,17 @@ void SubgroupMatrixContraction::write_bias_grad_sums(Scope& scope) const {
     const std::string line = "(local + " + u32_literal(i * tile_.threads()) + ")";
     const std::string sum = "ones" + std::to_string(i) + " += ";
     Scope each(&sums), loop(&each);
-    if (operand.along_k()) {
-      loop.line("let x = " + first + line + " * " + pitch + " + k];");
-      for (const char c : {'x', 'y', 'z', 'w'})
-        loop.line(sum + "dot(unpack2x16float(x." + c + "), vec2<f32>(1.0f));");
-    } else {
-      loop.line("let x = " + first + "k * " + pitch + " + " + line + " / 8u][" + line +
-                " % 8u / 2u];");
-      loop.line(sum + "unpack2x16float(x)[" + line + " % 2u];");
+    for (int low = 0; low < (split_ ? 2 : 1); ++low) {
+      const std::string x = low != 0 ? "y" : "x", by = low != 0 ? kSplitFactor : "1.0f";
+      if (operand.along_k()) {
+        loop.line("let " + x + " = " + first(low != 0) + line + " * " + pitch + " + k];");
+        for (const char c : {'x', 'y', 'z', 'w'})
+          loop.line(sum + "dot(unpack2x16float(" + x + "." + c + "), vec2<f32>(" + by + "));");
+      } else {
+        loop.line("let " + x + " = " + first(low != 0) + "k * " + pitch + " + " + line + " / 8u][" +
+                  line + " % 8u / 2u];");
+        loop.line(sum + "unpack2x16float(" + x + ")[" + line + " % 2u] * " + by + ";");
+      }
     }
     const int steps = operand.along_k() ? tile_.depth / 8 : tile_.depth;
     each.block("for (var k = 0u; k < " + u32_literal(steps) + "; k++)", loop);
@@ -210,7 +250,9 @@ void SubgroupMatrixContraction::write_bias_grad_sums(Scope& scope) const {
 // The next tile is prefetched while this one is multiplied.
 void SubgroupMatrixContraction::write_steps(Scope& scope) {
   module_.shared(kTiles, "vec4<u32>", vectors_of(shape_), 16);
-  const std::string step = u32_literal(tile_.depth), end = end_k();
+  const std::string step = u32_literal(tile_.depth);
+  // group_id.z is 0. If the driver does not know the length of the loop, products are faster.
+  scope.line("let end = " + end_k() + " + group_id.z;");
   const auto fetch = [&](Scope& to, const std::string& k0) {
     a_.write_fetch(to, tile_, k0);
     b_.write_fetch(to, tile_, k0);
@@ -223,12 +265,12 @@ void SubgroupMatrixContraction::write_steps(Scope& scope) {
   if (depth() > tile_.depth) {
     Scope ahead(&loop);
     fetch(ahead, "k0 + " + step);
-    loop.block("if (k0 + " + step + " < " + end + ")", ahead);
+    loop.block("if (k0 + " + step + " < end)", ahead);
   }
   write_products(loop);
   write_bias_grad_sums(loop);
   loop.line("workgroupBarrier();");
-  scope.block("for (var k0 = " + first_k() + "; k0 < " + end + "; k0 += " + step + ")", loop);
+  scope.block("for (var k0 = " + first_k() + "; k0 < end; k0 += " + step + ")", loop);
 }
 
 // Stores some lines of a subgroup's matrices at a time.
@@ -237,14 +279,20 @@ void SubgroupMatrixContraction::write_results(Scope& scope) {
   const int lines = lines_at_once(shape_), pitch = result_pitch(shape_);
   const int width = shape_.across_n * unit_.n, count = lines * unit_.m * width / step;
   const std::string across = u32_literal(width / step);
-  scope.line("let staged = sub * " + u32_literal(lines * unit_.m * pitch) + ";");
+  const int per_subgroup = lines * unit_.m * pitch;
+  const int to_low = shape_.subgroups() * per_subgroup;
+  scope.line("let staged = sub * " + u32_literal(per_subgroup) + ";");
   for (int i = 0; i < shape_.across_m; i += lines) {
     if (i > 0) scope.line("workgroupBarrier();");
     for (int more = 0; more < lines; ++more) {
       for (int j = 0; j < shape_.across_n; ++j) {
-        scope.line(store_matrix(kTiles,
-                                "staged + " + u32_literal(more * unit_.m * pitch + j * unit_.n),
-                                "acc" + std::to_string(i + more) + "_" + std::to_string(j), pitch));
+        const int at = more * unit_.m * pitch + j * unit_.n;
+        const std::string name = std::to_string(i + more) + "_" + std::to_string(j);
+        scope.line(store_matrix(kTiles, "staged + " + u32_literal(at), "acc" + name, pitch));
+        if (split_) {
+          scope.line(
+              store_matrix(kTiles, "staged + " + u32_literal(to_low + at), "low" + name, pitch));
+        }
       }
     }
     scope.line("workgroupBarrier();");
@@ -252,9 +300,14 @@ void SubgroupMatrixContraction::write_results(Scope& scope) {
     loop.line("let row = r / " + across + ";");
     loop.line("let col = r % " + across + (step > 1 ? " * " + u32_literal(step) : "") + ";");
     loop.line("let at = staged + row * " + u32_literal(pitch) + " + col;");
-    const std::string vector = std::string(kTiles) + "[at / 4u]";
-    const std::string value =
-        step == 1 ? "bitcast<f32>(" + vector + "[at % 4u])" : "bitcast<vec4<f32>>(" + vector + ")";
+    const auto staged = [&](const std::string& at) {
+      const std::string vector = std::string(kTiles) + "[" + at + " / 4u]";
+      return step == 1 ? "bitcast<f32>(" + vector + "[at % 4u])"
+                       : "bitcast<vec4<f32>>(" + vector + ")";
+    };
+    std::string value = staged("at");
+    if (split_)
+      value += " + " + staged("(at + " + u32_literal(to_low) + ")") + " * " + kSplitFactor;
     loop.line("finish(z, m0 + sub_m + " + u32_literal(i * unit_.m) + " + row, n0 + sub_n + col, " +
               value + ");");
     scope.block("for (var r = sub_lane; r < " + u32_literal(count) +
@@ -277,9 +330,21 @@ void SubgroupMatrixContraction::write_bias_grad_results(Scope& scope) const {
   scope.block("if (" + first_of_side() + ")", ones);
 }
 
-bool SubgroupMatrixContraction::write(Shader& shader) {
+// Returns whether the operands can be in matrices. Sets split_.
+bool SubgroupMatrixContraction::takes() {
   if (product_.by_rows || options_.tile != 0 || options_.lanes != 0) return false;
-  if (!a_.is_half() || !b_.is_half()) return false;
+  if (a_.is_half() && b_.is_half()) return true;
+  // With fewer rows, most of a matrix would be empty.
+  split_ = options_.f16x3 && window_.count >= unit_.m;
+  if (split_) {
+    a_.split();
+    b_.split();
+  }
+  return split_;
+}
+
+bool SubgroupMatrixContraction::write(Shader& shader) {
+  if (!takes()) return false;
   const SubgroupTile* const picked = pick();
   if (picked == nullptr) return false;
   shape_ = *picked;
@@ -302,8 +367,8 @@ bool SubgroupMatrixContraction::write(Shader& shader) {
 
 }  // namespace
 
-std::vector<int> subgroup_matrix_tiles() {
-  std::vector<int> numbers(kSubgroupTiles.size());
+std::vector<int> subgroup_matrix_tiles(bool f16x3) {
+  std::vector<int> numbers(f16x3 ? kSplitTiles.size() : kSubgroupTiles.size());
   std::iota(numbers.begin(), numbers.end(), 1);
   return numbers;
 }
