@@ -32,6 +32,17 @@ void add_adapter_options(CLI::App& command, DeviceOptions& device) {
   command.add_option("--tuning-cache", device.tuning_cache,
                      "webgpu: cache file for the fastest tiles of matrix products; missing entries "
                      "are measured and added");
+  command
+      .add_option_function<std::string>(
+          "--matmul-precision",
+          [&device](const std::string& name) {
+            device.matmul_precision =
+                name == "f16x3" ? MatmulPrecision::kF16x3 : MatmulPrecision::kHighest;
+          },
+          "webgpu: compute products of f32 in f32, or as three products of f16 on matrix units, if "
+          "there are any")
+      ->check(CLI::IsMember({"highest", "f16x3"}))
+      ->option_text("highest|f16x3 (highest)");
   command.add_option("--threads", device.threads, "CPU threads; 0: one per core")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

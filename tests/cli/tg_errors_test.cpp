@@ -84,6 +84,8 @@ TEST_F(TgErrors, wrong_usage_is_code_2) {
   misused({"train", "--data", "images", "--epochs", "many"});
   misused({"train", "--data", "images", "--lr", "-1"});
   misused({"train", "--data", "images", "--lr", "nan"});
+  misused({"train", "--data", "images", "--matmul-precision", "tf32"},
+          "tf32 not in {highest,f16x3}");
   misused({"train", "--data", "images", "--optimizer", "magic"});
   misused({"train", "--data", "images", "--device", "tpu"});
   misused({"train", "--data", "things.csv", "--holdout", "1"});
