@@ -110,7 +110,8 @@ void gpu_product(const Options& options, const Size& s, const char* name, const 
                                   {.inputs = {{"a", of_a, dtype}, {"b", of_b, dtype}},
                                    .device = {.kind = "webgpu",
                                               .allow_software = options.allow_software,
-                                              .tuning_cache = options.tuning_cache}});
+                                              .tuning_cache = options.tuning_cache,
+                                              .matmul_precision = options.precision()}});
   const std::vector<float> a = filled(numel(of_a)), b = filled(numel(of_b));
   // Long enough for the GPU to raise its clocks.
   const auto measured = [&](int steps) {

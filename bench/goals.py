@@ -22,16 +22,17 @@ def on_gpu(line):
     return not line.get("device", "cpu").startswith("cpu")
 
 
-def steps(workload, gpu=False, peer="", mode="", own_mode="", mamba_ssm=False):
+def steps(workload, gpu=False, peer="", mode="", own_mode="", mamba_ssm=False, tf32=True):
     """Ours over the best peer, as in the table of ratios: the best mode and number of threads of
-    each, among those requested. PyTorch with the kernels of mamba-ssm counts only if requested."""
+    each, among those requested. PyTorch with the kernels of mamba-ssm counts only if requested, and
+    PyTorch with products in TF32 unless excluded."""
     def find(lines):
         lines = [line for line in lines if is_step(line) and line["workload"] == workload and on_gpu(line) == gpu]
         times = medians(lines, ("who", "mode", "device", "threads"), "us_per_step")
         ours = [us for key, us in times.items() if key[0] == OURS and own_mode in ("", key[1])]
         peers = {key: us for key, us in times.items()
                  if key[0] != OURS and key[0].startswith(peer) and mode in ("", key[1]) and
-                 (mamba_ssm or not key[1].startswith("mamba-ssm"))}
+                 (mamba_ssm or not key[1].startswith("mamba-ssm")) and (tf32 or "TF32" not in key[0])}
         if not ours or not peers:
             return []
         best = min(peers, key=peers.get)
@@ -227,6 +228,9 @@ GOALS = [
     Goal("char-gpt, GPU", steps("char-gpt", GPU, own_mode="run"), 1.0),
     *(Goal(f"{name}, GPU", steps(name, GPU, own_mode="run"), most)
       for name, most in (("gpt2", 1.05), ("gpt2-50k", 1.05), ("gpt-long", 1.0))),
+    *(Goal(f"{name} with f16x3, GPU, over PyTorch",
+           steps(f"{name} (f16x3)", GPU, "PyTorch", own_mode="run", tf32=False), most)
+      for name, most in (("char-gpt", 1.0), ("gpt2", 1.05), ("gpt2-50k", 1.05), ("gpt-long", 1.0))),
     *(Goal(f"batches from the host over data of the device, {workload}, GPU", streaming(workload), 1.3)
       for workload in ("mlp-sin", "mnist-cnn", "char-gpt")),
     *(Goal(f"peak memory of {name}, GPU, over PyTorch", peak_memory(name, "PyTorch"), 0.9)

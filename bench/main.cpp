@@ -48,6 +48,8 @@ int main(int argc, char** argv) {
   app.add_option("--snapshot-steps", options.snapshot_steps,
                  "steps between snapshots for a lost device; 0 for none");
   app.add_flag("--mixed-precision", options.mixed, "training steps in mixed precision");
+  app.add_flag("--f16x3", options.f16x3,
+               "webgpu: products of f32 as three products of f16 on matrix units");
   app.add_flag(
       "--scaling", scaling,
       "instead: a decoder with several batches, depths and lengths, Mamba with several lengths");

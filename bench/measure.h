@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <tensorgrad/train/device.h>
+
 namespace tensorgrad::bench {
 
 struct Options {
@@ -23,10 +25,15 @@ struct Options {
   bool joint_projection = false;       // one product for queries, keys and values
   bool whole_logits = false;           // Mamba: all logits at once
   bool mixed = false;                  // mixed precision
+  bool f16x3 = false;                  // MatmulPrecision::kF16x3
   int snapshot_steps = 0;              // RecoveryOptions::snapshot_steps
   std::int64_t batch = 0, length = 0;  // for a probe and ranks; 0: the workload's own
   int ranks = 0;                       // of distributed training; 0: other measurements
   std::int64_t bucket_bytes = 0;       // 0: the default
+
+  [[nodiscard]] MatmulPrecision precision() const {
+    return f16x3 ? MatmulPrecision::kF16x3 : MatmulPrecision::kHighest;
+  }
 };
 
 // Returns the median microseconds per unit of work; `body` does `units` of it. Warms up first, then

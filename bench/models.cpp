@@ -295,7 +295,8 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   setup.name = name + (variant.stored_attention ? " (weights stored)" : "") +
                (variant.joint_projection ? " (q, k, v at once)" : "") +
                (variant.whole_logits ? " (whole logits)" : "") +
-               (variant.mixed ? " (mixed precision)" : "");
+               (variant.mixed ? " (mixed precision)" : "") +
+               (device.matmul_precision == MatmulPrecision::kF16x3 ? " (f16x3)" : "");
   setup.options.mixed_precision = variant.mixed;
   setup.options.recovery.snapshot_steps = variant.snapshot_steps;
   setup.feeding = feeding;

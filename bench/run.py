@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import workloads  # noqa: E402
 
-PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "sizes", "distributed", "lm"]
+PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "f16x3", "sizes", "distributed", "lm"]
 # Variables that set where drivers cache compiled kernels: Mesa, NVIDIA, others.
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
 LENGTHS = [64, 512, 2048, 8192]  # of the Mamba in --scaling
@@ -252,18 +252,27 @@ class Bench:
                 for extra, more in self.counts("webgpu" if self.peers.gpu else "cpu"):
                     self.measure(self.peers.script("torch_memory.py", *extra), round=turn, **more)
 
+    def matrix_units(self, option, kinds):
+        """Measures steps on a GPU with an option of tg_bench, and PyTorch's with each of some options."""
+        for name in self.args.only if "webgpu" in self.args.devices else []:
+            for turn in range(self.args.rounds if name in MIXED else 0):
+                for line in lines_of(self.ours("--device", "webgpu", "--only", name, option)):
+                    self.lines.add(line | {"round": turn})
+                    if self.peers.torch and self.peers.gpu and line["mode"] == "run":
+                        for kind in kinds:
+                            self.measure(self.peers.script(
+                                "torch_steps.py", "--only", name, *kind, "--modes", MIXED_MODES[name == "mamba-130m"],
+                                "--seconds", str(self.args.seconds)), round=turn, workload=line["workload"])
+
     def mixed(self):
         """Measures steps in mixed precision on a GPU, and PyTorch's on the same tensor cores: in bf16,
         and f32 with products in TF32."""
-        for name in self.args.only if "webgpu" in self.args.devices else []:
-            for turn in range(self.args.rounds if name in MIXED else 0):
-                for line in lines_of(self.ours("--device", "webgpu", "--only", name, "--mixed-precision")):
-                    self.lines.add(line | {"round": turn})
-                    if self.peers.torch and self.peers.gpu and line["mode"] == "run":
-                        for kind in ("--bf16", "--tf32"):
-                            self.measure(self.peers.script(
-                                "torch_steps.py", "--only", name, kind, "--modes", MIXED_MODES[name == "mamba-130m"],
-                                "--seconds", str(self.args.seconds)), round=turn, workload=line["workload"])
+        self.matrix_units("--mixed-precision", (["--bf16"], ["--tf32"]))
+
+    def f16x3(self):
+        """Measures steps in f32 whose products are three products of f16, and PyTorch's in f32, with
+        products in f32 and in TF32."""
+        self.matrix_units("--f16x3", ([], ["--tf32"]))
 
     def lm(self):
         """Measures language models: steps and peers, cost by length with the scans of each,

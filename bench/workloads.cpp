@@ -18,6 +18,7 @@ DeviceOptions device_options(const Options& options, const std::string& device) 
   out.threads = options.threads;
   out.allow_software = options.allow_software;
   out.tuning_cache = options.tuning_cache;
+  out.matmul_precision = options.precision();
   return out;
 }
 
