@@ -68,7 +68,11 @@ TEST(Forward, structured_on_webgpu_default_limits) {
   check_together(cases, Where::kWebGpuDefaultLimits);
 }
 TEST(Forward, state_spaces_with_default_limits_on_webgpu) {
-  check_together(state_space_cases(), Where::kWebGpuDefaultLimits);
+  // Only the large ones, which differences cannot check: limits do not change the kernels of others,
+  // and a software driver takes seconds to compile one.
+  std::vector<OpCase> cases = state_space_cases();
+  std::erase_if(cases, [](const OpCase& each) { return each.differentiable; });
+  check_together(cases, Where::kWebGpuDefaultLimits);
 }
 
 void check_leaves(Where where) {
