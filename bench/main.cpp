@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 
@@ -21,7 +22,8 @@ int main(int argc, char** argv) {
          "--only", only,
          "what to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
          "(char-gpt-small on the CPU), mamba1, on a GPU also mamba-130m, gpt2, gpt2-50k and "
-         "gpt-long, gemm, memory, packed, serve, decode (default: all)")
+         "gpt-long, gemm, memory, packed, serve, decode, on the CPU also latency and, with "
+         "--models, generation (default: all but these two)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu if there is a GPU)")
@@ -66,6 +68,13 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "of --probe and --ranks: batch size of a rank");
   app.add_option("--length", options.length, "of --probe and --ranks: length of the texts");
+  app.add_option("--weights", options.weights, "of generation: f16, int8, int4 (default: all)")
+      ->check(CLI::IsMember({"f16", "int8", "int4"}))
+      ->delimiter(',');
+  app.add_option("--models", options.models, "of generation: the folder of --write-models");
+  std::string models;
+  app.add_option("--write-models", models,
+                 "instead: writes the models of generation and latency to this folder");
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
@@ -73,7 +82,15 @@ int main(int argc, char** argv) {
   const auto wanted_workload = [&](const std::string& name) {
     return wanted(name) || (name == "char-gpt-small" && wanted("char-gpt"));
   };
+  const auto requested = [&](const std::string& name) { return !only.empty() && wanted(name); };
   try {
+    if (!models.empty()) {
+      options.models = models;
+      tensorgrad::bench::write_models(options);
+      return 0;
+    }
+    if (requested("generation") && options.models.empty())
+      throw std::invalid_argument("generation needs --models, a folder of --write-models");
     if (options.devices.empty()) options.devices = tensorgrad::bench::default_devices();
     for (const std::string& device : options.devices) {
       if (!probe.empty()) {
@@ -97,6 +114,8 @@ int main(int argc, char** argv) {
     }
     if (scaling || compile || options.ranks > 0 || !probe.empty()) return 0;
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
+    if (requested("generation") && cpu) tensorgrad::bench::generation(options);
+    if (requested("latency") && cpu) tensorgrad::bench::latency(options);
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
     const bool gpu = std::count(options.devices.begin(), options.devices.end(), "webgpu") > 0;
     if (wanted("gemm") && gpu) tensorgrad::bench::gemm_on_gpu(options);

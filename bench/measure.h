@@ -28,6 +28,8 @@ struct Options {
   bool f16x3 = false;                  // MatmulPrecision::kF16x3
   int snapshot_steps = 0;              // RecoveryOptions::snapshot_steps
   std::int64_t batch = 0, length = 0;  // for a probe and ranks; 0: the workload's own
+  std::string models;                  // folder that --write-models filled
+  std::vector<std::string> weights;    // of generation; empty: all formats
   int ranks = 0;                       // of distributed training; 0: other measurements
   std::int64_t bucket_bytes = 0;       // 0: the default
 

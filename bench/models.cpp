@@ -27,12 +27,6 @@ struct Mlp {
   }
 };
 
-nn::Sequential cnn() {
-  return nn::Sequential(nn::Conv2d(1, 16, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
-                        nn::Conv2d(16, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
-                        nn::Flatten(), nn::Linear(1568, 64), nn::ReLU(), nn::Linear(64, 10));
-}
-
 struct DecoderSize {
   std::int64_t vocabulary, width, layers, heads, length, batch;
   bool gelu;
@@ -239,6 +233,12 @@ Workload mamba(Setup setup, nn::LanguageModelConfig config, std::int64_t length,
 
 }  // namespace
 
+nn::Sequential mnist_cnn() {
+  return nn::Sequential(nn::Conv2d(1, 16, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
+                        nn::Conv2d(16, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
+                        nn::Flatten(), nn::Linear(1568, 64), nn::ReLU(), nn::Linear(64, 10));
+}
+
 nn::LanguageModelConfig small_mamba() { return {.vocab_size = 65, .d_model = 128, .n_layer = 2}; }
 nn::LanguageModelConfig mamba_130m() {
   return {.vocab_size = 50280, .d_model = 768, .n_layer = 24};
@@ -309,7 +309,7 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   }
   if (name == "fashion-cnn" || name == "mnist-cnn") {
     if (name == "mnist-cnn") setup.options.clip_grad_norm = 1;
-    return classifier(std::move(setup), cnn(), 64, {1, 28, 28});
+    return classifier(std::move(setup), mnist_cnn(), 64, {1, 28, 28});
   }
   if (name == "addition") return decoder(std::move(setup), kAddition, variant);
   if (name == "char-gpt") return decoder(std::move(setup), kGpt, variant);

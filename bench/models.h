@@ -60,6 +60,9 @@ class Workload {
 // mamba1. mamba-130m, gpt2, gpt2-50k and gpt-long also exist, for GPUs only.
 const std::vector<std::string>& workload_names();
 
+// Returns the network of fashion-cnn and mnist-cnn.
+nn::Sequential mnist_cnn();
+
 // Return the shapes of Gu and Dao's Mamba with a tied head: two narrow layers, and their smallest
 // model.
 nn::LanguageModelConfig small_mamba();

@@ -25,13 +25,15 @@ sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import workloads  # noqa: E402
 
-PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "f16x3", "sizes", "distributed", "lm"]
+PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "f16x3", "sizes", "distributed",
+         "lm", "inference"]
 # Variables that set where drivers cache compiled kernels: Mesa, NVIDIA, others.
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
 LENGTHS = [64, 512, 2048, 8192]  # of the Mamba in --scaling
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
 LARGE = ["gpt2", "gpt2-50k", "gpt-long"]
 FOR_GPUS = [*LARGE, "mamba-130m"]  # only if requested
+INFERRED = ["f16", "int8", "int4"]  # weight formats of the part inference
 MIXED = ["char-gpt", *FOR_GPUS]
 MIXED_MODES = "compile-cuda-graph", "mamba-ssm-cuda-graph"  # of PyTorch: of decoders, and of Mamba
 
@@ -90,8 +92,12 @@ class Peers:
         self.libtorch = None
         if self.torch and not self.gpu:
             self.libtorch = self.build_libtorch(build)
+        of_package = "from importlib.metadata import version; print(version('{}'))"
+        self.llama_cpp, self.onnxruntime = (python and self.value(of_package.format(name))
+                                            for name in ("xllamacpp", "onnxruntime"))
         self.versions = [f"{name} {version}" for name, version in
-                         (("PyTorch", self.torch), ("JAX", self.jax)) if version]
+                         (("PyTorch", self.torch), ("JAX", self.jax), ("llama.cpp of xllamacpp", self.llama_cpp),
+                          ("onnxruntime", self.onnxruntime)) if version]
         if self.libtorch:
             self.versions.append("LibTorch of that PyTorch")
 
@@ -305,6 +311,30 @@ class Bench:
                     self.measure(self.peers.script("torch_ddp.py", "--only", name, "--ranks", str(self.args.ranks),
                                                    "--seconds", str(self.args.seconds)), round=turn)
 
+    def inference(self):
+        """Measures generation with quantized weights, ours and llama.cpp's, and calls of classifiers,
+        ours and onnxruntime's, on the CPU. All read the same model files."""
+        if "cpu" not in self.args.devices:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            written = subprocess.run([self.program, "--write-models", folder], capture_output=True, text=True)
+            if written.returncode != 0:
+                print(f"bench: cannot write the models: {written.stderr[-2000:]}", file=sys.stderr)
+                return
+            models, seconds = ["--models", folder], ["--seconds", str(self.args.seconds)]
+            for turn in range(self.args.rounds):
+                for extra, more in self.counts("cpu"):
+                    for weights in INFERRED:
+                        self.measure(self.ours("--device", "cpu", "--only", "generation", "--weights", weights, *models,
+                                               *extra), round=turn, **more)
+                        if self.peers.llama_cpp:
+                            self.measure(self.peers.script("llama_cpp_generation.py", folder, "--weights", weights,
+                                                           *extra, *seconds), round=turn, **more)
+                    self.measure(self.ours("--device", "cpu", "--only", "latency", *extra), round=turn, **more)
+                    if self.peers.onnxruntime:
+                        self.measure(self.peers.script("onnxruntime_latency.py", folder, *extra, *seconds), round=turn,
+                                     **more)
+
     def sizes(self):
         if (self.args.build / "examples" / "mlp_sin").exists():
             self.measure([sys.executable, "-B", BENCH / "footprint.py", "--build", self.args.build])
@@ -346,9 +376,9 @@ def parse():
     cores = len(os.sched_getaffinity(0))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build" / "release")
-    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch, JAX or both")
+    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch, JAX, xllamacpp or onnxruntime")
     parser.add_argument("what", nargs="?", choices=["lm"], help="only language models, as with --parts lm")
-    parser.add_argument("--parts", default=",".join(PARTS[:-2]), help=f"subset of {', '.join(PARTS)}")
+    parser.add_argument("--parts", default=",".join(PARTS[:-3]), help=f"subset of {', '.join(PARTS)}")
     parser.add_argument("--only", default=",".join(STEPS), help=f"subset of {', '.join(STEPS + FOR_GPUS)}")
     parser.add_argument("--device", default="", help="cpu, webgpu (default: webgpu if there is a GPU, else cpu)")
     parser.add_argument("--allow-software", action="store_true", help="let webgpu use a software rasterizer")
@@ -388,7 +418,7 @@ def main():
         os.environ.update(CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")
     peers = Peers(args.peers, args.build, args.threads)
     if args.peers and not peers.versions:
-        sys.exit(f"bench: {args.peers} has neither PyTorch nor JAX with optax")
+        sys.exit(f"bench: {args.peers} has no peer: PyTorch, JAX with optax, xllamacpp or onnxruntime")
     gpu = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph", "mamba-ssm", "mamba-ssm-cuda-graph"]
     args.modes = {"torch": args.modes.split(",") if args.modes else gpu if peers.gpu else gpu[:3],
                   "jax": ["jit", "scan"]}

@@ -48,4 +48,13 @@ void serve(const Options& options, const std::string& device);
 // GPU.
 void decode(const Options& options, const std::string& device);
 
+// Writes models for generation() and latency(), and for the peers, to the folder `options.models`:
+// GPT-2 in each weight format as a safetensors and a GGUF file, and classifiers as ONNX files. A
+// .npz file next to each has inputs and our outputs.
+void write_models(const Options& options);
+// Times GPT-2 on the CPU in each weight format: a prompt, and new tokens after it.
+void generation(const Options& options);
+// Times calls of two classifiers on the CPU with 1, 8 and 64 rows, and calls of one addition.
+void latency(const Options& options);
+
 }  // namespace tensorgrad::bench
