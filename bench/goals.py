@@ -178,6 +178,39 @@ def compiling(workload, gpu):
     return find
 
 
+def generation(value, threads):
+    """Our tokens per second over those of the best peer with as many threads, for each weight
+    format. `value` is the time of a prompt or of a new token."""
+    def find(lines):
+        lines = [line for line in lines if line.get("measure") == "generation" and line["threads"] == threads and
+                 not on_gpu(line)]
+        times = medians(lines, ("workload", "weights", "who"), value)
+        found = []
+        for workload, weights in dict.fromkeys(key[:2] for key in times):
+            peers = {key[2]: us for key, us in times.items() if key[:2] == (workload, weights) and key[2] != OURS}
+            if peers and (workload, weights, OURS) in times:
+                best = min(peers, key=peers.get)
+                found.append(Found(f"{workload} {weights}", peers[best] / times[workload, weights, OURS], best))
+        return found
+    return find
+
+
+def latency(workload, threads):
+    """Ours over the best peer with as many threads, for each number of rows."""
+    def find(lines):
+        lines = [line for line in lines if line.get("measure") == "latency" and line["workload"] == workload and
+                 line["threads"] == threads and not on_gpu(line)]
+        times = medians(lines, ("rows", "who"), "us")
+        found = []
+        for rows in dict.fromkeys(key[0] for key in times):
+            peers = {key[1]: us for key, us in times.items() if key[0] == rows and key[1] != OURS}
+            if peers and (rows, OURS) in times:
+                best = min(peers, key=peers.get)
+                found.append(Found(f"{rows} row{'s'[:rows - 1]}", times[rows, OURS] / peers[best], best))
+        return found
+    return find
+
+
 class Goal(typing.NamedTuple):
     what: str
     find: typing.Callable
@@ -262,6 +295,10 @@ GOALS = [
     Goal("compiling addition, CPU", compiling("addition", CPU), 150, unit="ms"),
     Goal("mamba1, CPU, over PyTorch eager", steps("mamba1", CPU, "PyTorch", "eager"), 0.25),
     Goal("mamba1, CPU, over JAX", steps("mamba1", CPU, "JAX"), 1.0),
+    *(goal for threads, cores in ((1, "one core"), (2, "two cores")) for goal in (
+        Goal(f"speed of a prompt in each weight format, {cores}", generation("prompt_us", threads), 1.0, at_least=True),
+        Goal(f"speed of new tokens in each weight format, {cores}", generation("token_us", threads), 1.0, at_least=True),
+        *(Goal(f"latency of {workload}, {cores}", latency(workload, threads), 1.0) for workload in ("mlp", "cnn")))),
     Goal("mamba-130m, GPU, over PyTorch", steps("mamba-130m", GPU, "PyTorch", own_mode="run"), 1.0),
     Goal("speed of each selective scan of mamba-130m over that of a copy, GPU", scans("mamba-130m"), 0.6,
          at_least=True),

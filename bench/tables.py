@@ -358,6 +358,65 @@ def decoding(lines):
         [[key[0].split("; ")[0], *key[1:], number(speed)] for key, speed in speeds.items()])
 
 
+def over_peers(ours, peers):
+    """Returns the cells ours, best peer and ours over it, for values of which the largest is best."""
+    if ours is None or not peers:
+        return ["" if ours is None else number(ours), "", ""]
+    best = max(peers, key=peers.get)
+    return [number(ours), f"{number(peers[best])} ({best})", f"{ours / peers[best]:.2f}"]
+
+
+def generating(lines):
+    """Prompts and new tokens with quantized weights: ours, and llama.cpp's."""
+    lines = [line for line in lines if line.get("measure") == "generation"]
+    if not lines:
+        return ""
+    keys = ("workload", "weights", "threads", "who")
+    times = {name: medians(lines, keys, name) for name in ("prompt_us", "token_us", "prompt_cpu_us", "token_cpu_us")}
+    prompts = medians(lines, keys, "prompt_tokens")
+
+    def speeds(name, key):
+        """Returns {who: tokens per second}."""
+        return {of[3]: (prompts[of] if name.startswith("prompt") else 1) * 1e6 / us for of, us in times[name].items()
+                if of[:3] == key}
+
+    def cells(name, key):
+        found = speeds(name, key)
+        return over_peers(found.pop(OURS, None), found)
+    rows = []
+    for key in dict.fromkeys(of[:3] for of in prompts):
+        by_cpu = [cells(name, key)[2] for name in ("prompt_cpu_us", "token_cpu_us")]
+        rows.append([*key, *cells("prompt_us", key), *cells("token_us", key), *by_cpu])
+    lengths = ", ".join(dict.fromkeys(f"{line['prompt_tokens']} tokens and {line['new_tokens']} new ones"
+                                      for line in lines))
+    return f"### Generation with quantized weights\n\nTokens per second of one text: a prompt and new tokens after " \
+        f"it ({lengths}). The last columns compare tokens per second of CPU time, of all threads together.\n\n" + table(
+            ["model", "weights", "threads", "prompt, ours", "peer", "ours over it", "new tokens, ours", "peer",
+             "ours over it", "prompt, by CPU time", "new tokens, by CPU time"], rows)
+
+
+def latency(lines):
+    """Calls of classifiers: ours, and onnxruntime's."""
+    lines = [line for line in lines if line.get("measure") == "latency"]
+    if not lines:
+        return ""
+    keys = ("workload", "rows", "threads", "who")
+    rows = []
+    wall, cpu = medians(lines, keys, "us"), medians(lines, keys, "cpu_us")
+    for key in dict.fromkeys(of[:3] for of in wall):
+        row = [*key]
+        for times in (wall, cpu):
+            peers = {of[3]: us for of, us in times.items() if of[:3] == key and of[3] != OURS}
+            ours, best = times.get((*key, OURS)), min(peers, key=peers.get, default=None)
+            row += ["" if ours is None else number(ours), f"{number(peers[best])} ({best})" if best else "",
+                    f"{ours / peers[best]:.2f}" if best and ours is not None else ""]
+        rows.append(row)
+    return "### Latency of classifiers\n\nA call with its input and result on the host: the median of wall times, " \
+        "and the mean CPU time of all threads. `call` is one addition.\n\n" + table(
+            ["model", "rows", "threads", "ours, us", "peer, us", "ours over it", "ours, CPU us", "peer, CPU us",
+             "ours over it"], rows)
+
+
 def sizes(lines):
     rows = [[line["measure"], megabytes(line["bytes"]) if "bytes" in line else f"{line['seconds']} s"]
             for line in lines if "measure" in line and ("bytes" in line or "seconds" in line)]
@@ -430,7 +489,7 @@ def machines(lines):
 TABLES = {"goals": reached, "steps": own_steps, "compile": compiling, "ratios": ratios,
           "device-memory": device_memory, "gemm": gemm, "memory": memory, "probes": probes, "busy": busy,
           "scaling": scaling, "distributed": distributed, "scans": scans, "resident": resident, "packed": packed,
-          "serve": serving, "decode": decoding, "sizes": sizes}
+          "serve": serving, "decode": decoding, "generation": generating, "latency": latency, "sizes": sizes}
 
 
 def markdown(lines, names=()):

@@ -143,6 +143,27 @@ class BenchTables(unittest.TestCase):
         self.assertIn("| m | 64 | 6.0 MB | 21.0 MB | 15.0 MB |", text)
         self.assertNotIn("Cold start", text)
 
+    def test_generation_is_compared_by_wall_time_and_by_cpu_time(self):
+        def text_of(who, us, cpu, **more):
+            return {"measure": "generation", "workload": "g", "who": who, "device": "cpu", "weights": "int8", "threads": 2,
+                    "prompt_tokens": 500, "new_tokens": 10, "prompt_us": us, "prompt_cpu_us": cpu, "token_us": us / 100,
+                    "token_cpu_us": cpu / 100} | more
+        text = tables.markdown([RUN, text_of("tensorgrad", 1e6, 3e6), text_of("tensorgrad", 3e6, 3e6),
+                                text_of("tensorgrad", 2e6, 3e6), text_of("A", 4e6, 4e6), text_of("B", 1e6, 1.5e6),
+                                text_of("B", 1, 1, threads=1)])
+        self.assertIn("a prompt and new tokens after it (500 tokens and 10 new ones)", text)
+        self.assertIn("| g | int8 | 2 | 250 | 500 (B) | 0.50 | 50 | 100 (B) | 0.50 | 0.50 | 0.50 |", text)
+        self.assertIn("| g | int8 | 1 |  |  |  |  |  |  |  |  |", text)
+
+    def test_latency_is_compared_for_each_number_of_rows_and_threads(self):
+        def call(who, us, **more):
+            return {"measure": "latency", "workload": "m", "who": who, "device": "cpu", "rows": 8, "threads": 1,
+                    "us": us, "cpu_us": us / 2} | more
+        text = tables.markdown([RUN, call("tensorgrad", 30), call("A", 20), call("B", 10, cpu_us=20),
+                                call("tensorgrad", 5, threads=2)])
+        self.assertIn("| m | 8 | 1 | 30 | 10 (B) | 3.00 | 15 | 10 (A) | 1.50 |", text)
+        self.assertIn("| m | 8 | 2 | 5 |  |  | 2.5 |  |  |", text)
+
     def test_peak_memory_if_a_peer_reports_its_own(self):
         self.assertNotIn("Peak memory", tables.markdown(LINES))
         text = tables.markdown([*LINES, step("Peer", "graph", 300, 0, peak_bytes=5e6)])
@@ -329,6 +350,25 @@ def compiled(ms, device):
     return [line(ms, GPU, driver_cache="filled"), line(9000, GPU, driver_cache="empty"), line(9000, GPU)]
 
 
+def generated(value, threads):
+    """Returns a function that makes lines from our speed over that of the best peer. Ours have only
+    this time, because another goal uses the other."""
+    def line(who, us, **more):
+        times = {value: us} if who == "tensorgrad" else {"prompt_us": 1, "token_us": 1} | {value: us}
+        return {"measure": "generation", "workload": "g", "who": who, "weights": "int8", "threads": threads,
+                "device": "cpu", "prompt_tokens": 9, "new_tokens": 9} | times | more
+    return lambda speed: [line("tensorgrad", 1000 / speed), line("A", 1000), line("B", 2000),
+                          line("A", 1, weights="f16"), line("A", 1, threads=3 - threads), line("tensorgrad", 1, **GPU)]
+
+
+def called(workload, threads):
+    def line(who, us, **more):
+        return {"measure": "latency", "workload": workload, "who": who, "rows": 8, "threads": threads, "device": "cpu",
+                "us": us, "cpu_us": 1} | more
+    return lambda share: [line("tensorgrad", 1000 * share), line("A", 1000), line("B", 2000), line("A", 1, rows=64),
+                          line("A", 1, threads=3 - threads), line("A", 1, workload="call")]
+
+
 def over(workload, device, **peers):
     """Returns a function that makes lines of steps from the ratio of ours to the best peer, whose
     time is 1000."""
@@ -398,6 +438,11 @@ GOALS = [
      over("mamba1", CPU, PyTorch_eager=1000, PyTorch_compile=10, LibTorch_eager=10), 0.25, 0.254),
     ("mamba1, CPU, over JAX", "at most 1", over("mamba1", CPU, JAX_jit=1000, JAX_scan=3000, PyTorch_compile=10), 1,
      1.004),
+    *((f"speed of {what} in each weight format, {cores}", "at least 1", generated(value, threads), 1, 0.996)
+      for threads, cores in ((1, "one core"), (2, "two cores"))
+      for what, value in (("a prompt", "prompt_us"), ("new tokens", "token_us"))),
+    *((f"latency of {workload}, {cores}", "at most 1", called(workload, threads), 1, 1.004)
+      for threads, cores in ((1, "one core"), (2, "two cores")) for workload in ("mlp", "cnn")),
     ("mamba-130m, GPU, over PyTorch", "at most 1",
      over("mamba-130m", GPU, **{"PyTorch_eager": 3000, "PyTorch_compile": 1000, "PyTorch_mamba-ssm": 10,
                                 "PyTorch_mamba-ssm-cuda-graph": 10, "JAX_scan": 10}), 1, 1.004),
