@@ -7,6 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/dequant_kernels.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -96,28 +97,82 @@ HWY_INLINE std::int64_t unpack_vectors(const std::byte* data, std::int64_t first
   return i;
 }
 
+// Four words of eight 4-bit fields form a group. dots() multiplies kLanes fields at a time, from
+// the top of the words to the bottom: those in lanes 4 q to 4 q + 3 are 4 q bits lower than those
+// in the first four.
+constexpr int kWordsInGroup = 4, kFieldsInWord = 8;
+// Fields stay at the top of their words, so they count 2^28 times.
+constexpr float kFieldScale = 0x1p-28F;
+
+// Loads a group such that the first kLanes fields are at the top of the lanes.
+HWY_INLINE hn::Vec<Integers> load_fields(const std::byte* data) {
+  const Integers integers;
+  const auto words = hn::LoadDup128(integers, reinterpret_cast<const std::int32_t*>(data));
+  if constexpr (kLanes == kWordsInGroup) {
+    return words;
+  } else {
+    const auto block = hn::ShiftRight<2>(hn::Iota(integers, 0));
+    return hn::Shl(words, hn::ShiftLeft<2>(block));
+  }
+}
+
+// Brings groups of v into the order of the fields that load_fields() returns.
+HWY_INLINE void arrange_groups(std::int64_t depth, float* HWY_RESTRICT v) {
+  for (std::int64_t k = 0; k + kPackedGroup <= depth; k += kPackedGroup) {
+    float out[kPackedGroup];
+    for (int i = 0; i < kPackedGroup; ++i) {
+      const int word = i % kWordsInGroup, below = i / kWordsInGroup;
+      out[i] = v[k + kFieldsInWord * word + kFieldsInWord - 1 - below] * kFieldScale;
+    }
+    for (int i = 0; i < kPackedGroup; ++i) v[k + i] = out[i];
+  }
+}
+
+// Prefetches element k of the lines that follow, at the first element of a cache line. Lines are
+// short, so the processor's own prefetching begins too late.
+template <PackedKind kKind, int kLines>
+HWY_INLINE void prefetch_following(const PackedLine* lines, std::int64_t k) {
+  constexpr std::int64_t kCacheLine = 64;
+  constexpr std::int64_t kElements = kKind == PackedKind::kInt4   ? 2 * kCacheLine
+                                     : kKind == PackedKind::kInt8 ? kCacheLine
+                                                                  : kCacheLine / 2;
+  if constexpr (kLines > 1) {
+    if (k % kElements != 0) return;
+    const std::ptrdiff_t following = kLines * (lines[1].data - lines[0].data);
+    for (int r = 0; r < kLines; ++r)
+      hwy::Prefetch(lines[r].data + following + k * kCacheLine / kElements);
+  }
+}
+
 // Computes the sums over whole groups and returns their length. Each group is processed for all
 // lines, so that v is read once.
 template <PackedKind kKind, int kLines>
 HWY_INLINE std::int64_t dot_groups(std::int64_t depth, const float* HWY_RESTRICT v,
                                    const PackedLine* lines, float* HWY_RESTRICT sums) {
   const D d;
+  const Integers integers;
   V sum[kLines];
   for (int r = 0; r < kLines; ++r) sum[r] = hn::Zero(d);
-  alignas(16) std::byte each[kLines][kPackedGroup];
   std::int64_t k = 0;
   for (; k + kPackedGroup <= depth; k += kPackedGroup) {
+    prefetch_following<kKind, kLines>(lines, k);
     V group[kLines];
+    hn::Vec<Integers> fields[kLines];
     for (int r = 0; r < kLines; ++r) {
       group[r] = hn::Zero(d);
-      if constexpr (kKind == PackedKind::kInt4) spread_nibbles(lines[r].data + k / 2, each[r]);
+      if constexpr (kKind == PackedKind::kInt4) fields[r] = load_fields(lines[r].data + k / 2);
     }
     for (int j = 0; j < kPackedGroup; j += kLanes) {
       const V right = hn::LoadU(d, v + k + j);
       for (int r = 0; r < kLines; ++r) {
-        const V left = kKind == PackedKind::kInt4 ? widen<kKind>(each[r], j)
-                                                  : widen<kKind>(lines[r].data, k + j);
-        group[r] = hn::MulAdd(left, right, group[r]);
+        if constexpr (kKind == PackedKind::kInt4) {
+          const auto top =
+              hn::And(fields[r], hn::Set(integers, static_cast<std::int32_t>(0xf0000000U)));
+          group[r] = hn::MulAdd(hn::ConvertTo(d, top), right, group[r]);
+          fields[r] = hn::ShiftLeft<kLanes>(fields[r]);  // kLanes / kWordsInGroup fields
+        } else {
+          group[r] = hn::MulAdd(widen<kKind>(lines[r].data, k + j), right, group[r]);
+        }
       }
     }
     for (int r = 0; r < kLines; ++r) {
@@ -189,7 +244,14 @@ void dots(PackedKind kind, std::int64_t depth, const float* v, const PackedLine*
   with_kind(kind, [&]<PackedKind kKind>() { dots_kind<kKind>(depth, v, lines, count, sums); });
 }
 
-PackedKernels make_kernels() { return {unpack, dots}; }
+void arrange([[maybe_unused]] PackedKind kind, [[maybe_unused]] std::int64_t depth,
+             [[maybe_unused]] float* v) {
+#if HWY_TARGET != HWY_SCALAR
+  if (kind == PackedKind::kInt4) arrange_groups(depth, v);
+#endif
+}
+
+PackedKernels make_kernels() { return {unpack, arrange, dots}; }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

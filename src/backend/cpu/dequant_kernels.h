@@ -35,8 +35,12 @@ struct PackedKernels {
   void (*unpack)(PackedKind kind, const std::byte* data, std::int64_t first, std::int64_t count,
                  const float* scales, float* out);
 
+  // Brings v into the order and scale in which dots() multiplies it. Only kInt4 needs this: it
+  // multiplies v by a power of two, so that elements below 2^-98 count as zero.
+  void (*arrange)(PackedKind kind, std::int64_t depth, float* v);
+
   // sums[i] = sum_k v[k] * (element k of line i, scaled by its group), for k < depth and i < count.
-  // `count` is at most kMaxPackedLines.
+  // `count` is at most kMaxPackedLines. v was passed to arrange().
   void (*dots)(PackedKind kind, std::int64_t depth, const float* v, const PackedLine* lines,
                int count, float* sums);
 };

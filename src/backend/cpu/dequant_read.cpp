@@ -150,6 +150,8 @@ const float* PackedRead::scales(std::int64_t line) const {
   return scales_ == nullptr ? nullptr : scales_ + scale_line_[static_cast<std::size_t>(line)];
 }
 
+void PackedRead::arrange(float* v) const { packed_kernels().arrange(kind_, length_, v); }
+
 void PackedRead::multiply(const float* v, std::int64_t first, std::int64_t count,
                           float* sums) const {
   const bool groups = each_ == kPackedGroup;

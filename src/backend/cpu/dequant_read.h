@@ -23,6 +23,8 @@ class PackedRead {
 
   // Reads elements [first, first + count) of a line.
   void read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const;
+  // Prepares v in place for multiply().
+  void arrange(float* v) const;
   // sums[i] = sum_k v[k] * (element k of line first + i) for i < count.
   void multiply(const float* v, std::int64_t first, std::int64_t count, float* sums) const;
 

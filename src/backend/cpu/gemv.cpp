@@ -79,7 +79,8 @@ class RowProductStep final : public Step {
     }
   }
 
-  void run_packed(const RunContext& context, const float* v, float* sums) const {
+  void run_packed(const RunContext& context, float* v, float* sums) const {
+    w_->packed_read().arrange(v);
     context.pool.parallel_for(ceil_div(n_, each_), [&](std::int64_t task, int worker) {
       const std::int64_t begin = task * each_, count = std::min(each_, n_ - begin);
       w_->packed_read().multiply(v, begin, count, sums + begin);
