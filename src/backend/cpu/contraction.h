@@ -68,6 +68,9 @@ class TileEngine {
     return stores_in_place() ? 0 : 8.0 * static_cast<double>(epilogue_.ops.size());
   }
 
+  // True if elements are dot products of contiguous rows of A and columns of B, both read in place.
+  // Packing B would take longer than it saves, because there are few rows of A.
+  [[nodiscard]] bool by_dots() const;
   // True if B is read in place: it is small, or not read often enough to be worth packing.
   [[nodiscard]] bool direct_b(std::int64_t rows) const;
   [[nodiscard]] std::int64_t panel_count(std::int64_t columns) const {

@@ -16,6 +16,9 @@ namespace {
 constexpr std::int64_t kDepth = 384;
 // B is read in place if it takes a small part of the L2 cache.
 constexpr std::int64_t kDirectWords = 16 * 1024;
+// Number of rows of A up to which columns of B are multiplied without packing, and steps of k from
+// which a dot product is worth its sum of lanes.
+constexpr std::int64_t kMaxDotRows = 64, kMinDotDepth = 64;
 // Steps of k packed at a time.
 constexpr std::int64_t kPackDepth = 64;
 
@@ -89,7 +92,14 @@ void TileEngine::start(const RuntimeScalars& runtime_scalars) {
   bias_grad_.start(runtime_scalars);
 }
 
+bool TileEngine::by_dots() const {
+  return shape_.batch == 1 && shape_.m <= kMaxDotRows && shape_.k >= kMinDotDepth &&
+         !shape_.has_bias_grad() && a_.plain() && a_.rows_are_contiguous() && b_.plain() &&
+         b_.columns_are_contiguous();
+}
+
 bool TileEngine::direct_b(std::int64_t rows) const {
+  if (by_dots()) return true;
   if (!b_.plain() || !(b_.rows_are_contiguous() || shape_.n == 1)) return false;
   return rows <= 2 * kernels_.mr ||
          (b_.row_stride() * shape_.k <= kDirectWords && rows <= 64 * kernels_.mr);
@@ -100,6 +110,7 @@ bool TileEngine::direct_b(std::int64_t rows) const {
 // the tile width, because packed rows are summed in a different order.
 bool TileEngine::packs_a(std::int64_t columns) const {
   if (a_.windowed()) return true;
+  if (by_dots()) return false;
   if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;
   return (shape_.bias_grad_column ? shape_.n : columns) > 2 * kernels_.nr;
 }
@@ -215,6 +226,10 @@ void TileEngine::multiply_panel(const Side& a, const Side& b, std::int64_t k, st
 
 void TileEngine::multiply(const Side& a, const Side& b, std::int64_t rows, std::int64_t columns,
                           float* c, std::int64_t ldc, float* edge) const {
+  if (by_dots()) {
+    return kernels_.dot_products(shape_.k, rows, columns, a.matrix.data, a.matrix.rs, b.matrix.data,
+                                 b.matrix.cs, c, ldc);
+  }
   const std::int64_t step = chunk_depth(shape_.k);
   for (std::int64_t k = 0; k < shape_.k; k += step) {
     const std::int64_t depth = std::min(step, shape_.k - k);

@@ -311,6 +311,64 @@ void row_times_columns(std::int64_t depth, std::int64_t n, const float* a, const
   for (; j < n; ++j) dots<1>(depth, a, b + j * b_j, b_j, c + j);
 }
 
+// Computes R x C dot products. Each has one vector of sums, so twelve of them hide the latency of
+// additions and leave registers for the operands.
+constexpr int kDotRows = 4, kDotColumns = 3;
+template <int R, int C>
+void dot_tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_row,
+              const float* HWY_RESTRICT b, std::int64_t b_j, float* HWY_RESTRICT c,
+              std::int64_t ldc) {
+  const D d;
+  V sum[R][C];
+  TG_UNROLL for (int i = 0; i < R; ++i) {
+    TG_UNROLL for (int j = 0; j < C; ++j) sum[i][j] = hn::Zero(d);
+  }
+  std::int64_t k = 0;
+  for (; k + kLanes <= depth; k += kLanes) {
+    V right[C];
+    TG_UNROLL for (int j = 0; j < C; ++j) right[j] = hn::LoadU(d, b + j * b_j + k);
+    TG_UNROLL for (int i = 0; i < R; ++i) {
+      const V left = hn::LoadU(d, a + i * a_row + k);
+      TG_UNROLL for (int j = 0; j < C; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
+    }
+  }
+  TG_UNROLL for (int i = 0; i < R; ++i) {
+    TG_UNROLL for (int j = 0; j < C; ++j) {
+      float total = hn::GetLane(hn::SumOfLanes(d, sum[i][j]));
+      for (std::int64_t s = k; s < depth; ++s) total += a[i * a_row + s] * b[j * b_j + s];
+      c[i * ldc + j] = total;
+    }
+  }
+}
+
+template <int C>
+void dot_columns(std::int64_t depth, std::int64_t rows, const float* a, std::int64_t a_row,
+                 const float* b, std::int64_t b_j, float* c, std::int64_t ldc) {
+  static_assert(kDotRows == 4);
+  std::int64_t i = 0;
+  for (; i + kDotRows <= rows; i += kDotRows)
+    dot_tile<kDotRows, C>(depth, a + i * a_row, a_row, b, b_j, c + i * ldc, ldc);
+  a += i * a_row;
+  c += i * ldc;
+  switch (rows - i) {
+    case 3: return dot_tile<3, C>(depth, a, a_row, b, b_j, c, ldc);
+    case 2: return dot_tile<2, C>(depth, a, a_row, b, b_j, c, ldc);
+    case 1: return dot_tile<1, C>(depth, a, a_row, b, b_j, c, ldc);
+    default: return;
+  }
+}
+
+void dot_products(std::int64_t depth, std::int64_t rows, std::int64_t columns, const float* a,
+                  std::int64_t a_row, const float* b, std::int64_t b_j, float* c,
+                  std::int64_t ldc) {
+  static_assert(kDotColumns == 3);
+  std::int64_t j = 0;
+  for (; j + kDotColumns <= columns; j += kDotColumns)
+    dot_columns<kDotColumns>(depth, rows, a, a_row, b + j * b_j, b_j, c + j, ldc);
+  if (columns - j == 2) dot_columns<2>(depth, rows, a, a_row, b + j * b_j, b_j, c + j, ldc);
+  if (columns - j == 1) dot_columns<1>(depth, rows, a, a_row, b + j * b_j, b_j, c + j, ldc);
+}
+
 template <int... I>
 void fill_tiles(GemmKernels& kernels, std::integer_sequence<int, I...>) {
   ((kernels.packed[I + 1][0] = tile<I + 1, 2, true>,
@@ -331,6 +389,7 @@ GemmKernels make_kernels() {
   kernels.pack_windows = pack_windows;
   kernels.row_times_rows = row_times_rows;
   kernels.row_times_columns = row_times_columns;
+  kernels.dot_products = dot_products;
   return kernels;
 }
 

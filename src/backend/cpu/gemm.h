@@ -53,6 +53,12 @@ struct GemmKernels {
   // c[j] = sum_k a[k] * b[j * b_j + k] for j < n, vectorized over k.
   void (*row_times_columns)(std::int64_t depth, std::int64_t n, const float* a, const float* b,
                             std::int64_t b_j, float* c);
+
+  // c[i * ldc + j] = sum_k a[i * a_row + k] * b[j * b_j + k] for i < rows, j < columns, vectorized
+  // over k. The bits of an element depend neither on rows nor on columns.
+  void (*dot_products)(std::int64_t depth, std::int64_t rows, std::int64_t columns, const float* a,
+                       std::int64_t a_row, const float* b, std::int64_t b_j, float* c,
+                       std::int64_t ldc);
 };
 
 const GemmKernels& gemm_kernels();
