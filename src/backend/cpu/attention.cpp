@@ -21,6 +21,8 @@ namespace tensorgrad::cpu {
 namespace {
 
 constexpr std::int64_t kRowsAtOnce = 64;
+// Number of rows of a product up to which its right side is not packed.
+constexpr std::int64_t kRowsInPlace = 4;
 // Columns of a tile of scores. The forward pass has one tile, the backward pass two.
 constexpr std::int64_t kColumnsForward = 256, kColumnsBackward = 128;
 constexpr std::int64_t kVector = 16;
@@ -170,18 +172,28 @@ class AttentionStep final : public Step {
     return block(which, scratch, batch, row, rows, 0, flat ? 1 : deep ? s_.depth : s_.width);
   }
 
-  // c (+)= a b. Packs b; the rows of c must have room for whole panels.
+  // c (+)= a b. The rows of c must have room for whole panels. Packs b, unless there are so few
+  // rows that reading it in place is faster.
   void multiply(const Matrix& a, std::int64_t rows, std::int64_t depth, const Matrix& b,
                 std::int64_t columns, float* packed, float* c, std::int64_t ldc, bool add) const {
     const std::int64_t nr = kernels_.nr, mr = kernels_.mr;
+    const bool few = rows <= kRowsInPlace;
+    if (few && !add && a.cs == 1 && b.rs == 1)
+      return kernels_.dot_products(depth, rows, columns, a.data, a.rs, b.data, b.cs, c, ldc);
     for (std::int64_t j = 0; j < columns; j += nr) {
       const std::int64_t count = std::min(nr, columns - j);
-      float* panel = packed + j * depth;
-      kernels_.pack_b(b.data + j * b.cs, b.rs, b.cs, depth, count, panel);
       const int half = count <= nr / 2 ? 1 : 0;
+      const float* panel = b.data + j;
+      std::int64_t pitch = b.rs;
+      if (!few || b.cs != 1 || count != (half != 0 ? nr / 2 : nr)) {
+        float* const to = packed + j * depth;
+        kernels_.pack_b(b.data + j * b.cs, b.rs, b.cs, depth, count, to);
+        panel = to;
+        pitch = nr;
+      }
       for (std::int64_t i = 0; i < rows; i += mr) {
         const std::int64_t tall = std::min(mr, rows - i);
-        kernels_.strided[tall][half](depth, a.data + i * a.rs, a.rs, a.cs, panel, nr,
+        kernels_.strided[tall][half](depth, a.data + i * a.rs, a.rs, a.cs, panel, pitch,
                                      c + i * ldc + j, ldc, add);
       }
     }
