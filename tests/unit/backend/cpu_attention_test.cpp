@@ -60,6 +60,20 @@ TEST(CpuAttention, of_several_tiles) {
   expect_as_reference({1, 1, 513, 7, 1}, attend_open);
 }
 
+// Up to four queries: keys and values are read in place. Values are whole vectors, half a panel, or
+// a panel and a half.
+TEST(CpuAttention, of_few_queries) {
+  const auto plain = [](const LongAttention&) { return AttentionOptions{}; };
+  expect_as_reference({2, 1, 600, 64, 64}, plain);
+  expect_as_reference({3, 4, 300, 20, 24}, plain);
+  expect_as_reference({2, 3, 520, 33, 8},
+                      [](const LongAttention&) { return AttentionOptions{.causal = true}; });
+  expect_as_reference({2, 2, 600, 16, 16}, [](const LongAttention& s) {
+    const Shape scores = {s.rows, s.columns};
+    return AttentionOptions{.mask = iota(scores, 1, i32) <= iota(scores, 0, i32) + 400};
+  });
+}
+
 // Among the rows that are processed together, some attend to nothing in the last tile.
 TEST(CpuAttention, of_several_tiles_that_is_causal) {
   expect_as_reference({1, 300, 300, 7, 9}, attend_before);
