@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 
-#include "base/hash.h"
 #include "base/numbers.h"
 #include "compile/debug/interpret.h"
 #include "compile/debug/profile.h"
@@ -52,66 +51,6 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
                         std::to_string(whole_batch()) + " rows, got " + std::to_string(rows_),
                     location);
   }
-}
-
-std::vector<StateEntry> ObjectiveImpl::changed_states() const {
-  const Graph& graph = session().compiled().graph;
-  std::vector<StateEntry> changed;
-  for (const StateEntry& state : session().states()) {
-    if (state.name.starts_with(kOptimPrefix) || is_scale_state(state.name)) continue;
-    if (std::any_of(graph.updates.begin(), graph.updates.end(), [&](const GraphUpdate& update) {
-          const Node& leaf = graph[update.leaf];
-          return leaf.op == &ops::state && leaf.attrs.text("name") == state.name;
-        })) {
-      changed.push_back(state);
-    }
-  }
-  return changed;
-}
-
-std::int64_t ObjectiveImpl::whole_batch() const {
-  return options_.batch * (ranks_ == nullptr ? 1 : ranks_->size());
-}
-
-void ObjectiveImpl::agree() {
-  std::string options;
-  for (const std::int64_t number :
-       {std::int64_t{options_.seed}, options_.batch, std::int64_t{options_.shuffle},
-        std::int64_t{options_.accumulate}, rows_, ranks_->bucket_bytes()})
-    options += std::to_string(number) + " ";
-  options += schedule_.text();
-  for (const auto& [name, value] : session().scalars())
-    options += " " + name + "=" + hex_float(value);
-  std::string parameters;
-  for (const ParameterEntry& entry : table_.entries())
-    parameters += entry.name + to_string(entry.parameter->shape()) + " ";
-  detail::check_common(*ranks_, "compile",
-                       {{"the version of the library", fnv1a(TENSORGRAD_VERSION_STRING)},
-                        {"the model", fnv1a(parameters)},
-                        {"the loss or the optimizer", hash(session().compiled().graph)},
-                        {"an option, such as seed, batch, accumulate or lr,", fnv1a(options)}});
-  exchanged_ = common_ranges(*ranks_, session().compiled().program);
-}
-
-void ObjectiveImpl::check_one_rank(const char* call) const {
-  if (ranks_ != nullptr)
-    throw UserError(std::string(call) + ": not supported in distributed training");
-}
-
-Ticket ObjectiveImpl::run_on_ranks(ProgramSession& session, std::span<const ScalarValues> rows,
-                                   std::int64_t step) {
-  Instance& instance = session.instance();
-  if (ranks_ == nullptr || !instance.device().info().computes) return instance.run(rows);
-  Ticket last = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if ((step + static_cast<std::int64_t>(i) + 1) % options_.accumulate != 0) {
-      last = instance.run(rows.subspan(i, 1));
-      continue;
-    }
-    last = run_and_exchange(*ranks_, instance, rows[i], exchanged_);
-    mean_of_states(*ranks_, this->session(), averaged_states_);
-  }
-  return last;
 }
 
 template <class Call>
