@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "distributed/ranks.h"
+#include "distributed/results.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
@@ -19,21 +20,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Ranks = std::shared_ptr<Communicator>;
-
-// Runs a training on each of the ranks and returns the results, which must not fail.
-template <class Train>
-auto results_of(int ranks, const Train& train) {
-  using Result = decltype(train(Ranks()));
-  std::vector<std::optional<Result>> results(static_cast<std::size_t>(ranks));
-  EXPECT_THAT(on_ranks(ranks,
-                       [&](const Ranks& member) {
-                         results[static_cast<std::size_t>(member->rank())] = train(member);
-                       }),
-              Each(IsEmpty()));
-  std::vector<Result> all;
-  for (auto& each : results) all.push_back(std::move(each).value_or(Result{}));
-  return all;
-}
 
 void expect_near(const std::vector<float>& got, const std::vector<float>& expected,
                  double tolerance) {
@@ -64,7 +50,7 @@ TEST(Distributed, trains_a_classifier_as_one_process_does) {
 }
 
 TEST(Distributed, trains_a_language_model_as_one_process_does) {
-  expect_as_one_process(train_language_model, 1e-3);
+  expect_as_one_process([](const Ranks& ranks) { return train_language_model(ranks); }, 1e-3);
 }
 
 TEST(Distributed, treats_the_gradients_of_all_ranks_as_one) {
