@@ -31,7 +31,8 @@ CALLBACK_FIELDS = {
 FIELDS_LEFT_OUT = {
     ("RecoveryOptions", "dataset"), ("LoaderOptions", "workers"),
     ("CompileOptions", "progress"), ("FunctionOptions", "progress"),
-    ("CompileOptions", "distributed"), ("LoaderOptions", "parts"), ("LoaderOptions", "part"),
+    ("CompileOptions", "distributed"), ("CompileOptions", "shard_optimizer"),
+    ("LoaderOptions", "parts"), ("LoaderOptions", "part"),
 }
 # Ops whose results are never f32, and such fields of structs, for the types of TypeScript. The test
 # of all ops holds this to what C++ returns.

@@ -84,7 +84,8 @@ CompileOptions compile_options(const nn::LanguageModelConfig& config,
                       .mixed_precision = options.mixed_precision,
                       .seed = options.seed,
                       .device = options.device,
-                      .distributed = options.distributed};
+                      .distributed = options.distributed,
+                      .shard_optimizer = options.shard_optimizer};
   if (options.train_only_bc) made.groups = train_only_bc(config, true, loc);
   return made;
 }

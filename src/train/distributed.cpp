@@ -7,6 +7,12 @@
 #include "train/training_graph.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
+namespace {
+
+constexpr const char* kParamsBuffer = "params";
+constexpr std::int64_t kLeastPiece = 256;  // bytes of a shard, which has at least 64 elements
+
+}  // namespace
 
 Communicator* others_of(const std::shared_ptr<Communicator>& communicator) {
   return communicator != nullptr && communicator->size() > 1 ? communicator.get() : nullptr;
@@ -66,6 +72,41 @@ Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarVal
             {reinterpret_cast<const float*>(old.data()), old.size() / sizeof(float)},
             {reinterpret_cast<float*>(fresh.data()), fresh.size() / sizeof(float)});
       });
+}
+
+// The ranks exchange pieces of bounded size, so that the copies on the host stay small.
+void gather_params(Communicator& ranks, Instance& instance, const TrainedPart& trained) {
+  constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t shard = trained.shard_elements() * kEach;
+  const std::int64_t piece = std::clamp<std::int64_t>(
+      ranks.bucket_bytes() / trained.shards / kEach * kEach, kLeastPiece, shard);
+  std::vector<std::byte> mine(static_cast<std::size_t>(piece));
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(trained.shards));
+  for (std::int64_t at = 0; at < shard; at += piece) {
+    const auto bytes = static_cast<std::size_t>(std::min(piece, shard - at));
+    const auto place = [&](int rank) { return trained.begin * kEach + rank * shard + at; };
+    const std::span<std::byte> own = std::span(mine).first(bytes);
+    instance.download(kParamsBuffer, place(ranks.rank()), own);
+    ranks.all_gather(own, std::span(all).first(bytes * static_cast<std::size_t>(trained.shards)));
+    for (int rank = 0; rank < trained.shards; ++rank) {
+      if (rank == ranks.rank()) continue;
+      instance.upload(kParamsBuffer, place(rank),
+                      std::span(all).subspan(bytes * static_cast<std::size_t>(rank), bytes));
+    }
+  }
+}
+
+std::vector<float> gathered(Communicator& ranks, const std::vector<float>& mine) {
+  std::vector<float> all(mine.size() * static_cast<std::size_t>(ranks.size()));
+  ranks.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+std::vector<float> scattered(Communicator& ranks, std::vector<float> all) {
+  ranks.broadcast(std::as_writable_bytes(std::span(all)));
+  const auto count = static_cast<std::ptrdiff_t>(all.size()) / ranks.size();
+  const auto first = all.begin() + ranks.rank() * count;
+  return {first, first + count};
 }
 
 void mean_over_ranks(Communicator& ranks, std::span<float> values) {

@@ -56,6 +56,13 @@ std::vector<ElementRange> common_ranges(Communicator& ranks, const Program& prog
 // exchanged as soon as they are computed.
 Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarValues& row,
                         const std::vector<ElementRange>& ranges);
+// Replaces the parameters of each shard by those of its rank.
+void gather_params(Communicator& ranks, Instance& instance, const TrainedPart& trained);
+// Returns the elements of all shards. `mine` has those of this rank's shard.
+std::vector<float> gathered(Communicator& ranks, const std::vector<float>& mine);
+// Returns the elements of this rank's shard. `all` has those of all shards; the ranks take those of
+// rank 0.
+std::vector<float> scattered(Communicator& ranks, std::vector<float> all);
 // Replaces the numbers by their means over all ranks.
 void mean_over_ranks(Communicator& ranks, std::span<float> values);
 // Replaces the states by their means over all ranks, and those that are not f32 by those of rank 0.

@@ -612,7 +612,7 @@ NamedTensors ObjectiveImpl::download_grads() const {
 void ObjectiveImpl::start_averages(const std::vector<float>& params) {
   if (!part_.averaged) return;
   const auto from = params.begin() + part_.begin;
-  session().upload_state(part_.state(kEmaName), {from, from + part_.elements});
+  upload_state(part_.state(kEmaName), {from, from + part_.elements});
 }
 
 void ObjectiveImpl::go_back(const Progress& progress) {

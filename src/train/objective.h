@@ -74,6 +74,12 @@ class ObjectiveImpl {
   void reset();  // resets counters and schedule
   void bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
             const WGPUBufferImpl* native);
+  // True if each rank keeps only a part of this state of the optimizer.
+  [[nodiscard]] bool is_sharded(const std::string& state) const;
+  // Return and set all elements of a state of the optimizer. All ranks must make the call if it is
+  // sharded; the values of rank 0 are then set.
+  [[nodiscard]] std::vector<float> download_state(const std::string& state) const;
+  void upload_state(const std::string& state, const std::vector<float>& values) const;
   // Initializes the averages with the parameters.
   void start_averages(const std::vector<float>& params);
   // Copies the schedule and the scalars of `other`.
@@ -101,6 +107,8 @@ class ObjectiveImpl {
 
  private:
   void check_one_rank(const char* call) const;
+  // Returns a hash of the training step that is equal on all ranks.
+  [[nodiscard]] std::uint64_t step_hash() const;
   // Runs steps from number `step` on with these scalars. Steps that end in an update exchange
   // gradients with other ranks.
   Ticket run_on_ranks(ProgramSession& session, std::span<const ScalarValues> rows,

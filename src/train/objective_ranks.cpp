@@ -33,6 +33,13 @@ std::int64_t ObjectiveImpl::whole_batch() const {
   return options_.batch * (ranks_ == nullptr ? 1 : ranks_->size());
 }
 
+// The programs of ranks that update different shards differ.
+std::uint64_t ObjectiveImpl::step_hash() const {
+  if (part_.shards == 1) return hash(session().compiled().graph);
+  const auto step = traced(options_.dynamic_size, false);
+  return hash(differentiated(training_request(*step, table_, part_, options_, location_, 0)));
+}
+
 void ObjectiveImpl::agree() {
   std::string options;
   for (const std::int64_t number :
@@ -48,7 +55,8 @@ void ObjectiveImpl::agree() {
   detail::check_common(*ranks_, "compile",
                        {{"the version of the library", fnv1a(TENSORGRAD_VERSION_STRING)},
                         {"the model", fnv1a(parameters)},
-                        {"the loss or the optimizer", hash(session().compiled().graph)},
+                        {"the option shard_optimizer", std::uint64_t{options_.shard_optimizer}},
+                        {"the loss or the optimizer", step_hash()},
                         {"an option, such as seed, batch, accumulate or lr,", fnv1a(options)}});
   exchanged_ = common_ranges(*ranks_, session().compiled().program);
 }
@@ -69,9 +77,25 @@ Ticket ObjectiveImpl::run_on_ranks(ProgramSession& session, std::span<const Scal
       continue;
     }
     last = run_and_exchange(*ranks_, instance, rows[i], exchanged_);
+    if (part_.shards > 1) gather_params(*ranks_, instance, part_);
     mean_of_states(*ranks_, this->session(), averaged_states_);
   }
   return last;
+}
+
+bool ObjectiveImpl::is_sharded(const std::string& state) const {
+  return part_.shards > 1 && state.starts_with(kOptimPrefix) &&
+         session().instance().buffer_bytes(state_buffer(state)) !=
+             part_.elements * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::vector<float> ObjectiveImpl::download_state(const std::string& state) const {
+  std::vector<float> values = session().download_floats(state_buffer(state));
+  return is_sharded(state) ? gathered(*ranks_, values) : values;
+}
+
+void ObjectiveImpl::upload_state(const std::string& state, const std::vector<float>& values) const {
+  session().upload_state(state, is_sharded(state) ? scattered(*ranks_, values) : values);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

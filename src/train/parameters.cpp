@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "compile/runtime/host_random.h"
 #include "ops/registry.h"
 #include "trace/initial.h"
@@ -161,9 +162,14 @@ void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
     order.emplace_back(rank_of(picks, entries_[i]), i);
   std::sort(order.begin(), order.end());
   for (const TrainingPick& pick : picks)
-    parts_.push_back({.objective = pick.objective, .averaged = pick.averaged});
+    parts_.push_back(
+        {.objective = pick.objective, .averaged = pick.averaged, .shards = pick.shards});
   for (const auto& [rank, i] : order) {
     ParameterEntry& entry = entries_[i];
+    if (std::none_of(picks.begin(), picks.end(),
+                     [&](const TrainingPick& pick) { return trains(pick, entry); })) {
+      pad_shards();
+    }
     entry.offset = elements_;
     elements_ = entry.end();
     for (std::size_t k = 0; k < picks.size(); ++k) {
@@ -171,6 +177,18 @@ void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
       const int group = group_of(picks[k], entry);
       add_to(parts_[k], entry, group == static_cast<int>(picks[k].groups.size()) ? -1 : group);
     }
+  }
+  pad_shards();
+}
+
+void ParameterTable::pad_shards() {
+  for (TrainedPart& part : parts_) {
+    if (part.shards == 1 || part.entries.empty()) continue;
+    CHECK(parts_.size() == 1 && part.begin == 0, "a part with shards is the first and only one");
+    const std::int64_t multiple = kAlignment * part.shards;
+    part.elements = (part.elements + multiple - 1) / multiple * multiple;
+    part.ranges.back().end = part.elements;
+    elements_ = std::max(elements_, part.elements);
   }
 }
 

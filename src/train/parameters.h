@@ -29,6 +29,7 @@ struct TrainingPick {
   std::vector<ParamGroup> groups = {};
   ParamFilter first = {};  // parameters to place first within a group
   bool averaged = false;   // it keeps averages
+  int shards = 1;          // number of equal parts to divide its range into
 };
 
 // Elements of one group, or of no group (-1).
@@ -46,7 +47,13 @@ struct TrainedPart {
   std::vector<GroupRange> ranges = {};       // in arena order; a group may have several
   std::int64_t begin = 0, elements = 0;
   bool exclusive = true;  // true if the range contains only parameters that it trains
+  // Shard k of `shards` has the elements from k * shard_elements(). If there are several, each rank
+  // of distributed training keeps the optimizer states of one. `elements` is then padded to a
+  // multiple of `shards`.
+  int shards = 1;
 
+  // Returns the number of elements of a shard, a multiple of 64.
+  [[nodiscard]] std::int64_t shard_elements() const { return elements / shards; }
   // Returns the name of an optimizer state: "optim.NAME" or "optim.OBJECTIVE.NAME".
   [[nodiscard]] std::string state(const std::string& name) const;
   // As the members of ParameterTable, for its own parameters and a flat tensor of its layout.
@@ -59,7 +66,7 @@ struct TrainedPart {
 // order of the reflected Gray code. Each objective then trains one contiguous range if only
 // neighboring sets overlap, which includes two objectives and disjoint sets. Parameters that no
 // objective trains come last. Within a set, groups come one after another, followed by the
-// parameters without a group.
+// parameters without a group. Only a single objective may have several shards.
 class ParameterTable {
  public:
   // Collects the parameters of the model. A parameter reached twice counts once, under its first
@@ -105,6 +112,8 @@ class ParameterTable {
   void check(const TrainingPick& pick) const;
   void lay_out(const std::vector<TrainingPick>& picks);
   void add_to(TrainedPart& part, const ParameterEntry& entry, int group) const;
+  // Pads the parts that have several shards. Call it after their last parameters.
+  void pad_shards();
   void check_averages() const;
 
   std::vector<ParameterEntry> entries_;

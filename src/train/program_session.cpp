@@ -432,7 +432,7 @@ void explain_passes(const Compiled& compiled, TextBuilder& out) {
 
 }  // namespace
 
-std::string ProgramSession::explain() const {
+std::string ProgramSession::explain(const std::string& lines) const {
   const Program& program = compiled_.program;
   TextBuilder out;
   out << "device    " << device_text() << "\nlaunches  " << count_dispatches(program)
@@ -442,7 +442,7 @@ std::string ProgramSession::explain() const {
     out << "exchange  " << exchange_ranges(program, plan_.exchange).size() << " buckets, "
         << exchange_bytes() << " bytes on the host (" << bytes_text(exchange_bytes()) << ")\n";
   }
-  out << '\n';
+  out << lines << '\n';
   int number = 0;
   for (const Launch& launch : program.launches) {
     out << (launch.concurrent       ? "  concurrent "

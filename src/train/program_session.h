@@ -135,7 +135,8 @@ class ProgramSession {
   [[nodiscard]] CompileReport report() const;
   // Returns the size of the staging buffers of run_and_exchange().
   [[nodiscard]] std::int64_t exchange_bytes() const;
-  [[nodiscard]] std::string explain() const;
+  // `lines` are added to those about the whole program.
+  [[nodiscard]] std::string explain(const std::string& lines = "") const;
   [[nodiscard]] std::string device_text() const;
   [[nodiscard]] DeviceOptions same_device() const;
   [[nodiscard]] const std::string& reason() const { return why_; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compile/debug/dump.h"
 #include "train/compiled_function.h"
 #include "train/import.h"
 #include "train/training_graph.h"
@@ -38,12 +39,17 @@ void check_name(const std::string& name, std::set<std::string>& names) {
     throw UserError("compile: two objectives are named " + in_marks(name));
 }
 
+int shard_count(const CompileOptions& options) {
+  const bool shards = options.shard_optimizer && options.distributed != nullptr;
+  return shards ? options.distributed->size() : 1;
+}
+
 std::vector<TrainingPick> picks_of(const std::vector<ObjectiveSource>& sources) {
   std::vector<TrainingPick> picks;
   for (const ObjectiveSource& source : sources) {
     const CompileOptions& options = source.options;
     picks.push_back({source.name, source.params, options.groups, options.optimizer.first(),
-                     options.ema_decay != 0});
+                     options.ema_decay != 0, shard_count(options)});
   }
   return picks;
 }
@@ -138,8 +144,20 @@ TrainerImpl::~TrainerImpl() {
 void TrainerImpl::take_from_first() {
   if (ranks() == nullptr || !session().device()->info().computes) return;
   detail::take_from_first(*ranks(), session().instance(), "params");
-  for (const State& state : states_)
+  for (const State& state : states_) {
+    if (state.objective->is_sharded(state.entry.name)) continue;
     detail::take_from_first(*ranks(), state.session().instance(), state.buffer());
+  }
+}
+
+std::vector<float> TrainerImpl::download(const State& state) {
+  return state.optimizers() ? state.objective->download_state(state.entry.name)
+                            : state.session().download_floats(state.buffer());
+}
+
+void TrainerImpl::upload(const State& state, const std::vector<float>& values) {
+  if (state.optimizers()) return state.objective->upload_state(state.entry.name, values);
+  state.session().upload_state(state.entry.name, values);
 }
 
 void TrainerImpl::use(const std::shared_ptr<Device>& device) {
@@ -341,7 +359,7 @@ NamedTensors TrainerImpl::averaged() const {
   return table_.averages(session().download_floats("params"), [&](const std::string& name) {
     const auto state = std::find_if(states_.begin(), states_.end(),
                                     [&](const State& each) { return each.entry.name == name; });
-    return state->session().download_floats(state->buffer());
+    return download(*state);
   });
 }
 
@@ -355,8 +373,7 @@ NamedTensors TrainerImpl::optimizer_states() const {
   for (const State& state : states_) {
     if (!state.optimizers()) continue;
     const std::string prefix = state.entry.name.substr(kOptimPrefix.size()) + "/";
-    for (auto& [name, tensor] :
-         state.objective->part().unpack(state.session().download_floats(state.buffer())))
+    for (auto& [name, tensor] : state.objective->part().unpack(download(state)))
       result[prefix + name] = std::move(tensor);
   }
   return result;
@@ -430,13 +447,11 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
     for (const State& state : states_) {
       if (!state.optimizers()) continue;
       const std::string& name = state.entry.name;
-      auto& [to, flat] =
-          written.emplace_back(&state, state.session().download_floats(state.buffer()));
+      auto& [to, flat] = written.emplace_back(&state, download(state));
       const std::string what = "upload_optimizer: state " + name.substr(kOptimPrefix.size());
       state.objective->part().write(parts[name], what, partial, flat);
     }
-    for (const auto& [state, flat] : written)
-      state->session().upload_state(state->entry.name, flat);
+    for (const auto& [state, flat] : written) upload(*state, flat);
     take_from_first();
     recoverer_->take();
   });
@@ -453,6 +468,11 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
   const auto lock = call_lock_->lock();
   if (options.weights == WeightSource::kEma && !averages())
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
+  if (options.weights == WeightSource::kEma && objectives_.front()->part().shards > 1) {
+    throw UserError(
+        "attach: the averages are not supported with shard_optimizer: each rank has only a part",
+        location);
+  }
   FunctionOptions own = options;
   if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
   // Buffers keep their device alive.
@@ -525,11 +545,28 @@ CompileReport TrainerImpl::report() const {
   }
   all.peak_bytes = bytes_;
   all.snapshot_bytes = recoverer_->host_bytes();
+  for (const State& state : states_) {
+    if (!state.optimizers()) continue;
+    constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
+    all.optimizer_bytes += numel(state.entry.type.shape) * kEach;
+    all.unsharded_optimizer_bytes += state.objective->part().elements * kEach;
+  }
   return all;
 }
 
+std::string TrainerImpl::states_text() const {
+  if (objectives_.front()->part().shards == 1) return "";
+  const CompileReport all = report();
+  const auto text = [](std::int64_t bytes) {
+    return std::to_string(bytes) + " bytes (" + bytes_text(bytes) + ")";
+  };
+  return "optimizer " + text(all.optimizer_bytes) + " on each of " +
+         std::to_string(ranks()->size()) + " ranks, " + text(all.unsharded_optimizer_bytes) +
+         " without shard_optimizer\n";
+}
+
 std::string TrainerImpl::explain() const {
-  if (objectives_.size() == 1) return session().explain();
+  if (objectives_.size() == 1) return session().explain(states_text());
   std::string text = "objectives  " + known_names() + "\npeak        " + std::to_string(bytes_) +
                      " bytes in total\n";
   for (const auto& objective : objectives_)

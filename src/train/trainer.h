@@ -84,9 +84,17 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] bool leaves_to_first(const FileSink& sink) const {
     return ranks() != nullptr && ranks()->rank() != 0 && sink.bytes() == nullptr;
   }
-  // In distributed training, replaces parameters and states by those of rank 0.
+  // In distributed training, replaces parameters and states by those of rank 0. Sharded states do
+  // not change.
   void take_from_first();
+  // Returns all elements of a state. All ranks must make the call if it is sharded.
+  [[nodiscard]] static std::vector<float> download(const State& state);
+  static void upload(const State& state, const std::vector<float>& values);
+  // Takes part in the gathering of the sharded states that rank 0 writes to a file.
+  void gather_states() const;
   [[nodiscard]] std::string known_names() const;  // as text
+  // Returns the line of explain() about sharded states of the optimizer, or nothing.
+  [[nodiscard]] std::string states_text() const;
   [[nodiscard]] std::vector<std::string> dataset_names() const;
   [[nodiscard]] bool averages() const;  // true if an objective keeps averages
   void collect_states();
@@ -99,9 +107,11 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   // Returns the sessions that use the dataset entry. Throws UserError if there are none.
   [[nodiscard]] std::vector<ProgramSession*> users_of_data(const std::string& name,
                                                            const HostView& values) const;
-  // Collects the parameters and states of a checkpoint. `read` returns the contents of a buffer.
+  // Collects the parameters and states of a checkpoint. The functions return the parameters, and
+  // all elements of a state.
   [[nodiscard]] Checkpoint checkpoint_of(
-      const std::function<std::vector<float>(ProgramSession&, const std::string&)>& read) const;
+      const std::function<std::vector<float>()>& params,
+      const std::function<std::vector<float>(const State&)>& read) const;
   // Initializes the averages of all objectives, or of those that have not begun.
   void start_averages(const std::vector<float>& params, bool always);
   // Copies the model states of equal name and type from `old`.

@@ -261,27 +261,31 @@ void TrainerImpl::save(const FileSink& sink) {
         "save: not supported within an accumulation of distributed training; call it after an "
         "update");
   }
-  if (leaves_to_first(sink)) return;
+  if (leaves_to_first(sink)) return gather_states();
   for (const auto& [name, weak] : loaders_) static_cast<void>(loader(name));
   const bool stranded = recoverer_->stranded();
   Checkpoint checkpoint;
   try {
     checkpoint = recoverer_->guarded([&] {
-      Checkpoint now = checkpoint_of([](ProgramSession& session, const std::string& buffer) {
-        return session.download_floats(buffer);
-      });
+      Checkpoint now = checkpoint_of([&] { return session().download_floats("params"); }, download);
       now.fields = fields();
       now.fields.merge(loader_fields());
       return now;
     });
   } catch (const DeviceLostError&) {
     if (!stranded) throw;  // the error says what save() will write
-    checkpoint = checkpoint_of([&](ProgramSession&, const std::string& buffer) {
-      return recoverer_->saved_floats(buffer);
-    });
+    checkpoint =
+        checkpoint_of([&] { return recoverer_->saved_floats("params"); },
+                      [&](const State& state) { return recoverer_->saved_floats(state.buffer()); });
     checkpoint.fields = recoverer_->fields();
   }
   write_checkpoint(sink, std::move(checkpoint));
+}
+
+void TrainerImpl::gather_states() const {
+  for (const State& state : states_) {
+    if (state.objective->is_sharded(state.entry.name)) static_cast<void>(download(state));
+  }
 }
 
 NamedTensors TrainerImpl::buffers() const {
@@ -325,7 +329,11 @@ void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
   const auto lock = call_lock_->lock();
   if (weights == WeightSource::kEma && !averages())
     throw UserError("save_weights: ema_decay is not set");
-  if (leaves_to_first(sink)) return;
+  if (leaves_to_first(sink)) {
+    if (weights == WeightSource::kEma && objectives_.front()->part().shards > 1)
+      static_cast<void>(averaged());
+    return;
+  }
   write_weights(sink, recoverer_->guarded([&] {
     NamedTensors all = weights == WeightSource::kEma
                            ? averaged()
@@ -336,12 +344,13 @@ void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
 }
 
 Checkpoint TrainerImpl::checkpoint_of(
-    const std::function<std::vector<float>(ProgramSession&, const std::string&)>& read) const {
+    const std::function<std::vector<float>()>& params,
+    const std::function<std::vector<float>(const State&)>& read) const {
   Checkpoint checkpoint;
-  checkpoint.params = table_.unpack(read(session(), "params"));
+  checkpoint.params = table_.unpack(params());
   for (const State& state : states_) {
     const auto& [name, type, initial, start] = state.entry;
-    const std::vector<float> values = read(state.session(), state.buffer());
+    const std::vector<float> values = read(state);
     if (!state.optimizers()) {
       checkpoint.states[name] = from_floats(type.shape, type.dtype, values);
       continue;
@@ -355,7 +364,9 @@ Checkpoint TrainerImpl::checkpoint_of(
 std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
                                            const std::string& path) const {
   const auto& [name, type, initial, start] = state.entry;
-  std::vector<float> values(static_cast<size_t>(numel(type.shape)));
+  const TrainedPart& part = state.objective->part();
+  std::vector<float> values(
+      static_cast<size_t>(state.optimizers() ? part.elements : numel(type.shape)));
   if (!state.optimizers()) {
     const HostTensor& stored = find_state(checkpoint, name, type, path);
     std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
@@ -366,7 +377,7 @@ std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint&
   for (const auto& [each, tensor] : checkpoint.states) {
     if (each.starts_with(prefix)) parts[each.substr(prefix.size())] = tensor;
   }
-  state.objective->part().write(parts, path + ": state " + name, false, values);
+  part.write(parts, path + ": state " + name, false, values);
   return values;
 }
 
@@ -410,8 +421,7 @@ void TrainerImpl::load(const FileSource& source) {
     check_common(*ranks(), "load", {{"the checkpoint", fnv1a(loaded.fields)}});
   recoverer_->guarded([&] {
     session().upload_params(loaded.params);
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      states_[i].session().upload_state(states_[i].entry.name, loaded.states[i]);
+    for (std::size_t i = 0; i < states_.size(); ++i) upload(states_[i], loaded.states[i]);
     for (const auto& [each, state] : loaded.loaders) each->load_state(state);
     options_.seed = loaded.seed;
     for (std::size_t k = 0; k < objectives_.size(); ++k)

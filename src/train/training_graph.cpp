@@ -25,15 +25,32 @@ Tensor exchanged(Trace& trace, const Tensor& part) {
   return ctx.out(op::apply(ctx.builder, ops::barrier, {ctx.in(part)}));
 }
 
+std::string optimizer_name(const Optimizer& optimizer) {
+  return optimizer.name().empty() ? "this one" : optimizer.name();
+}
+
+// Applies an elementwise function to the gradients of the update, and to those of all shards.
+// Applied before the shard is taken out, it would be a launch of its own.
+template <class Function>
+void change_both(ArenaUpdate& update, Tensor& whole, const Function& function) {
+  const bool same = whole.id() == update.grad.id();
+  update.grad = function(update.grad);
+  whole = same ? update.grad : function(whole);
+}
+
 // Accumulates gradients: steps that end in an update see the mean, other steps add to the sum.
-// Returns whether this step ends in an update.
-Tensor accumulate(ArenaUpdate& update, Trace& trace, int steps, int ranks) {
+// Returns whether this step ends in an update. Sets `whole` to the mean gradients of all shards.
+Tensor accumulate(ArenaUpdate& update, Trace& trace, const CompileOptions& options, int ranks,
+                  Tensor& whole) {
   const Composite composite("accumulate", {});
   const Tensor due = update.host_scalar(kDueScalar) != 0.0;
   Tensor sum = update.state(kSumState, 0) + update.grad;
   if (ranks > 1) sum = exchanged(trace, sum);
   update.set_state(kSumState, where(due, 0.0, sum));
-  update.grad = sum / (steps * ranks);
+  update.grad = whole = sum;
+  if (!options.normalize_grads.present()) update.keep_shard(optimizer_name(options.optimizer));
+  change_both(update, whole,
+              [&](const Tensor& grad) { return grad / (options.accumulate * ranks); });
   update.change_only_if(due);
   return due;
 }
@@ -51,10 +68,11 @@ void normalize(ArenaUpdate& update, const ParamFilter& filter) {
   update.grad = where(update.mask(filter), update.flatten(parts), update.grad);
 }
 
-void clip_value(ArenaUpdate& update, double most) {
+void clip_value(ArenaUpdate& update, Tensor& whole, double most) {
   const Composite composite("clip_grad_value", {});
   const Tensor limit = scalar(kClipValueScalar, most);
-  update.grad = minimum(maximum(update.grad, -limit), limit);
+  change_both(update, whole,
+              [&](const Tensor& grad) { return minimum(maximum(grad, -limit), limit); });
 }
 
 // Pascanu, Mikolov and Bengio 2013, as PyTorch's clip_grad_norm_:
@@ -64,24 +82,30 @@ void clip_norm(ArenaUpdate& update, const Tensor& norm, double max_norm) {
   update.grad = update.grad * minimum(scalar(kClipScalar, max_norm) / (norm + 1e-6), 1.0);
 }
 
+// Changes the gradients from those of the loss to those that the optimizer sees, of its shard.
 void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& options,
                       LossScaler* scaler) {
   const Tensor scaled = update.grad;
   const bool scales = scaler != nullptr && scaler->scales();
   if (scales) update.grad = scaled * scaler->unscale();
   std::optional<Tensor> due;
+  Tensor whole;  // the gradients of all shards
   const int ranks = options.distributed == nullptr ? 1 : options.distributed->size();
   if (options.accumulate > 1) {
-    due = accumulate(update, trace, options.accumulate, ranks);
+    due = accumulate(update, trace, options, ranks, whole);
   } else if (ranks > 1) {
     const Composite composite("exchange", {});
     update.grad = exchanged(trace, update.grad / ranks);
   }
-  if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
-  if (options.clip_grad_value != 0) clip_value(update, options.clip_grad_value);
+  if (options.accumulate == 1 || options.normalize_grads.present()) {
+    if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
+    whole = update.grad;
+    update.keep_shard(optimizer_name(options.optimizer));
+  }
+  if (options.clip_grad_value != 0) clip_value(update, whole, options.clip_grad_value);
   if (options.clip_grad_norm == 0 && scaler == nullptr) return;
   const Composite composite("grad_norm", {});
-  const Tensor norm = sqrt(sum(square(update.grad)));
+  const Tensor norm = sqrt(sum(square(whole)));
   trace.graph.outputs.push_back({kGradNorm, norm.id()});
   if (scaler != nullptr) {
     scaler->follow(norm, due);
@@ -123,10 +147,28 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
     throw UserError("compile: ema_decay: expected at least 0 and less than 1, got " +
                     number_text(options.ema_decay));
   }
+  if (options.shard_optimizer && options.distributed == nullptr) {
+    throw UserError("compile: shard_optimizer: expected distributed to be set, got null", location);
+  }
   if (options.distributed != nullptr && options.detect_nan)
     throw UserError("compile: detect_nan: not supported with distributed", location);
   if (options.normalize_grads.present())
     table.check_filter("normalize_grads", options.normalize_grads);
+}
+
+// Throws UserError if an op of the optimizer, whose values begin with `first`, is not elementwise.
+// It would see only the elements of a shard.
+void check_elementwise(const Graph& graph, ValueId first, const Optimizer& optimizer) {
+  for (ValueId id = first; id < graph.size(); ++id) {
+    const OpDef* op = graph[id].op;
+    if (op->kind == OpKind::kLeaf || op->kind == OpKind::kPointwise || op == &ops::reshape ||
+        op == &ops::broadcast || op == &ops::barrier || op == &ops::checkpoint) {
+      continue;
+    }
+    throw UserError("compile: shard_optimizer: expected an elementwise optimizer, but " +
+                        optimizer_name(optimizer) + " uses the op '" + op->name + "'",
+                    graph[id].location);
+  }
 }
 
 // Returns null if no update is ever skipped.
@@ -159,7 +201,7 @@ void check_scalar(const std::string& name, double value) {
 
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const TrainedPart& trained, const CompileOptions& options,
-                                const SourceLocation& location) {
+                                const SourceLocation& location, std::optional<int> rank) {
   check_options(options, table, trained, location);
   CompileRequest request;
   request.name = trained.objective.empty() ? "train" : "train_" + trained.objective;
@@ -179,7 +221,8 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   // The optimizer's ops are added to the trace's graph; compile_graph() passes its own copy.
   const auto scaler = make_scaler(traced.trace, trained, options);
   if (scaler && scaler->scales()) request.loss_scale = scaler->factor();
-  request.extend = [&traced, &trained, &options, location, scaler](
+  const int shard = trained.shards == 1 ? 0 : rank.value_or(options.distributed->rank());
+  request.extend = [&traced, &trained, &options, location, scaler, shard](
                        Graph& graph, const std::vector<ValueId>& grads) {
     if (std::all_of(grads.begin(), grads.end(),
                     [&](ValueId id) { return graph[id].origin == kZeroGradient; })) {
@@ -190,12 +233,14 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
     std::swap(trace.graph, graph);
     {
       const TraceScope scope(trace);
-      ArenaUpdate update(trace, trained, options.groups, grads);
+      ArenaUpdate update(trace, trained, options.groups, grads, shard);
       change_gradients(update, trace, options, scaler.get());
+      const ValueId first = trace.graph.size();
       {
         const Composite composite("optimizer", location);
         options.optimizer.apply(update);
       }
+      if (trained.shards > 1) check_elementwise(trace.graph, first, options.optimizer);
       if (!update.new_param()) throw UserError("optimizer: set_param() was never called", location);
       if (options.ema_decay > 0) average(update, options.ema_decay);
     }

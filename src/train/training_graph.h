@@ -3,16 +3,21 @@
 // flat tensor of all trained parameters.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "train/program_session.h"
 #include "train/update.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Returns the request to compile one training step of `traced`, which trains `trained`. All
-// arguments must outlive compilation.
+// arguments must outlive compilation. If the part has shards, the step updates that of `rank`, by
+// default of this rank. Throws UserError if an optimizer that is not elementwise would update one.
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const TrainedPart& trained, const CompileOptions& options,
-                                const SourceLocation& location);
+                                const SourceLocation& location,
+                                std::optional<int> rank = std::nullopt);
 
 // Throws UserError if the scalar of that name cannot have this value.
 void check_scalar(const std::string& name, double value);

@@ -37,10 +37,16 @@ std::vector<RowRange> picked_rows(const ParamGroup& group, const ParameterEntry&
 bool has_own_lr(const ParamGroup& group) { return group.lr || group.lr_factor != 1; }
 
 ArenaUpdate::ArenaUpdate(Trace& trace, const TrainedPart& trained,
-                         const std::vector<ParamGroup>& groups, const std::vector<ValueId>& grads)
-    : trace_(trace), trained_(trained), groups_(groups), builder_{trace.graph, {}, "optimizer"} {
-  Attrs attrs = flat_attrs("params");
-  attrs.set("offset", trained_.begin);
+                         const std::vector<ParamGroup>& groups, const std::vector<ValueId>& grads,
+                         int shard)
+    : trace_(trace),
+      trained_(trained),
+      groups_(groups),
+      builder_{trace.graph, {}, "optimizer"},
+      shard_begin_(shard * trained.shard_elements()) {
+  if (trained_.shards > 1) shard_index_ = arange(trained_.shard_elements()) + shard_begin_;
+  Attrs attrs = flat_attrs("params", trained_.shard_elements());
+  attrs.set("offset", trained_.begin + shard_begin_);
   param_leaf_ = op::apply(builder_, ops::arena, {}, std::move(attrs));
   param = trace_.tensor(param_leaf_);
   if (!trained_.exclusive) {
@@ -64,14 +70,31 @@ ArenaUpdate::ArenaUpdate(Trace& trace, const TrainedPart& trained,
   step = host_scalar(kCountScalar);
 }
 
-Attrs ArenaUpdate::flat_attrs(const std::string& name) const {
+Attrs ArenaUpdate::flat_attrs(const std::string& name, std::int64_t elements) const {
   return {{"name", name},
-          {"shape", Shape{trained_.elements}},
+          {"shape", Shape{elements}},
           {"dtype", static_cast<std::int64_t>(DType::kF32)}};
 }
 
 Tensor ArenaUpdate::host_scalar(const std::string& name) const {
   return trace_.tensor(trace_.scalar(name, DType::kF32, 0, {}));
+}
+
+Tensor ArenaUpdate::element_index(bool of_shard) const {
+  return of_shard && shard_index_ ? *shard_index_ : arange(trained_.elements);
+}
+
+void ArenaUpdate::keep_shard(const std::string& optimizer) {
+  if (!shard_index_) return;
+  optimizer_ = optimizer;
+  grad = narrow(grad, 0, shard_begin_, trained_.shard_elements());
+  rows_ = trained_rows();
+}
+
+void ArenaUpdate::check_whole(const char* call) const {
+  if (!optimizer_) return;
+  throw UserError("compile: shard_optimizer: expected an elementwise optimizer, but " +
+                  *optimizer_ + " calls " + call + ", which needs whole parameters");
 }
 
 Tensor ArenaUpdate::by_range(const std::vector<Tensor>& values) const {
@@ -82,8 +105,7 @@ Tensor ArenaUpdate::by_range(const std::vector<Tensor>& values) const {
         std::all_of(values.begin() + static_cast<std::ptrdiff_t>(i), values.end(),
                     [&](const Tensor& v) { return v.id() == values[i].id(); });
     if (all_equal) continue;
-    const Tensor index = arange(trained_.elements);
-    result = where(index < ranges[i].end, values[i], result);
+    result = where(element_index(true) < ranges[i].end, values[i], result);
   }
   return result;
 }
@@ -92,7 +114,7 @@ Tensor ArenaUpdate::state(const std::string& name, double initial) {
   const std::string full = trained_.state(name);
   ValueId leaf = trace_.graph.find_leaf(ops::state, full);
   if (leaf == kNoValue) {
-    Attrs attrs = flat_attrs(full);
+    Attrs attrs = flat_attrs(full, optimizer_ ? trained_.shard_elements() : trained_.elements);
     attrs.set("init", initial);
     leaf = op::apply(builder_, ops::state, {}, std::move(attrs)).id;
   }
@@ -151,8 +173,8 @@ std::optional<Tensor> ArenaUpdate::trained_rows() const {
     }
   }
   if (!some) return std::nullopt;
-  const Tensor index = arange(trained_.elements);
-  Tensor result = full({trained_.elements}, 0, boolean);
+  const Tensor index = element_index(optimizer_.has_value());
+  Tensor result = full(index.shape(), 0, boolean);
   for (const RowRange& each : elements)
     result = result || (index >= each.begin && index < each.end);
   return result;
@@ -202,11 +224,13 @@ Tensor ArenaUpdate::hyperparameter(const std::string& name, const optim::Hyperpa
 }
 
 Tensor ArenaUpdate::param_view(const Tensor& flat, std::size_t index) {
+  check_whole("param_view()");
   const ParameterEntry& entry = trained_.entries.at(index);
   return reshape(narrow(flat, 0, entry.offset, entry.count()), entry.parameter->shape());
 }
 
 Tensor ArenaUpdate::flatten(const std::vector<Tensor>& params) {
+  check_whole("flatten()");
   std::vector<Expr> inputs;
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < params.size(); ++i) {
@@ -220,8 +244,8 @@ Tensor ArenaUpdate::flatten(const std::vector<Tensor>& params) {
 }
 
 Tensor ArenaUpdate::mask(const ParamFilter& filter) {
-  const Tensor index = arange(trained_.elements);
-  Tensor result = full({trained_.elements}, 0, boolean);
+  const Tensor index = element_index(optimizer_.has_value());
+  Tensor result = full(index.shape(), 0, boolean);
   std::int64_t begin = -1, end = 0;  // current run of selected parameters
   const auto add = [&] {
     if (begin >= 0) result = result || (index >= begin && index < end);

@@ -20,9 +20,10 @@ class ArenaUpdate final : public optim::Update {
  public:
   // Must be constructed within the trace. `grads` are the gradients of the part's entries. For
   // other elements within the part, the optimizer sees zero gradients, and its changes to them are
-  // discarded.
+  // discarded. `param` and `lr` have only the elements of this shard, the others those of the whole
+  // part.
   ArenaUpdate(Trace& trace, const TrainedPart& trained, const std::vector<ParamGroup>& groups,
-              const std::vector<ValueId>& grads);
+              const std::vector<ValueId>& grads, int shard = 0);
 
   Tensor state(const std::string& name, double initial) override;
   void set_state(const std::string& name, Tensor value) override;
@@ -43,11 +44,18 @@ class ArenaUpdate final : public optim::Update {
   void change_only_if(const Tensor& condition);
   // Replaces all previous conditions.
   void only_if(const Tensor& condition) { condition_ = condition; }
+  // From now on, `grad`, masks and new states have only the elements of the shard. `optimizer` is
+  // named in errors. Does nothing if there is only one shard.
+  void keep_shard(const std::string& optimizer);
   // Returns the argument of set_param(), or null before it.
   [[nodiscard]] const std::optional<Tensor>& new_param() const { return new_param_; }
 
  private:
-  [[nodiscard]] Attrs flat_attrs(const std::string& name) const;
+  [[nodiscard]] Attrs flat_attrs(const std::string& name, std::int64_t elements) const;
+  // Returns the numbers of the elements within the part: of all, or of the shard.
+  [[nodiscard]] Tensor element_index(bool of_shard) const;
+  // Throws UserError if the optimizer sees only a shard.
+  void check_whole(const char* call) const;
   // Returns a tensor that has values[i] at the elements of range i.
   [[nodiscard]] Tensor by_range(const std::vector<Tensor>& values) const;
   [[nodiscard]] Tensor gated(const Tensor& value, const Tensor& old) const;
@@ -60,8 +68,11 @@ class ArenaUpdate final : public optim::Update {
   mutable Builder builder_;
   std::vector<ParamInfo> params_;
   Expr param_leaf_;
-  std::optional<Tensor> own_;   // mask of its own parameters; null if all
-  std::optional<Tensor> rows_;  // mask of trained rows; null if all
+  std::int64_t shard_begin_;           // within the part
+  std::optional<Tensor> shard_index_;  // element_index() of the shard; null if it is the whole part
+  std::optional<std::string> optimizer_;  // set by keep_shard()
+  std::optional<Tensor> own_;             // mask of its own parameters; null if all
+  std::optional<Tensor> rows_;            // mask of trained rows; null if all
   std::optional<Tensor> condition_, new_param_;
 };
 

@@ -57,6 +57,14 @@ TEST(MpiRanks, trains_a_language_model_to_the_bits_of_threads) {
   }
 }
 
+TEST(MpiRanks, trains_with_sharded_states_to_the_bits_of_whole_ones) {
+  for (const int ranks : {1, 2, 3}) {
+    SCOPED_TRACE(ranks);
+    expect_as_threads("sharded", ranks,
+                      [](const Ranks& member) { return train_language_model(member).hash(); });
+  }
+}
+
 TEST(MpiRanks, exchanges_the_bits_of_threads) {
   for (const int ranks : {1, 2, 3, 5}) {
     SCOPED_TRACE(ranks);

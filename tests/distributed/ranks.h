@@ -109,7 +109,8 @@ inline RankResult train_classifier(std::shared_ptr<Communicator> ranks) {
 }
 
 // Trains a language model with every kind of layer on random text, with accumulation.
-inline RankResult train_language_model(std::shared_ptr<Communicator> ranks) {
+inline RankResult train_language_model(std::shared_ptr<Communicator> ranks,
+                                       bool shard_optimizer = false) {
   constexpr std::int64_t kSymbols = 7;
   lm::TrainingOptions options = {.length = 8,
                                  .steps = 10,
@@ -120,6 +121,7 @@ inline RankResult train_language_model(std::shared_ptr<Communicator> ranks) {
                                  .device = {.kind = "cpu", .threads = 1}};
   options.batch = kWholeBatch / (ranks == nullptr ? 1 : ranks->size());
   options.distributed = std::move(ranks);
+  options.shard_optimizer = shard_optimizer;
   lm::LanguageTrainer trainer(mixed_mamba(kSymbols, 16),
                               TokenSequence(random_tokens(400, kSymbols, 1)), TokenSequence(),
                               options);

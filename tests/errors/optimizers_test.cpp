@@ -25,6 +25,11 @@ TEST(OptimizerErrors, option_out_of_range) {
                "compile: ema_decay: expected at least 0 and less than 1, got 1");
 }
 
+TEST(OptimizerErrors, sharded_without_ranks) {
+  EXPECT_ERROR(compiled(plain_loss, {.shard_optimizer = true}), UserError,
+               "compile: shard_optimizer: expected distributed to be set, got null");
+}
+
 TEST(OptimizerErrors, adam_beta_set_to_one) {
   auto trainer = compiled(plain_loss, {.optimizer = optim::AdamW{.beta1 = optim::adjustable(0.9)}});
   EXPECT_ERROR(trainer.set("beta1", 1), UserError,

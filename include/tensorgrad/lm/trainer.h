@@ -47,6 +47,7 @@ struct TrainingOptions {
   /// See CompileOptions::distributed. `batch` is that of one rank, and each rank draws its own part
   /// of the windows.
   std::shared_ptr<Communicator> distributed = {};
+  bool shard_optimizer = false;  ///< See CompileOptions::shard_optimizer.
 
   /// Token with which each document starts, such as the eos token between documents. If set,
   /// windows are packed documents of nn::LanguageModel: nothing is carried from one document to the

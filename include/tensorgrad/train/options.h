@@ -113,6 +113,14 @@ struct CompileOptions {
   /// `recovery`, `detect_nan`, Stepper::step_for() and Stepper::profile().
   std::shared_ptr<Communicator> distributed = {};
 
+  /// Divides the optimizer's states among the ranks of `distributed`, as stage 1 of ZeRO
+  /// (Rajbhandari et al. 2020). Each rank keeps the states and the averages of its part of the
+  /// parameters and updates this part, which the ranks then exchange. Losses, parameters and
+  /// checkpoints are those of training without it. All ranks must then also make the calls that
+  /// download optimizer states or averages. Compiling throws UserError if `distributed` is not set
+  /// or the optimizer is not elementwise, such as optim::Muon.
+  bool shard_optimizer = false;
+
   /// Called before each pass of a compile, and now and then within one. If it returns false, the
   /// compile throws AbortedError. It must not call the trainer. Recovery from a lost device
   /// compiles again.
@@ -232,6 +240,12 @@ struct CompileReport {
   std::int64_t snapshot_bytes = 0;
   /// Host memory through which a GPU exchanges gradients with other ranks.
   std::int64_t exchange_bytes = 0;
+
+  /// Device memory of the optimizer's states, of accumulated gradients and of averages, on this
+  /// rank. It is a part of `peak_bytes`, and 0 for functions.
+  std::int64_t optimizer_bytes = 0;
+  /// What `optimizer_bytes` would be without CompileOptions::shard_optimizer.
+  std::int64_t unsharded_optimizer_bytes = 0;
   std::vector<std::pair<std::string, double>> passes;  ///< Name and milliseconds of each pass.
 };
 
