@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes messages of Protocol Buffers (protobuf.dev/programming-guides/encoding). A message is a
-// sequence of fields; each is a tag (field number and wire type) and a value. Does not read
-// messages.
+// sequence of fields; each is a tag (field number and wire type) and a value.
+// protobuf_reader.h reads messages.
 #pragma once
 
 #include <cstdint>
