@@ -118,12 +118,11 @@ void drop_tied_head(const nn::LanguageModelConfig& config,
 // Returns true if the folder has a tokenizer. Throws IoError if it has only tokenizer files that
 // are not supported.
 bool has_tokenizer(const FolderSource& folder) {
-  if (folder.has_file("tokenizer.json") ||
-      (folder.has_file("vocab.json") && folder.has_file("merges.txt"))) {
-    return true;
+  if (folder.has_file("vocab.json") && folder.has_file("merges.txt")) return true;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt"}) {
+    if (folder.has_file(name)) return true;
   }
-  for (const char* name :
-       {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "tekken.json"}) {
+  for (const char* name : {"spiece.model", "sentencepiece.bpe.model", "tekken.json"}) {
     if (!folder.has_file(name)) continue;
     throw IoError(folder.file(name).name() +
                   ": this kind of tokenizer file is not supported; convert it with Python's "

@@ -35,4 +35,21 @@ bool decode_base64(std::string_view text, std::string& bytes) {
   return true;
 }
 
+std::string encode_base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned bits = 0;
+    for (std::size_t j = i; j < i + 3; ++j)
+      bits = bits << 8 | (j < bytes.size() ? static_cast<unsigned char>(bytes[j]) : 0U);
+    for (unsigned j = 0; j < 4; ++j) {
+      const bool pad = i + j > bytes.size();
+      text += pad ? '=' : kDigits[bits >> (18 - 6 * j) & 0x3fU];
+    }
+  }
+  return text;
+}
+
 }  // namespace tensorgrad::text

@@ -211,7 +211,10 @@ bool Bpe::append_bytes(std::string_view symbol, std::vector<Id>& ids) const {
 
 void Bpe::encode_characters(std::string_view piece, std::vector<Id>& ids) const {
   if (model_.ignore_merges) {
-    if (const Id whole = model_.tokens.find(piece); whole != kNoId) return ids.push_back(whole);
+    const Id whole = model_.tokens.find(piece);
+    // Text cannot name the unknown token or that of a byte.
+    const bool reserved = whole == model_.unk || (model_.byte_fallback && is_byte_token(piece));
+    if (whole != kNoId && !reserved) return ids.push_back(whole);
   }
   std::vector<Id> symbols;
   bool unknown_before = false;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <unordered_set>
+#include <utility>
 
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -106,6 +108,26 @@ void add_tokens(Definition& definition, const std::vector<AddedToken>& tokens,
   }
   std::stable_sort(definition.added.begin(), definition.added.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+}
+
+Stage literals_stage(std::vector<std::string> literals) {
+  // Without those that an earlier one hides, the first that matches is the longest.
+  std::vector<AddedToken> tokens;
+  std::unordered_set<std::string_view> known;
+  for (const std::string_view literal : literals) {
+    bool hidden = false;
+    for (std::size_t size = 1; size <= literal.size() && !hidden; ++size)
+      hidden = known.contains(literal.substr(0, size));
+    if (hidden) continue;
+    known.insert(literal);
+    tokens.push_back(
+        {.content = std::string(literal), .id = static_cast<Id>(tokens.size()), .special = false});
+  }
+  Stage stage;
+  stage.what = Stage::What::kLiterals;
+  stage.matcher = std::make_shared<const AddedTokenSet>(std::move(tokens));
+  stage.literals = std::move(literals);
+  return stage;
 }
 
 void set_pre_tokenization(Definition& definition, PreTokenization pattern, bool add_prefix_space,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tensorgrad/data/tokenizer.h"
+#include "text/added_tokens.h"
 #include "text/bpe.h"
 #include "text/normalizer.h"
 #include "text/subword.h"
@@ -28,12 +30,14 @@ enum class Behaviour : std::uint8_t {
 // One pre-tokenization stage.
 struct Stage {
   // What a stage searches for:
+  // - kLiterals: the first of `literals` that matches.
   // - kSpaces: white space.
   // - kWords: white space; also separates words from other characters.
   // - kMetaspace: replaces spaces by `literal`, and prepends it to a text depending on `prefix`.
   enum class What : std::uint8_t {
     kPattern,
     kLiteral,
+    kLiterals,
     kDigits,
     kPunctuation,
     kSpaces,
@@ -42,10 +46,12 @@ struct Stage {
   };
   enum class Prefix : std::uint8_t { kAlways, kFirst, kNever };
   What what = What::kPattern;
-  PreTokenization pattern = PreTokenization::kNone;  // for kPattern
-  std::string literal;                               // for kLiteral and kMetaspace
-  Prefix prefix = Prefix::kAlways;                   // for kMetaspace
-  bool split = true;                                 // for kMetaspace: split before each `literal`
+  PreTokenization pattern = PreTokenization::kNone;   // for kPattern
+  std::string literal;                                // for kLiteral and kMetaspace
+  std::vector<std::string> literals = {};             // for kLiterals
+  std::shared_ptr<const AddedTokenSet> matcher = {};  // finds them
+  Prefix prefix = Prefix::kAlways;                    // for kMetaspace
+  bool split = true;                                  // for kMetaspace: split before each `literal`
   Behaviour behaviour = Behaviour::kIsolated;
   bool invert = false;
 };
@@ -82,6 +88,8 @@ void check_entries(const std::vector<TokenEntry>& entries, const std::string& wh
 // with `where`, if an id is taken or differs from that of the vocabulary.
 void add_tokens(Definition& definition, const std::vector<AddedToken>& tokens,
                 const std::string& where);
+// Returns a stage that isolates strings. Of several that match, it takes the first.
+Stage literals_stage(std::vector<std::string> literals);
 // Sets the stages, byte_level_pattern and normal form for these options.
 void set_pre_tokenization(Definition& definition, PreTokenization pattern, bool add_prefix_space,
                           bool nfc);
@@ -93,10 +101,19 @@ Definition definition_of_pairs(std::string_view vocab_json, std::string_view voc
                                const BpeOptions& options);
 Definition definition_of_tiktoken(std::string_view ranks, std::string_view file,
                                   const BpeOptions& options);
+// Reads a tokenizer.model of SentencePiece. `config` is its tokenizer_config.json, or "{}".
+Definition definition_of_sentencepiece(std::string_view bytes, std::string_view file,
+                                       std::string_view config, std::string_view config_file);
+// Reads a vocab.txt of BERT: a token of WordPiece on each line, whose number is its id. `config` is
+// its tokenizer_config.json, or "{}".
+Definition definition_of_wordpiece(std::string_view vocab, std::string_view file,
+                                   std::string_view config, std::string_view config_file);
 // Reads bos, eos and pad from a tokenizer_config.json. Ignores names without a token.
 void take_config(Definition& definition, std::string_view json, std::string_view file);
-// Reads an added_tokens.json, which maps tokens to ids. These tokens are not special.
-void take_added_ids(Definition& definition, std::string_view json, std::string_view file);
+// Reads an added_tokens.json, which maps tokens to ids. These tokens are not special. Ignores those
+// that are already added.
+void take_added_ids(Definition& definition, std::string_view json, std::string_view file,
+                    bool normalized = true);
 // Reads the tokenizer_config.json of a vocab.json and merges.txt without a tokenizer.json. It has
 // the class, which determines the pre-tokenization (default: GPT-2), added tokens, and special
 // tokens, whose defaults are those of the class. `json` is an object, empty if there is no such

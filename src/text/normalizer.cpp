@@ -67,6 +67,14 @@ std::string with_spaces_replaced(std::string_view text, const NormalStep& step) 
   return out;
 }
 
+std::string with_ends_replaced(std::string_view text, const NormalStep& step) {
+  const std::string_view from = step.from;
+  bool left = false, right = false;
+  for (; step.left && text.starts_with(from); left = true) text.remove_prefix(from.size());
+  for (; step.right && text.ends_with(from); right = true) text.remove_suffix(from.size());
+  return (left ? step.to : "") + std::string(text) + (right ? step.to : "");
+}
+
 std::string stripped(std::string_view text, bool left, bool right) {
   if (left) text.remove_prefix(skip_spaces(text, 0));
   if (right) text = text.substr(0, spaces_before(text, text.size()));
@@ -113,6 +121,7 @@ std::string after_step(std::string_view text, const NormalStep& step) {
     case NormalStep::What::kPrepend: return (text.empty() ? "" : step.to) + std::string(text);
     case NormalStep::What::kReplace: return replaced(text, step.from, step.to);
     case NormalStep::What::kReplaceSpaces: return with_spaces_replaced(text, step);
+    case NormalStep::What::kReplaceEnds: return with_ends_replaced(text, step);
     case NormalStep::What::kStrip: return stripped(text, step.left, step.right);
     case NormalStep::What::kBert: return bert(text, step);
     case NormalStep::What::kCharacterMap: return step.map->apply(text);
@@ -123,7 +132,8 @@ std::string after_step(std::string_view text, const NormalStep& step) {
 }  // namespace
 
 // Units have the format of darts-clone: a label, an offset and whether a value follows.
-CharacterMap::CharacterMap(std::string bytes, const std::string& where) : bytes_(std::move(bytes)) {
+CharacterMap::CharacterMap(std::string bytes, const std::string& where, Match match)
+    : bytes_(std::move(bytes)), match_(match) {
   std::uint32_t size = 0;
   if (bytes_.size() >= sizeof size) std::memcpy(&size, bytes_.data(), sizeof size);
   if (size == 0 || size % sizeof(std::uint32_t) != 0 || size > bytes_.size() - sizeof size) {
@@ -140,41 +150,57 @@ std::uint32_t CharacterMap::unit(std::size_t at) const {
   return unit;
 }
 
-bool CharacterMap::replace(std::string_view part, std::string& out) const {
+std::size_t CharacterMap::replace(std::string_view part, std::string& out) const {
   const auto offset = [](std::uint32_t u) -> std::size_t {
     return static_cast<std::size_t>(u >> 10) << ((u & 0x200U) >> 6);
   };
-  std::size_t node = offset(unit(0));
-  for (const char c : part) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte == 0) return false;
+  std::size_t node = offset(unit(0)), size = 0, found = 0;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(part[i]);
+    if (byte == 0) break;
     node ^= byte;
     const std::uint32_t here = unit(node);
-    if ((here & 0x800000ffU) != byte) return false;
+    if ((here & 0x800000ffU) != byte) break;
     node ^= offset(here);
     if ((here & 0x100U) == 0) continue;
     const std::size_t at = unit(node) & 0x7fffffffU;
-    if (at > replacements_.size()) return false;
-    out += replacements_.substr(at, replacements_.find('\0', at) - at);
-    return true;
+    if (at > replacements_.size()) break;
+    size = i + 1;
+    found = at;
+    if (match_ == Match::kClusters) break;
   }
-  return false;
+  if (size > 0) out += replacements_.substr(found, replacements_.find('\0', found) - found);
+  return size;
 }
 
 // Same as the crate spm_precompiled, which Hugging Face's tokenizers use: replaces a cluster of a
 // few bytes as a whole, otherwise each of its characters.
-std::string CharacterMap::apply(std::string_view text) const {
+std::string CharacterMap::with_clusters_replaced(std::string_view text) const {
   constexpr std::size_t kShort = 6;
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view cluster = text.substr(at, grapheme_end(text, at) - at);
     at += cluster.size();
-    if (cluster.size() < kShort && replace(cluster, out)) continue;
+    if (cluster.size() < kShort && replace(cluster, out) > 0) continue;
     for (std::size_t i = 0; i < cluster.size();) {
       const std::string_view one = cluster.substr(i, character_at(cluster, i).size);
-      if (!replace(one, out)) out += one;
+      if (replace(one, out) == 0) out += one;
       i += one.size();
     }
+  }
+  return out;
+}
+
+std::string CharacterMap::apply(std::string_view text) const {
+  if (match_ == Match::kClusters) return with_clusters_replaced(text);
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t size = replace(text.substr(at), out);
+    if (size == 0) {
+      size = character_at(text, at).size;
+      out += text.substr(at, size);
+    }
+    at += size;
   }
   return out;
 }

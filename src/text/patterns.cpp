@@ -148,6 +148,11 @@ std::size_t numbers(const Reader& text, std::size_t i, int most) {
   return i;
 }
 
+// Characters that have a meaning in regular expressions, and those that Python's re.escape() and
+// others escape as well.
+constexpr std::string_view kOperators = "()[]{}?*+|^$.";
+constexpr std::string_view kEscaped = "()[]{}?*+|^$.\\-&~#/ \t\n\r\v\f";
+
 std::size_t gpt2_piece(const Reader& text, std::size_t at) {
   if (const std::size_t end = contraction<false>(text, at); end > at) return end;
   const Character first = text.at(at);
@@ -226,6 +231,41 @@ std::optional<PreTokenization> pattern_of(std::string_view expression) {
     if (known.expression == expression) return known.pattern;
   }
   return std::nullopt;
+}
+
+std::string expression_of_literals(const std::vector<std::string>& literals) {
+  std::string expression;
+  for (const std::string& literal : literals) {
+    if (!expression.empty()) expression += '|';
+    for (const char c : literal) {
+      if (kEscaped.find(c) != std::string_view::npos) expression += '\\';
+      expression += c;
+    }
+  }
+  return expression;
+}
+
+std::optional<std::vector<std::string>> literals_of(std::string_view expression) {
+  std::vector<std::string> literals(1);
+  const auto good = [](const std::string& literal) {
+    return !literal.empty() && literal.size() <= kLongestLiteral;
+  };
+  for (std::size_t i = 0; i < expression.size(); ++i) {
+    const char c = expression[i];
+    if (c == '|') {
+      if (!good(literals.back())) return std::nullopt;
+      literals.emplace_back();
+      continue;
+    }
+    const bool escaped = c == '\\';
+    if (escaped && ++i == expression.size()) return std::nullopt;
+    // Letters and digits after a backslash are classes and references.
+    const bool special = kEscaped.find(expression[i]) != std::string_view::npos;
+    if (escaped ? !special : kOperators.find(c) != std::string_view::npos) return std::nullopt;
+    literals.back() += expression[i];
+  }
+  if (!good(literals.back())) return std::nullopt;
+  return literals;
 }
 
 std::string_view known_patterns() { return "GPT-2, cl100k (GPT-4, Llama 3), Qwen2 or o200k"; }

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tensorgrad/data/tokenizer.h"
 
@@ -18,6 +20,13 @@ std::string_view expression_of(PreTokenization pattern);
 std::optional<PreTokenization> pattern_of(std::string_view expression);
 // Returns the names of the known expressions for messages: "gpt2, cl100k, ...".
 std::string_view known_patterns();
+
+inline constexpr std::size_t kLongestLiteral = 512;  // in bytes
+// Returns a regular expression that matches one of several strings, the first that fits.
+std::string expression_of_literals(const std::vector<std::string>& literals);
+// Inverse of expression_of_literals(). Returns nullopt unless the expression is a list of strings
+// of 1 to 512 bytes separated by `|`, with special characters escaped.
+std::optional<std::vector<std::string>> literals_of(std::string_view expression);
 
 // Returns the end of the piece that begins at byte `at` < text.size(). Pieces cover the text. A
 // byte that is not UTF-8 counts as a character that is neither a letter nor a number nor a space.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "text/patterns.h"
@@ -48,6 +49,16 @@ std::vector<Found> words_of(std::string_view text) {
   return all;
 }
 
+std::vector<Found> literals_in(const AddedTokenSet& literals, std::string_view text) {
+  std::vector<Found> all;
+  if (text.empty()) return all;
+  literals.split(text, false, [&](std::string_view part, Id id) {
+    const auto begin = static_cast<std::size_t>(part.data() - text.data());
+    all.push_back({begin, begin + part.size(), id != kNoId});
+  });
+  return all;
+}
+
 // Returns the text with the stage's literal in place of spaces.
 std::string with_metaspace(const Stage& stage, std::string_view text, bool first) {
   std::string made;
@@ -84,6 +95,7 @@ std::vector<Found> find_all(const Stage& stage, std::string_view text) {
         at += stage.literal.size();
       }
       return all;
+    case Stage::What::kLiterals: return literals_in(*stage.matcher, text);
     case Stage::What::kDigits:
       return characters_that_are(text, [](const Character& c) { return (c.kinds & kNumber) != 0; });
     case Stage::What::kSpaces:
@@ -142,6 +154,18 @@ std::optional<PreTokenization> only_pattern_of(const Definition& definition) {
   return stage.pattern;
 }
 
+// Returns the tokens that the text of a unigram model cannot become: special tokens, which are
+// searched for before, and those of bytes.
+std::set<Id> reserved_ids(const Definition& definition, const BpeModel& model) {
+  std::set<Id> ids;
+  for (const AddedToken& token : definition.added) {
+    if (token.special) ids.insert(token.id);
+  }
+  for (int byte = 0; model.byte_fallback && byte < 256; ++byte)
+    ids.insert(byte_token(model.tokens, static_cast<unsigned char>(byte)));
+  return ids;
+}
+
 template <class Take>
 void cut_by_pattern(PreTokenization pattern, std::string_view text, const Take& take) {
   for (std::size_t at = 0; at < text.size();) {
@@ -163,7 +187,7 @@ TokenizerImpl::TokenizerImpl(text::Definition definition, std::shared_ptr<const 
   definition_.model.byte_level = model().byte_level;
   only_pattern_ = text::only_pattern_of(definition_);
   if (definition_.subword && definition_.subword->kind != text::Subword::Kind::kBpe)
-    subword_.emplace(*definition_.subword, model());
+    subword_.emplace(*definition_.subword, model(), text::reserved_ids(definition_, model()));
   std::vector<AddedToken> plain, normal;
   std::int32_t largest = model().tokens.largest();
   // Special tokens come first, as in Hugging Face's tokenizers; this matters if two have the same

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -138,12 +139,17 @@ std::string decoded_text(std::vector<std::string> tokens, const std::vector<Deco
 
 Id byte_token(const TokenTable& tokens, unsigned char byte) { return tokens.find(byte_name(byte)); }
 
-SubwordEncoder::SubwordEncoder(const Subword& subword, const BpeModel& model)
-    : subword_(subword), model_(model) {
+bool is_byte_token(std::string_view token) {
+  const int byte = byte_of_token(token);
+  return byte >= 0 && byte_name(static_cast<unsigned char>(byte)) == token;
+}
+
+SubwordEncoder::SubwordEncoder(const Subword& subword, const BpeModel& model, std::set<Id> reserved)
+    : subword_(subword), model_(model), reserved_(std::move(reserved)) {
   if (subword.kind != Subword::Kind::kUnigram) return;
   for (const Id id : model.tokens.ids()) {
     const std::string_view token = model.tokens.bytes_of(id);
-    if (!token.empty()) sorted_.emplace_back(token, id);
+    if (!token.empty() && !reserved_.contains(id)) sorted_.emplace_back(token, id);
   }
   std::sort(sorted_.begin(), sorted_.end());
   constexpr double kPenalty = 10;  // as in SentencePiece
@@ -219,7 +225,7 @@ void SubwordEncoder::encode_unigram(std::string_view piece, std::vector<Id>& ids
     unknown_before = is_unknown;
   }
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    if (const Id id = model_.tokens.find(*part); id != kNoId) {
+    if (const Id id = model_.tokens.find(*part); id != kNoId && !reserved_.contains(id)) {
       ids.push_back(id);
       continue;
     }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,13 +48,16 @@ struct Subword {
   std::string pre_tokenizer = {}, decoder_json = {};
 };
 
+// True for the names <0x00> to <0xFF>.
+bool is_byte_token(std::string_view token);
 // Returns the id of the token <0xNN> of a byte, or kNoId.
 Id byte_token(const TokenTable& tokens, unsigned char byte);
 
-// Encodes pieces with a unigram model or WordPiece. `model` must outlive it.
+// Encodes pieces with a unigram model or WordPiece. `subword` and `model` must outlive it.
 class SubwordEncoder {
  public:
-  SubwordEncoder(const Subword& subword, const BpeModel& model);
+  // A unigram model does not match the tokens of `reserved`.
+  SubwordEncoder(const Subword& subword, const BpeModel& model, std::set<Id> reserved);
 
   // Appends the ids of a non-empty piece. Throws UserError if a character has no token and there is
   // no unknown token.
@@ -69,6 +73,7 @@ class SubwordEncoder {
 
   const Subword& subword_;
   const BpeModel& model_;
+  std::set<Id> reserved_;
   std::vector<std::pair<std::string_view, Id>> sorted_;  // tokens by their bytes
   double unknown_score_ = 0;
 };

@@ -18,8 +18,16 @@ NormalStep replace_step(const Part& part) {
     if (step.from.empty()) pattern["String"].fail("empty string");
     return step;
   }
-  step.what = NormalStep::What::kReplaceSpaces;
-  step.least = pattern["Regex"].one_of<std::size_t>({{" {2,}", 2}, {"\\s+", 1}});
+  enum class Kind { kRun, kSpaces, kEnds, kTail };
+  const auto kind = pattern["Regex"].one_of<Kind>({{" {2,}", Kind::kRun},
+                                                   {"\\s+", Kind::kSpaces},
+                                                   {"\\A +| +\\z", Kind::kEnds},
+                                                   {"\u2581+\\z", Kind::kTail}});
+  const bool run = kind == Kind::kRun || kind == Kind::kSpaces;
+  step.what = run ? NormalStep::What::kReplaceSpaces : NormalStep::What::kReplaceEnds;
+  step.least = kind == Kind::kRun ? 2 : 1;
+  step.from = kind == Kind::kTail ? "\u2581" : " ";
+  step.left = kind != Kind::kTail;
   return step;
 }
 
@@ -39,7 +47,10 @@ NormalStep map_step(const Part& part) {
   const Part map = part["precompiled_charsmap"];
   std::string bytes;
   if (!decode_base64(map.string(), bytes)) map.fail("expected base64");
-  step.map = std::make_shared<const CharacterMap>(std::move(bytes), map.where());
+  // A field of ours, which Hugging Face's tokenizers ignore.
+  const auto match = part["longest_match"].boolean(false) ? CharacterMap::Match::kLongest
+                                                          : CharacterMap::Match::kClusters;
+  step.map = std::make_shared<const CharacterMap>(std::move(bytes), map.where(), match);
   return step;
 }
 

@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;  // of a tokenizer file
 constexpr const char* kTokenizerFile = "tokenizer.json";
+constexpr const char* kSentencePieceFile = "tokenizer.model";
+constexpr const char* kWordPieceFile = "vocab.txt";
 constexpr const char* kConfigFile = "tokenizer_config.json";
 constexpr const char* kAddedTokensFile = "added_tokens.json";
 constexpr std::array<std::string_view, 6> kPatternNames = {
@@ -67,6 +69,11 @@ text::Definition definition_of_pairs(const FileSource& vocab, const FileSource& 
                                    read_whole(merges).text(), merges.name(), options);
 }
 
+FileSource config_in(const FolderSource& folder) {
+  return folder.has_file(kConfigFile) ? folder.file(kConfigFile)
+                                      : FileSource::text("{}", kConfigFile);
+}
+
 // Reads a folder that transformers wrote for one of its slow tokenizers.
 text::Definition definition_of_pairs_in(const FolderSource& folder) {
   text::Definition definition =
@@ -75,9 +82,28 @@ text::Definition definition_of_pairs_in(const FolderSource& folder) {
     const FileSource added = folder.file(kAddedTokensFile);
     text::take_added_ids(definition, read_whole(added).text(), added.name());
   }
-  const FileSource config =
-      folder.has_file(kConfigFile) ? folder.file(kConfigFile) : FileSource::text("{}", kConfigFile);
+  const FileSource config = config_in(folder);
   text::take_pairs_config(definition, read_whole(config).text(), config.name());
+  return definition;
+}
+
+text::Definition sentencepiece_definition(const FileSource& file, const FileSource& config) {
+  return text::definition_of_sentencepiece(read_whole(file).text(), file.name(),
+                                           read_whole(config).text(), config.name());
+}
+
+text::Definition wordpiece_definition(const FileSource& file, const FileSource& config) {
+  return text::definition_of_wordpiece(read_whole(file).text(), file.name(),
+                                       read_whole(config).text(), config.name());
+}
+
+text::Definition sentencepiece_definition_in(const FolderSource& folder) {
+  text::Definition definition =
+      sentencepiece_definition(folder.file(kSentencePieceFile), config_in(folder));
+  if (folder.has_file(kAddedTokensFile)) {
+    const FileSource added = folder.file(kAddedTokensFile);
+    text::take_added_ids(definition, read_whole(added).text(), added.name(), false);
+  }
   return definition;
 }
 
@@ -89,6 +115,18 @@ text::Definition definition_with_config(const FileSource& file, const FolderSour
     text::take_config(definition, read_whole(config).text(), config.name());
   }
   return definition;
+}
+
+text::Definition definition_in(const FolderSource& folder) {
+  const auto has = [&](const char* name) { return folder.has_file(name); };
+  if (has(kTokenizerFile)) return definition_with_config(folder.file(kTokenizerFile), folder);
+  const bool vocab = has("vocab.json");
+  if (vocab && has("merges.txt")) return definition_of_pairs_in(folder);
+  if (has(kSentencePieceFile)) return sentencepiece_definition_in(folder);
+  if (has(kWordPieceFile))
+    return wordpiece_definition(folder.file(kWordPieceFile), config_in(folder));
+  return vocab ? definition_of_pairs_in(folder)
+               : definition_with_config(folder.file(kTokenizerFile), folder);
 }
 
 void check_train_options(const BpeTrainOptions& options) {
@@ -155,14 +193,24 @@ Tokenizer Tokenizer::from_file(const FileSource& source) {
     if (path.filename() == kTokenizerFile)
       return Tokenizer(tokenizer_of(definition_with_config(source, utf8_text(path.parent_path()))));
   }
+  if (source.name().ends_with(".model")) return from_sentencepiece(source);
+  if (source.name().ends_with(kWordPieceFile)) return from_wordpiece(source);
   return from_json(read_whole(source).text(), source.name());
 }
 
 Tokenizer Tokenizer::from_folder(const FolderSource& folder) {
-  const bool pairs = !folder.has_file(kTokenizerFile) && folder.has_file("vocab.json");
-  return Tokenizer(tokenizer_of(pairs
-                                    ? definition_of_pairs_in(folder)
-                                    : definition_with_config(folder.file(kTokenizerFile), folder)));
+  return Tokenizer(tokenizer_of(definition_in(folder)));
+}
+
+Tokenizer Tokenizer::from_sentencepiece(const FileSource& source) {
+  return Tokenizer(
+      tokenizer_of(sentencepiece_definition(source, FileSource::text("{}", kConfigFile))));
+}
+
+Tokenizer Tokenizer::from_wordpiece(const FileSource& source, bool lowercase) {
+  const FileSource config = FileSource::text(
+      lowercase ? R"({"do_lower_case": true})" : R"({"do_lower_case": false})", kConfigFile);
+  return Tokenizer(tokenizer_of(wordpiece_definition(source, config)));
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view name) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <set>
 #include <string_view>
 
 #include "io/text.h"
@@ -73,17 +75,54 @@ void take_marks(const Part& root, Definition& definition) {
   take("pad_token", definition.pad);
 }
 
+Json template_part(const Definition& definition, std::optional<Id> before,
+                   std::optional<Id> behind) {
+  if (!before && !behind) return nullptr;
+  Json specials = Json::object();
+  const auto sequence = [](const char* name, int type) -> Json {
+    return {{"Sequence", {{"id", name}, {"type_id", type}}}};
+  };
+  const auto add = [&](Json& list, const std::optional<Id>& id, int type) {
+    if (!id) return;
+    const auto added = std::find_if(definition.added.begin(), definition.added.end(),
+                                    [&](const AddedToken& token) { return token.id == *id; });
+    const std::string name =
+        added != definition.added.end() ? added->content : token_text(definition.model, *id);
+    list.push_back({{"SpecialToken", {{"id", name}, {"type_id", type}}}});
+    specials[name] = {{"id", name},
+                      {"ids", Json::array({static_cast<std::uint32_t>(*id)})},
+                      {"tokens", Json::array({name})}};
+  };
+  Json single = Json::array();
+  add(single, before, 0);
+  single.push_back(sequence("A", 0));
+  add(single, behind, 0);
+  Json pair = single;
+  pair.push_back(sequence("B", 1));
+  add(pair, behind, 1);
+  return {{"type", "TemplateProcessing"},
+          {"single", std::move(single)},
+          {"pair", std::move(pair)},
+          {"special_tokens", std::move(specials)}};
+}
+
 void take_config(Definition& definition, std::string_view json, std::string_view file) {
   const TokenizerJson read = read_json(json, file, JsonFile::kOther);
   take_marks(Part(*read.tree, std::string(file) + ": "), definition);
 }
 
-void take_added_ids(Definition& definition, std::string_view json, std::string_view file) {
+void take_added_ids(Definition& definition, std::string_view json, std::string_view file,
+                    bool normalized) {
   const TokenizerJson read = read_json(json, file, JsonFile::kOther);
   const std::string where = std::string(file) + ": ";
   std::vector<AddedToken> added;
-  for (const auto& [content, id] : Part(*read.tree, where).object())
-    added.push_back({.content = content, .id = id.id(), .special = false, .normalized = true});
+  std::set<std::string_view> known;
+  for (const AddedToken& token : definition.added) known.insert(token.content);
+  for (const auto& [content, id] : Part(*read.tree, where).object()) {
+    if (known.contains(content)) continue;
+    added.push_back(
+        {.content = content, .id = id.id(), .special = false, .normalized = normalized});
+  }
   add_tokens_of_file(definition, added, where);
 }
 

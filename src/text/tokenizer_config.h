@@ -24,4 +24,8 @@ std::optional<std::string> mark_of(const Part& part);
 // Reads the bos, eos and pad tokens. Ignores null and unknown tokens.
 void take_marks(const Part& root, Definition& definition);
 
+// Returns a post-processor that adds a token before a text and one behind it. Null: neither.
+Json template_part(const Definition& definition, std::optional<Id> before,
+                   std::optional<Id> behind);
+
 }  // namespace tensorgrad::text

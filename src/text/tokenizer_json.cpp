@@ -15,6 +15,7 @@
 #include "text/patterns.h"
 #include "text/subword_json.h"
 #include "text/tokenizer_config.h"
+#include "text/tokenizer_json.h"
 
 namespace tensorgrad::text {
 namespace {
@@ -41,6 +42,12 @@ Stage split_stage(const Part& part) {
   const Part regex = pattern["Regex"];
   const std::optional<PreTokenization> known = pattern_of(regex.string());
   if (!known) {
+    if (std::optional<std::vector<std::string>> literals = literals_of(regex.string())) {
+      Stage isolated = literals_stage(std::move(*literals));
+      isolated.behaviour = stage.behaviour;
+      isolated.invert = stage.invert;
+      return isolated;
+    }
     regex.fail("the expression " + io::in_quotes(regex.string(), 200) +
                " is not supported; expected that of " + std::string(known_patterns()));
   }
@@ -179,6 +186,11 @@ void take_post_processor(const Part& part, Definition& definition) {
     };
     take_around(definition, {id_of("cls")}, {id_of("sep")});
   }
+}
+
+void take_whole_post_processor(const Part& part, Definition& definition) {
+  take_post_processor(part, definition);
+  if (!part.is_null()) definition.post_processor = part.json().dump();
 }
 
 // Assigns ranks to the merges and finds their tokens.
@@ -366,9 +378,7 @@ Definition definition_of_json(std::string_view json, std::string_view file) {
   take_model(model, read, definition, where);
   take_normalizer(root["normalizer"], definition);
   take_decoder(root["decoder"], definition);
-  take_post_processor(root["post_processor"], definition);
-  if (!root["post_processor"].is_null())
-    definition.post_processor = root["post_processor"].json().dump();
+  take_whole_post_processor(root["post_processor"], definition);
   add_tokens_of_file(definition, added_of(root["added_tokens"]), where + "added_tokens");
   take_marks(model, definition);
   drop_added(definition);
@@ -381,6 +391,19 @@ Definition definition_of_json(std::string_view json, std::string_view file) {
     }
   }
   return definition;
+}
+
+void take_pipeline(const Json& json, const std::string& file, Definition& definition) {
+  const Part root(json, file + ": ");
+  const Part pre = root["pre_tokenizer"];
+  if (!pre.is_null()) {
+    static_cast<void>(take_pre_tokenizer(pre, definition, false));
+    definition.subword->pre_tokenizer = pre.json().dump();
+  }
+  take_normalizer(root["normalizer"], definition);
+  take_decoder(root["decoder"], definition);
+  take_whole_post_processor(root["post_processor"], definition);
+  drop_added(definition);
 }
 
 Definition definition_of_pairs(std::string_view vocab_json, std::string_view vocab_file,

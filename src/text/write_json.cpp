@@ -50,9 +50,14 @@ std::string stage_text(const Stage& stage) {
   }
   if (stage.what == Stage::What::kSpaces) return R"({"type": "WhitespaceSplit"})";
   if (stage.what == Stage::What::kWords) return R"({"type": "Whitespace"})";
-  const std::string pattern = stage.what == Stage::What::kLiteral
-                                  ? R"({"String": )" + json_string(stage.literal)
-                                  : R"({"Regex": )" + json_string(expression_of(stage.pattern));
+  std::string pattern;
+  if (stage.what == Stage::What::kLiteral) {
+    pattern = R"({"String": )" + json_string(stage.literal);
+  } else {
+    pattern = R"({"Regex": )" + json_string(stage.what == Stage::What::kLiterals
+                                                ? expression_of_literals(stage.literals)
+                                                : std::string(expression_of(stage.pattern)));
+  }
   return R"({"type": "Split", "pattern": )" + pattern + R"(}, "behavior": )" + behaviour +
          R"(, "invert": )" + truth(stage.invert) + "}";
 }

@@ -508,9 +508,9 @@ TEST(Pretrained, RefusesWeightsThatAreNotFinite) {
 
 TEST(Pretrained, NamesTheTokenizerFileThatItCannotRead) {
   const SpoiltFolder folder("mamba");
-  std::ofstream(folder.file("tokenizer.model")) << "pieces";
+  std::ofstream(folder.file("tekken.json")) << "{}";
   EXPECT_THAT(folder.failure(),
-              ::testing::StartsWith("/tokenizer.model: this kind of tokenizer file is not "
+              ::testing::StartsWith("/tekken.json: this kind of tokenizer file is not "
                                     "supported; convert it with Python's transformers"));
   EXPECT_FALSE(lm::load_pretrained(folder.file("").string(), {.tokenizer = false}).tokenizer);
 }
@@ -573,6 +573,22 @@ TEST(Pretrained, brings_the_tokenizer_along) {
   EXPECT_EQ(model.tokenizer->encode("ba"), (std::vector<std::int32_t>{1, 0}));
   EXPECT_FALSE(
       lm::load_pretrained(folder.file("").string(), {.tokenizer = false}).tokenizer.has_value());
+}
+
+TEST(Pretrained, brings_a_tokenizer_of_sentencepiece_or_bert_along) {
+  const std::string fixtures = test::source_path("tests/unit/text/fixtures/");
+  const SpoiltFolder folder("llama");
+  fs::copy(fixtures + "bert_vocab.txt", folder.file("vocab.txt"));
+  EXPECT_EQ(lm::load_pretrained(folder.file("").string()).tokenizer.value().kind(), "WordPiece");
+  fs::copy(fixtures + "piece_llama.model", folder.file("tokenizer.model"));
+  std::ofstream(folder.file("tokenizer_config.json"))
+      << R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true})";
+  const lm::SavedModel model = lm::load_pretrained(folder.file("").string());
+  ASSERT_TRUE(model.tokenizer.has_value());
+  EXPECT_EQ(model.tokenizer->kind(), "character BPE");
+  const std::vector<std::int32_t> ids = model.tokenizer->encode("Good sir");
+  EXPECT_EQ(ids.front(), model.tokenizer->bos_id());
+  EXPECT_EQ(model.tokenizer->decode(ids, {.skip_special_tokens = true}), "Good sir");
 }
 
 TEST(Pretrained, brings_a_tokenizer_of_vocab_and_merges_along) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Tokenizers: byte-level BPE as in Hugging Face's tokenizer.json, in vocab.json and merges.txt, and
-// in tiktoken's files; SentencePiece's BPE and unigram models, and WordPiece, as in tokenizer.json;
-// BPE training; bytes and characters as tokens. Errors about files are IoErrors that name the file
+// in tiktoken's files; SentencePiece's BPE and unigram models, as in tokenizer.json and in
+// tokenizer.model; WordPiece, as in tokenizer.json and in BERT's vocab.txt; BPE training; bytes and
+// characters as tokens. Errors about files are IoErrors that name the file
 // and the position in it.
 #pragma once
 
@@ -126,11 +127,13 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = default;
   ~Tokenizer() = default;
 
-  /// Reads a tokenizer.json of byte-level BPE, SentencePiece or WordPiece, or a folder with such a
-  /// file or with vocab.json and merges.txt. A tokenizer_config.json in the same folder sets the
-  /// bos, eos and pad tokens that it names. For vocab.json and merges.txt, it also sets the
-  /// pre-tokenization; without it, that of GPT-2 is used. Throws IoError if the files are malformed
-  /// or use an unsupported feature (docs/text.md lists them).
+  /// Reads a tokenizer.json of byte-level BPE, SentencePiece or WordPiece, or a folder. In a
+  /// folder, the first of these is read: tokenizer.json, vocab.json with merges.txt,
+  /// tokenizer.model of SentencePiece, vocab.txt of BERT. A tokenizer_config.json in the folder
+  /// sets the bos, eos and pad tokens that it names, and for other files than tokenizer.json also
+  /// what they lack, such as added tokens. A file named *.model or *vocab.txt is read as
+  /// from_sentencepiece() and from_wordpiece() do. Throws IoError if the files are malformed or use
+  /// an unsupported feature (docs/text.md lists them).
   static Tokenizer from_file(const FileSource& source);
 
   /// Reads the tokenizer of a folder, as from_file().
@@ -146,6 +149,17 @@ class Tokenizer {
 
   /// Reads a file of tiktoken, with a base64 token and its rank on each line. The rank is the id.
   static Tokenizer from_tiktoken(const FileSource& source, const BpeOptions& options);
+
+  /// Reads a model of SentencePiece (tokenizer.model), BPE or unigram. The ids of a text are those
+  /// of `SentencePieceProcessor.encode()`. Control tokens in a text are special tokens, see
+  /// EncodeOptions::parse_special. Throws IoError if the file is malformed or uses an unsupported
+  /// feature, such as models of words or characters.
+  static Tokenizer from_sentencepiece(const FileSource& source);
+
+  /// Reads a vocab.txt of BERT, with a token of WordPiece on each line. The id is the number of the
+  /// line. Texts get the ids of `BertTokenizer(vocab, do_lower_case=lowercase)` of `transformers`.
+  /// Throws IoError if the file is empty, not UTF-8 or has no token [UNK].
+  static Tokenizer from_wordpiece(const FileSource& source, bool lowercase = true);
 
   /// Trains a byte-level BPE. Merges do not cross texts. Merges and ids are those of Hugging Face's
   /// `BpeTrainer` with the alphabet of all bytes. Needs about 100 bytes of memory for each distinct

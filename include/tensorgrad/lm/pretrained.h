@@ -39,7 +39,7 @@ struct PretrainedOptions {
 /// Throws IoError naming the file and the field if a file is missing or malformed, if the
 /// architecture or a setting is not supported, if a weight is not finite, or if the folder is a
 /// file. Also throws IoError if the weights exist only as pytorch_model.bin, or the tokenizer only
-/// as tokenizer.model or another unsupported file; the message explains how to convert them. Throws
+/// as tekken.json or another unsupported file; the message explains how to convert them. Throws
 /// UserError as check_weights().
 SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& options = {});
 
