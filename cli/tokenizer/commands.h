@@ -26,8 +26,12 @@ struct TokenizerTrainArguments {
 int train_tokenizer(const TokenizerTrainArguments& arguments);
 
 struct TokenizerImportArguments {
-  std::string vocab, merges;  // empty if `tiktoken` is set
+  // One of these is set, and `merges` with `vocab`.
+  std::string vocab, merges;
   std::string tiktoken;
+  std::string sentencepiece;
+  std::string wordpiece;
+  bool cased = false;  // with `wordpiece`: keep upper case and accents
   std::string out;
   std::string pattern = "gpt2";
   bool nfc = false;

@@ -14,8 +14,10 @@ using TokenizerAction = std::function<int()>;
 void add_tokenizer_option(CLI::App& command, std::string& tokenizer,
                           const std::string& names = "--tokenizer") {
   command
-      .add_option(names, tokenizer,
-                  "A tokenizer.json, a folder with one, or `bytes` (each byte is a token)")
+      .add_option(
+          names, tokenizer,
+          "A tokenizer.json, tokenizer.model or vocab.txt, a folder with one, or `bytes` (each "
+          "byte is a token)")
       ->required()
       ->option_text("FILE");
 }
@@ -62,34 +64,52 @@ void add_tokenizer_train(CLI::App& app, TokenizerAction& action) {
 
 void add_tokenizer_import(CLI::App& app, TokenizerAction& action) {
   auto args = std::make_shared<TokenizerImportArguments>();
-  CLI::App& command = *app.add_subcommand(
-      "import", "Import a tokenizer from vocab.json and merges.txt, or from a tiktoken file");
+  CLI::App& command = *app.add_subcommand("import",
+                                          "Import a tokenizer from vocab.json and merges.txt, a "
+                                          "tiktoken file, a SentencePiece model or "
+                                          "BERT's vocab.txt");
   CLI::Option* const vocab = command.add_option("--vocab", args->vocab, "vocab.json file");
   CLI::Option* const merges =
       command.add_option("--merges", args->merges, "merges.txt or vocab.bpe file");
   CLI::Option* const tiktoken = command.add_option(
       "--tiktoken", args->tiktoken, "tiktoken file: base64 tokens with their ranks, one per line");
-  vocab->needs(merges)->excludes(tiktoken);
+  CLI::Option* const sentencepiece = command.add_option("--sentencepiece", args->sentencepiece,
+                                                        "tokenizer.model file of SentencePiece");
+  CLI::Option* const wordpiece =
+      command.add_option("--wordpiece", args->wordpiece, "vocab.txt file of BERT");
+  command.add_flag("--cased", args->cased, "With --wordpiece: keep upper case and accents")
+      ->needs(wordpiece);
+  vocab->needs(merges)->excludes(tiktoken)->excludes(sentencepiece)->excludes(wordpiece);
   merges->needs(vocab);
+  tiktoken->excludes(sentencepiece)->excludes(wordpiece);
+  sentencepiece->excludes(wordpiece);
   command.add_option("--out", args->out, "The tokenizer.json to write")
       ->required()
       ->option_text("FILE");
-  command.add_option("--pattern", args->pattern, "Pre-tokenization pattern, named after its model")
-      ->check(CLI::IsMember({"none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"}))
-      ->option_text("gpt2|cl100k|tiktoken_cl100k|qwen2|o200k|none (gpt2)");
+  for (CLI::Option* const file : {sentencepiece, wordpiece}) file->option_text("FILE");
+  CLI::Option* const pattern =
+      command
+          .add_option("--pattern", args->pattern, "Pre-tokenization pattern, named after its model")
+          ->check(CLI::IsMember({"none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"}))
+          ->option_text("gpt2|cl100k|tiktoken_cl100k|qwen2|o200k|none (gpt2)");
   command
       .add_option("--special-token", args->specials,
                   "Special token, with its id as in '<|endoftext|>=50256' if it is not in the "
                   "vocabulary (default: the next id); may be repeated")
       ->allow_extra_args(false)
       ->option_text("TOKEN");
-  command.add_flag("--nfc", args->nfc, "Normalize text to Unicode NFC, as for Qwen2");
+  CLI::Option* const nfc =
+      command.add_flag("--nfc", args->nfc, "Normalize text to Unicode NFC, as for Qwen2");
+  // These files contain their rules.
+  for (CLI::Option* const file : {sentencepiece, wordpiece}) file->excludes(pattern)->excludes(nfc);
   command.footer(
-      "Example:\n"
+      "Examples:\n"
       "  tg tokenizer import --vocab vocab.json --merges merges.txt "
-      "--special-token '<|endoftext|>' --out tokenizer.json");
+      "--special-token '<|endoftext|>' --out tokenizer.json\n"
+      "  tg tokenizer import --sentencepiece tokenizer.model --out tokenizer.json");
   command.callback([=, &action] {
-    if (vocab->empty() && tiktoken->empty()) throw CLI::RequiredError("--vocab or --tiktoken");
+    if (vocab->empty() && tiktoken->empty() && sentencepiece->empty() && wordpiece->empty())
+      throw CLI::RequiredError("--vocab, --tiktoken, --sentencepiece or --wordpiece");
     action = [args] { return import_tokenizer(*args); };
   });
 }

@@ -183,10 +183,17 @@ int import_tokenizer(const TokenizerImportArguments& arguments) {
   for (const std::string& special : arguments.specials) {
     options.added_tokens.push_back(special_of(special));
   }
-  const Tokenizer tokenizer =
-      arguments.tiktoken.empty()
-          ? Tokenizer::from_vocab_and_merges(arguments.vocab, arguments.merges, options)
-          : Tokenizer::from_tiktoken(arguments.tiktoken, options);
+  const auto read = [&] {
+    if (!arguments.tiktoken.empty()) return Tokenizer::from_tiktoken(arguments.tiktoken, options);
+    if (!arguments.sentencepiece.empty())
+      return Tokenizer::from_sentencepiece(arguments.sentencepiece);
+    if (!arguments.wordpiece.empty())
+      return Tokenizer::from_wordpiece(arguments.wordpiece, !arguments.cased);
+    return Tokenizer::from_vocab_and_merges(arguments.vocab, arguments.merges, options);
+  };
+  Tokenizer tokenizer = read();
+  const bool own_rules = !arguments.sentencepiece.empty() || !arguments.wordpiece.empty();
+  if (own_rules) tokenizer.add_tokens(options.added_tokens);
   tokenizer.save(arguments.out);
   say_what_was_made(tokenizer, arguments.out);
   return 0;

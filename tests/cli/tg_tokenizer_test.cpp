@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
+#include "support/source_path.h"
 #include "tensorgrad/data/token_data.h"
 #include "tensorgrad/data/tokenizer.h"
 
@@ -126,8 +127,27 @@ TEST_F(TgTokenizer, imports_pairs_and_ranks) {
   write_text(folder / "r", "YQ== 0\nYg== 1\nYWI= 2\n");
   good({"import", "--tiktoken", "r", "--pattern", "cl100k", "--out", "r.json"});
   EXPECT_EQ(good({"encode", "--tokenizer", "r.json", "--text", "aba"}), "2 0\n");
-  bad(2, {"import", "--out", "x.json"}, "--vocab or --tiktoken");
+  bad(2, {"import", "--out", "x.json"}, "--vocab, --tiktoken, --sentencepiece or --wordpiece");
   bad(2, {"import", "--vocab", "v.json", "--out", "x.json"}, "--merges");
+}
+
+TEST_F(TgTokenizer, imports_sentencepiece_and_wordpiece) {
+  const std::string fixtures = source_path("tests/unit/text/fixtures/");
+  EXPECT_THAT(
+      good({"import", "--sentencepiece", fixtures + "piece_llama.model", "--out", "s.json"}),
+      HasSubstr("s.json: character BPE, 600 tokens, "));
+  const std::string ids = good({"encode", "--tokenizer", "s.json", "--text", "Good sir"});
+  EXPECT_EQ(good({"encode", "--tokenizer", fixtures + "piece_llama.model", "--text", "Good sir"}),
+            ids);
+  const std::string vocab = fixtures + "bert_vocab.txt";
+  good({"import", "--wordpiece", vocab, "--out", "u.json"});
+  good({"import", "--wordpiece", vocab, "--cased", "--out", "c.json"});
+  EXPECT_EQ(good({"encode", "--tokenizer", "u.json", "--text", "Hello"}),
+            good({"encode", "--tokenizer", "u.json", "--text", "hello"}));
+  EXPECT_NE(good({"encode", "--tokenizer", "c.json", "--text", "Hello"}),
+            good({"encode", "--tokenizer", "c.json", "--text", "hello"}));
+  bad(2, {"import", "--sentencepiece", "x", "--nfc", "--out", "x.json"}, "--nfc");
+  bad(2, {"import", "--tiktoken", "x", "--wordpiece", "y", "--out", "x.json"}, "--wordpiece");
 }
 
 TEST_F(TgTokenizer, describes_a_tokenizer) {
