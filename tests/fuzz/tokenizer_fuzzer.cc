@@ -38,8 +38,7 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
   });
 }
 
-void read_and_write(std::string_view bytes) {
-  const Tokenizer tokenizer = Tokenizer::from_json(bytes, "fuzz");
+void use_and_write(const Tokenizer& tokenizer, std::string_view bytes) {
   use(tokenizer, kText);
   use(tokenizer, bytes.substr(0, 512));
   const std::string json = tokenizer.to_json();
@@ -50,7 +49,10 @@ void read_and_write(std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  quietly([&] { read_and_write(bytes); });
+  const auto file = tensorgrad::FileSource::text(bytes, "fuzz");
+  quietly([&] { use_and_write(Tokenizer::from_json(bytes, "fuzz"), bytes); });
+  quietly([&] { use_and_write(Tokenizer::from_sentencepiece(file), bytes); });
+  quietly([&] { use_and_write(Tokenizer::from_wordpiece(file), bytes); });
   quietly([&] { tensorgrad::text::definition_of_tiktoken(bytes, "fuzz", {}); });
   const std::size_t half = bytes.find('\n');
   if (half != std::string_view::npos) {
