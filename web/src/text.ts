@@ -17,7 +17,7 @@ interface TokenizerInfo {
   bosId?: number; eosId?: number; padId?: number; unkId?: number;
 }
 
-/** Tokenizer of byte-level BPE, bytes or characters. */
+/** Tokenizer of byte-level BPE, SentencePiece, WordPiece, bytes or characters. */
 export class Tokenizer {
   private readonly copies = new Map<Engine, Promise<TokenizerInfo>>();  // in other engines
   private constructor(/** @internal */ readonly owner: Engine, /** @internal */ readonly info:
@@ -39,6 +39,16 @@ export class Tokenizer {
   static fromTiktoken(bytes: Uint8Array, { engine, ...options }: BpeOptions & Where = {}):
   Promise<Tokenizer> {
     return Tokenizer.make('fromTiktoken', { bytes, options }, { engine: engine! });
+  }
+  /** Reads the bytes of a SentencePiece model (tokenizer.model), BPE or unigram. */
+  static fromSentencePiece(bytes: Uint8Array, where: Where = {}): Promise<Tokenizer> {
+    return Tokenizer.make('fromSentencePiece', { bytes }, where);
+  }
+  /** Reads the content of BERT's vocab.txt: a token of WordPiece on each line. */
+  static fromWordPiece(vocab: string,
+                       { engine, lowercase = true }: Where & { lowercase?: boolean } = {}):
+  Promise<Tokenizer> {
+    return Tokenizer.make('fromWordPiece', { vocab, lowercase }, { engine: engine! });
   }
   /** Reads the contents of vocab.json and merges.txt. */
   static fromVocabAndMerges(vocab: string, merges: string,

@@ -130,6 +130,7 @@ test('classes have the methods of C++', () => {
     'save', 'from_file', 'from_folder', 'train_from_files',  // of tokenizers: files
     'add_tokens', 'add_special_tokens', 'added_tokens', 'set_bos', 'set_eos', 'set_pad', 'merges',
     'token_count', 'decode_bytes', 'encode_padded', 'pre_tokenize',  // of tokenizers: not yet
+    'from_sentencepiece', 'from_wordpiece',  // fromSentencePiece(), fromWordPiece()
     'generate_from', 'decoder',  // generators of text
     'per_update',  // of optimizers: called in the worker
   ]);

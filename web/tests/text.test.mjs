@@ -33,6 +33,19 @@ test('tokenizers train, encode and decode', async () => {
   await assert.rejects(Tokenizer.characters(['ab']), { name: 'IoError' });
 });
 
+test('tokenizers of SentencePiece and BERT are read', async () => {
+  const corpus = new URL('../../tests/fuzz/corpus/tokenizer/', import.meta.url);
+  const pieces = await Tokenizer.fromSentencePiece(readFileSync(new URL('bpe.model', corpus)));
+  assert.equal(pieces.kind, 'character BPE');
+  assert.equal(await pieces.decode(await pieces.encode('ab a##')), 'ab a##');
+  await assert.rejects(Tokenizer.fromSentencePiece(new Uint8Array([10, 200])), { name: 'IoError' });
+  const words = readFileSync(new URL('bert.txt', corpus), 'utf8');
+  const bert = await Tokenizer.fromWordPiece(words);
+  assert.deepEqual([...await bert.encode('AB')], [1, 6, 2]);
+  const cased = await Tokenizer.fromWordPiece(words, { lowercase: false });
+  assert.deepEqual([...await cased.encode('AB')], [1, 0, 2]);
+});
+
 for (const engine of ['thread', 'worker']) {
   test(`a language model learns a text in a ${engine}`, async () => {
     const symbols = [...new Set(text)].sort();

@@ -185,6 +185,16 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
        put_tokenizer(w, Tokenizer::from_tiktoken(FileSource::text(r["bytes"].text),
                                                  r.get<BpeOptions>("options", {})));
      }},
+    {"tokenizer.fromSentencePiece",
+     [](const Request& r, Writer& w) {
+       put_tokenizer(
+           w, Tokenizer::from_sentencepiece(FileSource::text(r["bytes"].text, "tokenizer.model")));
+     }},
+    {"tokenizer.fromWordPiece",
+     [](const Request& r, Writer& w) {
+       put_tokenizer(w, Tokenizer::from_wordpiece(FileSource::text(r["vocab"].text, "vocab.txt"),
+                                                  r.get<bool>("lowercase", true)));
+     }},
     {"tokenizer.fromVocabAndMerges",
      [](const Request& r, Writer& w) {
        put_tokenizer(w, Tokenizer::from_vocab_and_merges(FileSource::text(r["vocab"].text),
