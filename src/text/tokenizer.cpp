@@ -511,13 +511,20 @@ void Tokenizer::save(const FileSink& sink) const {
 DecodeStream::DecodeStream(const Tokenizer& tokenizer, const DecodeOptions& options)
     : tokenizer_(tokenizer), options_(options) {}
 
+// Returns what follows the last output in `text`, the text of the window. Byte tokens may become
+// invalid with the tokens after them; then the tokens held back are decoded by themselves.
+std::string DecodeStream::unseen(const std::string& text) const {
+  if (text.starts_with(shown_)) return text.substr(shown_.size());
+  return tokenizer_.decode(std::span(window_).subspan(old_), options_);
+}
+
 // Keeps the ids of the last output in the window, because the text of a token depends on previous
 // ones.
 std::string DecodeStream::step_together(std::int32_t id) {
   window_.push_back(id);
   std::string text = tokenizer_.decode(window_, options_);
   if (text.size() <= shown_.size() || text.ends_with("\ufffd")) return {};
-  std::string out = text.substr(shown_.size());
+  std::string out = unseen(text);
   window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(old_));
   old_ = window_.size();
   shown_ = tokenizer_.decode(window_, options_);
@@ -535,9 +542,11 @@ std::string DecodeStream::step(std::int32_t id) {
 
 std::string DecodeStream::finish() {
   if (!tokenizer_.impl_->decodes_together()) return text::as_utf8(std::exchange(waiting_, {}));
-  const std::string text = tokenizer_.decode(std::exchange(window_, {}), options_);
+  std::string out = unseen(tokenizer_.decode(window_, options_));
+  window_.clear();
   old_ = 0;
-  return text.substr(std::min(text.size(), std::exchange(shown_, {}).size()));
+  shown_.clear();
+  return out;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

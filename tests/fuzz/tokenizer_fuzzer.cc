@@ -13,6 +13,7 @@
 #include "tensorgrad/error.h"
 #include "text/definition.h"
 #include "text/pipeline.h"
+#include "text/unicode.h"
 
 namespace {
 
@@ -34,7 +35,12 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
     tensorgrad::DecodeStream stream(tokenizer);
     std::string streamed;
     for (const auto id : ids) streamed += stream.step(id);
-    if (streamed + stream.finish() != tokenizer.decode(ids)) std::abort();
+    streamed += stream.finish();
+    const std::string decoded = tokenizer.decode(ids);
+    if (tensorgrad::text::as_utf8(streamed) != streamed) std::abort();
+    // The text of byte tokens that are not UTF-8 may differ.
+    const bool replaced = decoded.find("\ufffd") != std::string::npos;
+    if (streamed != decoded && !replaced) std::abort();
   });
 }
 

@@ -263,7 +263,9 @@ class Tokenizer {
 };
 
 /// Decodes tokens one by one, for text that is being generated. The texts of all step() calls and
-/// finish() together equal Tokenizer::decode() of all ids.
+/// finish() together equal Tokenizer::decode() of all ids, unless adjacent byte tokens such as
+/// <0xFF> are not UTF-8. Then decode() replaces each byte by U+FFFD, as Hugging Face tokenizers do;
+/// the stream keeps the characters before the invalid byte, which it has already returned.
 class DecodeStream {
  public:
   /// Starts a text.
@@ -278,6 +280,7 @@ class DecodeStream {
 
  private:
   std::string step_together(std::int32_t id);
+  std::string unseen(const std::string& text) const;
 
   Tokenizer tokenizer_;
   DecodeOptions options_;

@@ -63,6 +63,27 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PieceModels,
                          ::testing::Values("llama", "gemma", "bpe", "t5", "bytes", "plain"),
                          [](const auto& one) { return std::string(one.param); });
 
+// The expected text of decode() is that of transformers.
+TEST(PieceModel, KeepsCharactersBeforeAnInvalidByteInAStream) {
+  const Tokenizer llama = Tokenizer::from_file(fixture_path("piece_llama.model"));
+  Ids ids;
+  for (const char* byte : {"<0xC3>", "<0xA9>", "<0xFF>"}) {
+    ids.push_back(llama.token_to_id(byte).value());
+  }
+  EXPECT_EQ(llama.decode(ids), "\ufffd\ufffd\ufffd");
+  EXPECT_EQ(llama.decode_bytes(ids), "\xc3\xa9\xff");
+  DecodeStream stream(llama);
+  EXPECT_EQ(stream.step(ids[0]), "");
+  EXPECT_EQ(stream.step(ids[1]), "\u00e9");
+  EXPECT_EQ(stream.step(ids[2]), "");
+  EXPECT_EQ(stream.finish(), "\ufffd");
+  for (const std::int32_t id : ids) stream.step(id);
+  const Ids word = llama.encode("a", kAsText);
+  std::string rest;
+  for (const std::int32_t id : word) rest += stream.step(id);
+  EXPECT_EQ(rest + stream.finish(), "\ufffd a");
+}
+
 TEST(PieceModel, HasItsControlTokens) {
   const Tokenizer llama = Tokenizer::from_file(fixture_path("piece_llama.model"));
   EXPECT_EQ(llama.kind(), "character BPE");
