@@ -25,6 +25,15 @@ LIBRARY = ["-DCMAKE_BUILD_TYPE=Unoptimized", "-DCMAKE_UNITY_BUILD=ON", "-DBUILD_
 ONE_SET = "-DHWY_COMPILE_ONLY_STATIC"  # one instruction set instead of all
 
 
+def through_ccache(source):
+    """Returns options that compile through ccache, with paths relative to the source tree."""
+    ccache = shutil.which("ccache")
+    if not ccache:
+        return []
+    launcher = ["cmake", "-E", "env", f"CCACHE_BASEDIR={source}", ccache]
+    return [f"-DCMAKE_CXX_COMPILER_LAUNCHER={';'.join(launcher)}"]
+
+
 def run(*command, folder=None):
     print("+", *command, flush=True)
     subprocess.run([str(c) for c in command], check=True, cwd=folder)
@@ -45,7 +54,10 @@ def main():
     if args.way == "find_package" and not args.build:
         parser.error("find_package: --build is missing")
 
-    with tempfile.TemporaryDirectory(prefix="tensorgrad-package-") as folder:
+    fetches = args.way == "fetch_content"
+    # Inside the source tree, relative paths are those of other clones, so that ccache has the objects.
+    place = source / "build" if fetches else None
+    with tempfile.TemporaryDirectory(prefix="tensorgrad-package-", dir=place) as folder:
         top = pathlib.Path(folder)
 
         def try_out(project, flags, *options):
@@ -60,8 +72,9 @@ def main():
             return out
 
         installed = args.build
-        if args.way == "fetch_content":
+        if fetches:
             built = try_out("fetch_content", f"{args.flags} {ONE_SET}", *LIBRARY,
+                            *through_ccache(source),
                             f"-DFETCHCONTENT_SOURCE_DIR_TENSORGRAD={source}",
                             f"-DTENSORGRAD_FETCH_DIR={args.fetched}")
             installed = built / "_deps" / "tensorgrad-build"
