@@ -20,7 +20,9 @@ TEST(Workgroups, of_clipping_and_adamw_change_each_of_many_words_once_on_webgpu)
   const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
   auto& gpu = dynamic_cast<webgpu::WebGpuDevice&>(*device);
   WgslOptions by_element;
-  by_element.tile = 1;
+  by_element.map_width = 1;
+  by_element.matmul_tile = MatmulTile::kNone;
+  by_element.scatter_variant = ScatterVariant::kLanes;
   gpu.force_kernels(by_element);
   auto trainer = trainer_of_many(device, [](const ManyWords& net, const Inputs& in) {
     return sum(square(net.words.weight.tensor())) + 0 * mean(cast(in["tokens"], f32));

@@ -62,7 +62,9 @@ void expect_dispatches_that_fit(const std::shared_ptr<Device>& plain) {
   by_size.max_threads = device->info().limits.max_workgroup_invocations;
   by_size.max_workgroup_bytes = device->info().limits.max_workgroup_bytes;
   by_element = by_size;
-  by_element.tile = 1;
+  by_element.map_width = 1;
+  by_element.matmul_tile = MatmulTile::kNone;
+  by_element.scatter_variant = ScatterVariant::kLanes;
   int maps = 0, sums = 0;
   for (const Launch& launch : program.launches) {
     for (const WgslOptions& options : {by_size, by_element}) {

@@ -109,8 +109,8 @@ WgslOptions CapabilityProbe::kernel_options(const WgslOptions& forced) const {
   options.subgroup_matrix = units_;
   options.f16x3 |= f16x3_;
   options.gpu = info_.gpu;
-  const bool selected = forced.tile != 0 || forced.lanes != 0 || forced.subgroup_matrix_tile != 0 ||
-                        forced.subgroups.size != 0;
+  const bool selected = forced.forces_tiles() || forced.lanes != 0 ||
+                        forced.subgroup_matrix_tile != 0 || forced.subgroups.size != 0;
   options.barrier_free |= info_.slow_barriers && !selected;
   if (options.subgroups.size == 0) options.subgroups = subgroups_.value_or(Subgroups{});
   return options;

@@ -29,21 +29,21 @@ constexpr double kSampleMicroseconds = 2000;  // duration of the runs in one pas
 constexpr double kMaxRunsOfSample = 64;
 constexpr double kHopeless = 2;  // multiple of the fastest variant's first run
 
-bool has_forms(const Program& program, const Dispatch& dispatch) {
+bool has_variants(const Program& program, const Dispatch& dispatch) {
   const Launch& launch = program.launches[dispatch.first];
   const auto* product = launch.find<ContractionLaunch>();
   return dispatch.count == 1 && product != nullptr && !product->by_rows;
 }
 
-Kernel kernel_of_form(const Launch& launch, const ContractionForm& form) {
+Kernel kernel_of_variant(const Launch& launch, const ContractionVariant& variant) {
   Kernel kernel{
-      form.name, launch.locations.empty() ? SourceLocation() : launch.locations.front(), {}};
+      variant.name, launch.locations.empty() ? SourceLocation() : launch.locations.front(), {}};
   kernel.dispatch.bindings = launch.bindings;
   for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
     kernel.dispatch.bindings[i].buffer = static_cast<int>(i);
     kernel.dispatch.bindings[i].offset = 0;
   }
-  kernel.dispatch.kernel = form.kernel;
+  kernel.dispatch.kernel = variant.kernel;
   return kernel;
 }
 
@@ -123,11 +123,13 @@ void Tuner::race(std::vector<Candidate>& candidates, std::uint32_t row) {
 }
 
 // Throws DeviceError if there is not enough memory for the trial.
-io::TuningEntry Tuner::time_forms(const Launch& launch, const std::vector<ContractionForm>& forms,
-                                  std::vector<std::shared_ptr<Pipeline>>& kept) {
+io::TuningEntry Tuner::time_variants(const Launch& launch,
+                                     const std::vector<ContractionVariant>& variants,
+                                     std::vector<std::shared_ptr<Pipeline>>& kept) {
   queue_.wait_for_all();
   std::vector<Kernel> kernels;
-  for (const ContractionForm& form : forms) kernels.push_back(kernel_of_form(launch, form));
+  for (const ContractionVariant& variant : variants)
+    kernels.push_back(kernel_of_variant(launch, variant));
   std::vector<Buffer> scratch;
   for (const Binding& binding : kernels.front().dispatch.bindings)
     scratch.push_back(queue_.create_storage(binding.bytes, "tuning trial"));
@@ -147,19 +149,19 @@ std::vector<std::shared_ptr<Pipeline>> Tuner::tune(const Program& program,
                                                    const WgslOptions& options,
                                                    std::vector<Dispatch>& dispatches) {
   std::vector<std::shared_ptr<Pipeline>> kept;
-  const bool forced =
-      options.tile != 0 || options.subgroup_matrix_tile != 0 || pipelines_.replaces_next();
+  const bool forced = options.matmul_tile != MatmulTile::kAuto ||
+                      options.subgroup_matrix_tile != 0 || pipelines_.replaces_next();
   if (tuning_ == nullptr || options.barrier_free || forced) return kept;
   bool fresh = false;
   for (Dispatch& dispatch : dispatches) {
-    if (!has_forms(program, dispatch)) continue;
+    if (!has_variants(program, dispatch)) continue;
     const Launch& launch = program.launches[dispatch.first];
     const std::string key = contraction_key(launch, options);
     const auto choice = [&] { return tuning_->find(info_.name, info_.driver, key); };
     if (choice() == nullptr && !std::exchange(fresh, true)) tuning_->reload();
     if (choice() == nullptr) {
       try {
-        io::TuningEntry entry = time_forms(launch, contraction_forms(launch, options), kept);
+        io::TuningEntry entry = time_variants(launch, contraction_variants(launch, options), kept);
         entry.kernel = key;
         tuning_->add(entry);
       } catch (const DeviceLostError&) {
@@ -168,9 +170,9 @@ std::vector<std::shared_ptr<Pipeline>> Tuner::tune(const Program& program,
         continue;
       }
     }
-    ContractionForm form = contraction_form(launch, options, *choice());
-    if (form.name.empty()) tuning_->refuse(info_.name, info_.driver, key);
-    dispatch.kernel = std::move(form.kernel);
+    ContractionVariant variant = contraction_variant(launch, options, *choice());
+    if (variant.name.empty()) tuning_->refuse(info_.name, info_.driver, key);
+    dispatch.kernel = std::move(variant.kernel);
   }
   tuning_->save();
   return kept;

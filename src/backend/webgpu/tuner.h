@@ -37,8 +37,9 @@ class Tuner {
   std::vector<Candidate> make_candidates(const std::vector<Kernel>& kernels,
                                          std::span<const Buffer* const> buffers, std::uint32_t row);
   void race(std::vector<Candidate>& candidates, std::uint32_t row);
-  io::TuningEntry time_forms(const Launch& launch, const std::vector<ContractionForm>& forms,
-                             std::vector<std::shared_ptr<Pipeline>>& kept);
+  io::TuningEntry time_variants(const Launch& launch,
+                                const std::vector<ContractionVariant>& variants,
+                                std::vector<std::shared_ptr<Pipeline>>& kept);
 
   SubmitQueue& queue_;
   PipelineCache& pipelines_;

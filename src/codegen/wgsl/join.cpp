@@ -61,19 +61,27 @@ class Joiner {
       }
     }
     // Tiles of one kind share workgroup memory; tiles of different kinds may not fit together.
-    const bool free = options_.tile == 0;
-    for (const int tile : {options_.tile, 33, 16}) {
-      options_.tile = tile;
+    const bool forced = options_.forces_tiles();
+    for (const int columns : {0, 32, 16}) {
+      if (columns != 0) use_small_tiles(columns);
       write_shaders();
       if (mixed_types()) write_shaders();
       if (!same_threads() || !bind() || !print()) return std::nullopt;
       if (result_.kernel.workgroup_bytes <= options_.max_workgroup_bytes) return std::move(result_);
-      if (!free || options_.blocks > 0) break;
+      if (forced || options_.blocks > 0) break;
     }
     return std::nullopt;
   }
 
  private:
+  void use_small_tiles(int columns) {
+    options_.matmul_tile = columns == 32 ? MatmulTile::k32x32InSlices : MatmulTile::k16x16;
+    options_.scatter_variant = ScatterVariant::kBlocks;
+    options_.attention_columns = columns;
+    options_.sort_tile = columns;
+    options_.map_width = 1;
+  }
+
   void write_shaders() {
     shaders_.clear();
     for (const Launch& launch : launches_) {

@@ -279,8 +279,8 @@ Vectorized in_fours(const Launch& launch, const MapLaunch& map, const Window& wi
                   .domain = {{"row", map.rows}},
                   .operand = true,
                   .stores = launch.stores};
-  const bool many =
-      options.tile > 0 ? options.tile == kFour : window.count >= options.gpu.full_map_elements;
+  const bool many = options.map_width > 0 ? options.map_width == kFour
+                                          : window.count >= options.gpu.full_map_elements;
   if (!many || options.blocks > 0 || window.first % kFour != 0 || window.count % kFour != 0)
     return part;
   // Excludes stores at run-time offsets, gathers and transposed operands. On an H100 with 50,280 x

@@ -204,9 +204,9 @@ Shader write_kind(const Launch& launch, const ScatterLaunch& scatter, const Wgsl
   write_finish(module, launch, places, scatter_dtype(scatter));
   const Tile tile = scatter_tile(scatter, window.rows() * scatter.post, options);
   const ScatterBlock block = scatter_block(scatter, window, options);
-  const bool in_blocks =
-      options.tile > 1 || (options.tile == 0 && options.lanes == 0 &&
-                           blocks_pay(scatter, window, tile, block, options.gpu));
+  const bool in_blocks = options.scatter_variant == ScatterVariant::kBlocks ||
+                         (options.scatter_variant == ScatterVariant::kAuto && options.lanes == 0 &&
+                          blocks_pay(scatter, window, tile, block, options.gpu));
   return in_blocks ? write_blocks(scatter, window, module, block)
                    : write_by_lanes(scatter, window, module, tile, options);
 }

@@ -127,7 +127,8 @@ class SortWriter : private LineSorter {
     size_ = pow2_of(sort.count);
     // a key and an index each
     tile_ = std::min<std::int64_t>(size_, floor_pow2(options.max_workgroup_bytes / 8));
-    if (options.tile >= 2) tile_ = std::min<std::int64_t>(tile_, floor_pow2(options.tile));
+    if (options.sort_tile >= 2)
+      tile_ = std::min<std::int64_t>(tile_, floor_pow2(options.sort_tile));
     threads_ = std::min({256, floor_pow2(options.max_threads), floor_pow2(tile_ / 2)});
   }
 

@@ -55,7 +55,11 @@ Shader write_shader(const Launch& launch, const WgslOptions& asked) {
   const auto* opaque = launch.find<OpaqueLaunch>();
   const bool needs_barriers =
       launch.is<SortLaunch>() || (opaque != nullptr && opaque_writer(*opaque).needs_barriers);
-  if (asked.barrier_free && !needs_barriers) options.tile = options.lanes = 1;
+  if (asked.barrier_free && !needs_barriers) {
+    options.lanes = options.map_width = 1;
+    options.matmul_tile = MatmulTile::kNone;
+    options.scatter_variant = ScatterVariant::kLanes;
+  }
   return std::visit([&](const auto& kind) { return write_kind(launch, kind, options); },
                     launch.kind);
 }

@@ -53,6 +53,26 @@ struct Subgroups {
   bool in_memory = false;  // uses workgroup memory nevertheless, for tests
 };
 
+// Tiles of results that a workgroup of a contraction computes, rows x columns.
+enum class MatmulTile {
+  kAuto,
+  kNone,  // lanes share each result
+  k8x8,
+  k16x16,
+  k32x32,
+  k32x32InSlices,  // of k, one per half of the threads
+  k64x64,
+  k128x64,
+  k128x128,
+  k128x128MoreThreads,  // twice as many
+};
+
+enum class ScatterVariant {
+  kAuto,
+  kLanes,   // lanes share each result
+  kBlocks,  // a workgroup computes a block of results
+};
+
 // Limits of the device, and overrides for tests and tuning (0: chosen by size).
 struct WgslOptions {
   int max_threads = 256;  // per workgroup
@@ -60,18 +80,15 @@ struct WgslOptions {
   // Threads that share one result, or one line of a scan; a power of two. Unused for maps and
   // sorts.
   int lanes = 0;
-  // Meaning by kind:
-  // - contraction: 8, 16, 32, 33 (32 x 32, k in slices), 64, 96 (128 x 64), 128, or 129 (128 x 128
-  //   with twice the threads)
-  // - scatter: 2 for blocks of results
-  // - contraction, scatter: 1 for separate lanes per result
-  // - sort: elements sorted at a time, at least 2
-  // - attention: columns of the score tile: 4 (of 8 rows), or 8, 16 or 32 (of as many rows). Uses
-  //   the largest of these up to `tile` that fits workgroup memory.
-  // - map: elements per thread, 4 or 1
-  int tile = 0;
+  MatmulTile matmul_tile = MatmulTile::kAuto;  // contractions
+  ScatterVariant scatter_variant = ScatterVariant::kAuto;
+  // Maximum columns of the score tile of attention: 4 (of 8 rows), or 8, 16 or 32 (of as many
+  // rows). Uses the largest that fits workgroup memory.
+  int attention_columns = 0;
+  std::int64_t sort_tile = 0;  // elements sorted at a time, at least 2
+  int map_width = 0;           // elements per thread of a map, 4 or 1
   // One thread per result, line of a scan or 4 x 4 results of a product, and no tiles. For adapters
-  // on which a barrier costs more than the arithmetic it saves. Overrides `tile` and `lanes`,
+  // on which a barrier costs more than the arithmetic it saves. Overrides the variants above,
   // except for sorts and for OpaqueWriter::needs_barriers.
   bool barrier_free = false;
   bool separate = false;  // do not merge launches into one kernel, for comparison
@@ -91,6 +108,12 @@ struct WgslOptions {
   std::set<int> scalar_buffers = {};  // buffers that must not be accessed as vectors
   std::set<int> paired_states = {};   // buffers in which selective scans store states in pairs
   GpuModel gpu = {};                  // what is faster
+
+  // Returns true if an option replaces the choice of tiles by size.
+  [[nodiscard]] bool forces_tiles() const {
+    return matmul_tile != MatmulTile::kAuto || scatter_variant != ScatterVariant::kAuto ||
+           attention_columns != 0 || sort_tile != 0 || map_width != 0;
+  }
 };
 
 struct WgslKernel {

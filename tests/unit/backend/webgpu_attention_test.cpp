@@ -47,7 +47,7 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
     TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
     device_ = device;
     WgslOptions options;
-    options.tile = GetParam().columns;
+    options.attention_columns = GetParam().columns;
     device_->force_kernels(options);
   }
   void TearDown() override {

@@ -95,20 +95,25 @@ void check_layouts(webgpu::WebGpuDevice& device, Product p) {
   }
 }
 
-class WebGpuTiles : public ::testing::TestWithParam<int> {};
+struct TileCase {
+  const char* name;
+  MatmulTile tile;
+  std::int64_t side, depth;  // of the larger side, and of a step
+};
+
+class WebGpuTiles : public ::testing::TestWithParam<TileCase> {};
 
 // Uses the minimum workgroup memory, and the limits of the adapter, which have room for two tiles.
 TEST_P(WebGpuTiles, multiply) {
   for (const bool least : {true, false}) {
     TENSORGRAD_DEVICE_OR_RETURN(device, least);
     WgslOptions options;
-    options.tile = GetParam();
+    options.matmul_tile = GetParam().tile;
     device->force_kernels(options);
-    const int tile = GetParam();
-    const std::int64_t side = tile >= 96 ? 128 : tile == 33 ? 32 : std::max(tile, 16);
+    const std::int64_t side = GetParam().side;
     check_layouts(*device, {1, side + 8, side - 4, 44});  // vectorized
     // The last part is shorter and ends within a tile.
-    const std::int64_t depth = tile == 8 ? 128 : 64;
+    const std::int64_t depth = GetParam().depth;
     check_product(*device, {.m = side + 8,
                             .n = 20,
                             .k = 3 * depth - 20,
@@ -123,7 +128,18 @@ TEST_P(WebGpuTiles, multiply) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128, 129));
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, WebGpuTiles,
+    ::testing::Values(TileCase{"none", MatmulTile::kNone, 16, 64},
+                      TileCase{"8x8", MatmulTile::k8x8, 16, 128},
+                      TileCase{"16x16", MatmulTile::k16x16, 16, 64},
+                      TileCase{"32x32", MatmulTile::k32x32, 32, 64},
+                      TileCase{"32x32_in_slices", MatmulTile::k32x32InSlices, 32, 64},
+                      TileCase{"64x64", MatmulTile::k64x64, 64, 64},
+                      TileCase{"128x64", MatmulTile::k128x64, 128, 64},
+                      TileCase{"128x128", MatmulTile::k128x128, 128, 64},
+                      TileCase{"128x128_more_threads", MatmulTile::k128x128MoreThreads, 128, 64}),
+    [](const auto& one) { return std::string(one.param.name); });
 
 // A thread computes up to 4 x 4 results, some of which are out of range.
 TEST(WebGpuContraction, without_barriers) {
@@ -282,7 +298,7 @@ TEST(WebGpuContraction, by_any_number_of_lanes) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const int lanes : {1, 4, 32, 256}) {
     WgslOptions options;
-    options.tile = 1;
+    options.matmul_tile = MatmulTile::kNone;
     options.lanes = lanes;
     device->force_kernels(options);
     SCOPED_TRACE(lanes);
@@ -293,16 +309,16 @@ TEST(WebGpuContraction, by_any_number_of_lanes) {
 
 TEST(WebGpuContraction, by_two_launches_that_share_its_rows) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const int tile : {1, 16, 64}) {
+  for (const MatmulTile tile : {MatmulTile::kNone, MatmulTile::k16x16, MatmulTile::k64x64}) {
     WgslOptions options;
-    options.tile = tile;
+    options.matmul_tile = tile;
     device->force_kernels(options);
-    SCOPED_TRACE(tile);
+    SCOPED_TRACE(static_cast<int>(tile));
     Product whole{1, 150, 70, 33}, batches{5, 20, 17, 9}, fours{1, 152, 72, 36};
     whole.cut = batches.cut = fours.cut = true;
     check_layouts(*device, whole);
     check_product(*device, {.m = 40, .n = 12, .k = 200, .cut = true, .part_depth = 64});
-    if (tile == 64) continue;  // its kernels take seconds to compile
+    if (tile == MatmulTile::k64x64) continue;  // its kernels take seconds to compile
     check_layouts(*device, batches);
     check_layouts(*device, fours);
   }
@@ -339,9 +355,9 @@ TEST(WebGpuContraction, an_operand_made_of_views_and_gathers) {
   launch.as<ContractionLaunch>().b = make_b.program;
   launch.body = make.program;
   TestProgram::store(launch, 3, shifted, whole({m * n}));
-  for (const int tile : {1, 16}) {
+  for (const MatmulTile tile : {MatmulTile::kNone, MatmulTile::k16x16}) {
     WgslOptions options;
-    options.tile = tile;
+    options.matmul_tile = tile;
     device->force_kernels(options);
     test.check(*device);
   }
@@ -349,7 +365,8 @@ TEST(WebGpuContraction, an_operand_made_of_views_and_gathers) {
 
 struct Spread {
   std::int64_t pre, count, post, size;
-  int lanes = 0, tile = 0;
+  int lanes = 0;
+  ScatterVariant variant = ScatterVariant::kAuto;
 };
 
 // Indices are from -1 to size + 1, one for each row (shared by all q) or each element. If `half`,
@@ -357,7 +374,7 @@ struct Spread {
 void check_scatter(webgpu::WebGpuDevice& device, const Spread& s, bool of_rows, bool half) {
   WgslOptions options;
   options.lanes = s.lanes;
-  options.tile = s.tile;
+  options.scatter_variant = s.variant;
   device.force_kernels(options);
   TestProgram test;
   const std::int64_t sources = s.pre * s.count * s.post, results = s.pre * s.size * s.post;
@@ -388,8 +405,9 @@ void check_scatter(webgpu::WebGpuDevice& device, const Spread& s, bool of_rows, 
     TestProgram::store(launch, 2, sum, whole({results}));
   }
   SCOPED_TRACE("pre " + std::to_string(s.pre) + " count " + std::to_string(s.count) + " post " +
-               std::to_string(s.post) + " size " + std::to_string(s.size) + " tile " +
-               std::to_string(s.tile) + (of_rows ? " of rows" : "") + (half ? " by halves" : ""));
+               std::to_string(s.post) + " size " + std::to_string(s.size) + " variant " +
+               std::to_string(static_cast<int>(s.variant)) + (of_rows ? " of rows" : "") +
+               (half ? " by halves" : ""));
   test.check(device);
 }
 
@@ -407,14 +425,16 @@ TEST(WebGpuScatter, sums_all_values_of_each_index) {
 
 TEST(WebGpuScatter, in_blocks_of_results) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const Spread& s : {Spread{1, 40, 16, 10, 0, 2},
-                          {3, 700, 5, 50, 0, 2},
-                          {1, 1000, 1, 3000, 0, 2},
-                          {1, 300, 100, 40, 0, 2},
-                          {2, 256, 64, 33, 0, 2},
-                          {1, 1, 1, 1, 0, 2}}) {
-    check_scatter(*device, s, true, false);
-    check_scatter(*device, s, false, false);
+  for (const Spread& s : {Spread{1, 40, 16, 10},
+                          {3, 700, 5, 50},
+                          {1, 1000, 1, 3000},
+                          {1, 300, 100, 40},
+                          {2, 256, 64, 33},
+                          {1, 1, 1, 1}}) {
+    Spread forced = s;
+    forced.variant = ScatterVariant::kBlocks;
+    check_scatter(*device, forced, true, false);
+    check_scatter(*device, forced, false, false);
   }
 }
 
@@ -429,10 +449,10 @@ TEST(WebGpuScatter, of_many_results) {
 
 TEST(WebGpuScatter, of_a_part_of_the_rows) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const int tile : {1, 2}) {
+  for (const ScatterVariant variant : {ScatterVariant::kLanes, ScatterVariant::kBlocks}) {
     for (const Spread& s : {Spread{1, 40, 16, 11}, {3, 70, 5, 50}, {1, 300, 1, 700}}) {
       Spread forced = s;
-      forced.tile = tile;
+      forced.variant = variant;
       check_scatter(*device, forced, true, true);
     }
   }

@@ -104,14 +104,18 @@ TEST(WebGpuJoin, all_kinds_as_one_kernel) {
   test.check(*device, {with_factor(), with_factor()});
 }
 
-TEST(WebGpuJoin, forced_forms_and_none) {
+TEST(WebGpuJoin, forced_variants_and_none) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const int tile : {1, 8, 16, 32, 33}) {
+  for (const MatmulTile tile : {MatmulTile::kNone, MatmulTile::k8x8, MatmulTile::k16x16,
+                                MatmulTile::k32x32, MatmulTile::k32x32InSlices}) {
     for (const bool separate : {false, true}) {
-      SCOPED_TRACE(std::to_string(tile) + (separate ? " separate" : ""));
+      SCOPED_TRACE(std::to_string(static_cast<int>(tile)) + (separate ? " separate" : ""));
       TestProgram test = many_kinds();
       WgslOptions options;
-      options.tile = tile;
+      options.matmul_tile = tile;
+      options.scatter_variant =
+          tile == MatmulTile::kNone ? ScatterVariant::kLanes : ScatterVariant::kBlocks;
+      options.map_width = 1;
       options.separate = separate;
       device->force_kernels(options);
       EXPECT_EQ(dispatches(*device, test) == 1, !separate);

@@ -14,9 +14,9 @@ namespace {
 enum class Taken { kInFours, kOneByOne };
 
 // Returns whether the launch of the graph is vectorized.
-Taken taken(const Graph& graph, int tile) {
+Taken taken(const Graph& graph, int width) {
   WgslOptions options;
-  options.tile = tile;
+  options.map_width = width;
   int vectors = 0, maps = 0;
   for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
     if (!launch.is<MapLaunch>()) continue;
@@ -29,13 +29,13 @@ Taken taken(const Graph& graph, int tile) {
 
 void check(const std::function<void(GraphBuilder&)>& write, Taken expected) {
   TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
-  for (const int tile : {4, 1}) {
-    SCOPED_TRACE(tile);
+  for (const int width : {4, 1}) {
+    SCOPED_TRACE(width);
     GraphBuilder builder;
     write(builder);
-    EXPECT_EQ(taken(builder.graph(), tile), tile == 4 ? expected : Taken::kOneByOne);
+    EXPECT_EQ(taken(builder.graph(), width), width == 4 ? expected : Taken::kOneByOne);
     WgslOptions options;
-    options.tile = tile;
+    options.map_width = width;
     device->force_kernels(options);
     builder.check(Where::kWebGpu, 1e-6);
     device->force_kernels({});
@@ -147,7 +147,7 @@ TEST(WebGpuMapInFours, split_for_bindings_keeps_the_bits) {
     const Tensor count = cast(iota(x.shape(), 0, i32), f32);
     s.output("y", dropout(sigmoid(x) * row + column, 0.4) + before * inner + count);
     WgslOptions options;
-    options.tile = 4;
+    options.map_width = 4;
     device->force_kernels(options);
     const MapParts uncut = parts_of(s.graph(), 0, device->kernel_options()),
                    cut = parts_of(s.graph(), kMaxBytes, device->kernel_options());

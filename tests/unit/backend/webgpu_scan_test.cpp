@@ -53,7 +53,7 @@ TEST(WebGpuSort, of_lines_that_are_sorted_in_the_buffer) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   for (const int tile : {2, 16, 128}) {
     WgslOptions options;
-    options.tile = tile;
+    options.sort_tile = tile;
     device->force_kernels(options);
     SCOPED_TRACE(tile);
     for (const Lines& s : {Lines{3, 3, 1}, {2, 64, 1}, {1, 200, 3}, {4, 517, 1}}) {

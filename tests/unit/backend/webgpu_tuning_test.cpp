@@ -141,15 +141,18 @@ TEST_F(WebGpuTuning, uses_the_tile_of_the_file) {
   products.run(*tuned_device(path_));
   const auto entry = entries_of(path_).at(0);
   std::set<std::vector<std::uint32_t>> kinds;
-  for (const int tile : {1, 8, 32, 64}) {
+  for (const auto& [name, tile] : {std::pair{"tile 1", MatmulTile::kNone},
+                                   {"tile 8", MatmulTile::k8x8},
+                                   {"tile 32", MatmulTile::k32x32},
+                                   {"tile 64", MatmulTile::k64x64}}) {
     WgslOptions options;
-    options.tile = tile;
+    options.matmul_tile = tile;
     plain->force_kernels(options);
     const std::vector<std::uint32_t> bits = products.run(*plain);
     kinds.insert(bits);
-    write_text(path_, "tensorgrad tuning 1\n" + choice_line(entry, "tile " + std::to_string(tile)));
+    write_text(path_, "tensorgrad tuning 1\n" + choice_line(entry, name));
     const auto tuned = tuned_device(path_);
-    EXPECT_EQ(products.run(*tuned), bits) << "tile " << tile;
+    EXPECT_EQ(products.run(*tuned), bits) << name;
     EXPECT_EQ(tuned->timed_contractions(), 0);
   }
   EXPECT_GE(kinds.size(), 3U);
@@ -219,27 +222,27 @@ TEST_F(WebGpuTuning, joined_products_are_not_timed) {
 
 // All variants of a product differ in their text and are found by name. The first one is the
 // default.
-TEST(ContractionForms, are_named_and_differ) {
+TEST(ContractionVariants, are_named_and_differ) {
   TunedProducts products({300});
   const Launch& launch = products.test.program.launches.front();
-  const auto forms = contraction_forms(launch, {});
-  ASSERT_GE(forms.size(), 5U);
-  EXPECT_EQ(forms.front().name, "default");
-  EXPECT_EQ(forms.front().kernel.body, write_wgsl(launch, {}).body);
+  const auto variants = contraction_variants(launch, {});
+  ASSERT_GE(variants.size(), 5U);
+  EXPECT_EQ(variants.front().name, "default");
+  EXPECT_EQ(variants.front().kernel.body, write_wgsl(launch, {}).body);
   std::set<std::string> bodies;
-  for (const ContractionForm& form : forms) {
-    bodies.insert(form.kernel.body);
-    EXPECT_EQ(contraction_form(launch, {}, form.name).kernel.body, form.kernel.body);
+  for (const ContractionVariant& variant : variants) {
+    bodies.insert(variant.kernel.body);
+    EXPECT_EQ(contraction_variant(launch, {}, variant.name).kernel.body, variant.kernel.body);
   }
-  EXPECT_EQ(bodies.size(), forms.size());
-  EXPECT_TRUE(contraction_form(launch, {}, "tile 7").name.empty());
+  EXPECT_EQ(bodies.size(), variants.size());
+  EXPECT_TRUE(contraction_variant(launch, {}, "tile 7").name.empty());
 }
 
-TEST(ContractionForms, of_large_products_leave_out_lanes_and_with_units_have_them) {
+TEST(ContractionVariants, of_large_products_leave_out_lanes_and_with_units_have_them) {
   TunedProducts products({300});
   Launch launch = products.test.program.launches.front();
   const auto has = [&](const std::string& name, const WgslOptions& options) {
-    return !contraction_form(launch, options, name).name.empty();
+    return !contraction_variant(launch, options, name).name.empty();
   };
   EXPECT_TRUE(has("tile 1", {}));
   EXPECT_FALSE(has("subgroup_matrix 1", {}));
@@ -275,7 +278,7 @@ Launch large_product(std::int64_t m, std::int64_t n, std::int64_t k, bool a_alon
   return launch;
 }
 
-TEST(ContractionForms, have_one_key_wherever_in_their_buffers_operands_begin) {
+TEST(ContractionVariants, have_one_key_wherever_in_their_buffers_operands_begin) {
   const std::string key = contraction_key(large_product(512, 384, 256, true, false, 0), {});
   EXPECT_EQ(key.find("1x512x384x256 kn "), 0U) << key;
   EXPECT_EQ(contraction_key(large_product(512, 384, 256, true, false, 4096), {}), key);
@@ -288,25 +291,29 @@ TEST(ContractionForms, have_one_key_wherever_in_their_buffers_operands_begin) {
 
 // As timed on an H100: the largest tile is the fastest, with more threads if its last wave would
 // not be full. Smaller tiles are faster for short sums and few results.
-TEST(ContractionForms, start_with_the_fastest_tile_of_the_cost_model) {
+TEST(ContractionVariants, start_with_the_fastest_tile_of_the_cost_model) {
   const auto tile_of = [](const Launch& launch) {
     WgslOptions options;
     options.max_workgroup_bytes = 48 << 10;
     const std::string chosen = write_wgsl(launch, options).body;
-    for (const int tile : {128, 129, 96, 64, 32, 33, 16, 8}) {
-      options.tile = tile;
+    for (const MatmulTile tile :
+         {MatmulTile::k128x128, MatmulTile::k128x128MoreThreads, MatmulTile::k128x64,
+          MatmulTile::k64x64, MatmulTile::k32x32, MatmulTile::k32x32InSlices, MatmulTile::k16x16,
+          MatmulTile::k8x8}) {
+      options.matmul_tile = tile;
       if (write_wgsl(launch, options).body == chosen) return tile;
     }
-    return 1;
+    return MatmulTile::kNone;
   };
-  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, true, true, 0)), 128);
-  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, true, false, 0)), 128);
-  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, false, false, 0)), 128);
-  EXPECT_EQ(tile_of(large_product(16384, 384, 1536, true, true, 0)), 129);
-  EXPECT_EQ(tile_of(large_product(16384, 1536, 48, true, true, 0)), 96);
-  EXPECT_EQ(tile_of(large_product(1024, 1536, 48, true, true, 0)), 64);
-  EXPECT_EQ(tile_of(large_product(256, 768, 1536, true, true, 0)), 32);
-  EXPECT_EQ(tile_of(large_product(64, 768, 1536, true, true, 0)), 16);
+  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, true, true, 0)), MatmulTile::k128x128);
+  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, true, false, 0)), MatmulTile::k128x128);
+  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, false, false, 0)), MatmulTile::k128x128);
+  EXPECT_EQ(tile_of(large_product(16384, 384, 1536, true, true, 0)),
+            MatmulTile::k128x128MoreThreads);
+  EXPECT_EQ(tile_of(large_product(16384, 1536, 48, true, true, 0)), MatmulTile::k128x64);
+  EXPECT_EQ(tile_of(large_product(1024, 1536, 48, true, true, 0)), MatmulTile::k64x64);
+  EXPECT_EQ(tile_of(large_product(256, 768, 1536, true, true, 0)), MatmulTile::k32x32);
+  EXPECT_EQ(tile_of(large_product(64, 768, 1536, true, true, 0)), MatmulTile::k16x16);
 }
 
 }  // namespace

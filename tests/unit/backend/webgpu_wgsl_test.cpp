@@ -84,7 +84,7 @@ TEST(WgslText, header_names_ops_and_lines_and_is_no_part_of_the_kernel) {
 
 TEST(WgslText, grids_fold_beyond_65535_groups) {
   WgslOptions options;
-  options.tile = 1;  // a thread for each element
+  options.map_width = 1;
   const WgslKernel small = write_wgsl(copy_through(whole({65535})), options);
   EXPECT_EQ(small.groups_y, 1u);
   const std::int64_t elements = std::int64_t{1} << 27;
@@ -110,10 +110,11 @@ TEST(WgslText, never_more_than_the_device_allows) {
   launch.body = body.program;
   TestProgram::store(launch, 2, acc, whole({512 * 512}));
   for (const int threads : {64, 128, 256, 1024}) {
-    for (const int tile : {0, 1, 16, 32, 64, 128}) {
+    for (const MatmulTile tile : {MatmulTile::kAuto, MatmulTile::kNone, MatmulTile::k16x16,
+                                  MatmulTile::k32x32, MatmulTile::k64x64, MatmulTile::k128x128}) {
       WgslOptions options;
       options.max_threads = threads;
-      options.tile = tile;
+      options.matmul_tile = tile;
       const WgslKernel kernel = write_wgsl(launch, options);
       EXPECT_LE(kernel.threads, threads);
       EXPECT_LE(kernel.workgroup_bytes, 16 << 10);

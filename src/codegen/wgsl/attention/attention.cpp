@@ -148,10 +148,10 @@ std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
 TileBlock AttentionWriter::pick(const WgslOptions& options) const {
   for (TileBlock b : kBlocks) {
     const bool last = b.rows == kBlocks.back().rows && b.columns == kBlocks.back().columns;
-    if (options.tile > 0 && b.columns > options.tile) continue;
+    if (options.attention_columns > 0 && b.columns > options.attention_columns) continue;
     if (keys()) b.columns = std::min(b.columns, kColumnsOfKeys);
     if (b.threads() > options.max_threads || bytes(b) > options.max_workgroup_bytes) continue;
-    if (last || options.tile > 0) return b;
+    if (last || options.attention_columns > 0) return b;
     // A smaller block is better if half of the rows would be unused or there are too few
     // workgroups.
     if (b.rows > 8 && b.rows / 2 >= rows()) continue;

@@ -153,7 +153,8 @@ class SubgroupMatrixAttention : private AttentionParts {
 };
 
 bool SubgroupMatrixAttention::takes() const {
-  if (!unit_.present() || !s_.half || options_.tile > 0 || options_.subgroup_matrix_tile < 0)
+  if (!unit_.present() || !s_.half || options_.attention_columns > 0 ||
+      options_.subgroup_matrix_tile < 0)
     return false;
   if (s_.depth % unit_.k != 0 || s_.width % unit_.k != 0 || s_.depth % unit_.n != 0 ||
       s_.width % unit_.n != 0)

@@ -25,21 +25,19 @@ namespace {
 
 // Measured on an H100. Every side and every depth divides the number of threads or is a multiple of
 // it.
-constexpr std::array<TileShape, 8> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 20},
-                                               {128, 128, 8, 8, 8, 1, 1, 1.33, 8},
-                                               {128, 64, 8, 8, 8, 1, 3, 1.3, 4},
-                                               {64, 64, 16, 4, 4, 1, 4, 1.0, 4},
-                                               {32, 32, 32, 2, 2, 1, 4, 0.56, 10},
-                                               {32, 32, 64, 4, 2, 2, 4, 0.68, 10},
-                                               {16, 16, 64, 2, 2, 4, 4, 0.38, 20},
-                                               {8, 8, 128, 2, 2, 16, 4, 0.17, 20}}};
-
-// Returns the number of a shape in WgslOptions::tile.
-int number_of(const TileShape& shape) {
-  const bool second =
-      shape.side_m == 32 ? shape.slices > 1 : shape.side_n == 128 && shape.per_m == 8;
-  return (shape.side_m + shape.side_n) / 2 + (second ? 1 : 0);
-}
+struct NamedTile {
+  MatmulTile tile;
+  TileShape shape;
+};
+constexpr std::array<NamedTile, 8> kMatmulTiles = {
+    {{MatmulTile::k128x128, {128, 128, 8, 16, 8, 1, 2, 1.5, 20}},
+     {MatmulTile::k128x128MoreThreads, {128, 128, 8, 8, 8, 1, 1, 1.33, 8}},
+     {MatmulTile::k128x64, {128, 64, 8, 8, 8, 1, 3, 1.3, 4}},
+     {MatmulTile::k64x64, {64, 64, 16, 4, 4, 1, 4, 1.0, 4}},
+     {MatmulTile::k32x32, {32, 32, 32, 2, 2, 1, 4, 0.56, 10}},
+     {MatmulTile::k32x32InSlices, {32, 32, 64, 4, 2, 2, 4, 0.68, 10}},
+     {MatmulTile::k16x16, {16, 16, 64, 2, 2, 4, 4, 0.38, 20}},
+     {MatmulTile::k8x8, {8, 8, 128, 2, 2, 16, 4, 0.17, 20}}}};
 
 // Number of floats in which slices store their sums.
 std::int64_t sums_of(const TileShape& tile) {
@@ -122,14 +120,14 @@ double Contraction::time_of(const TileShape& shape, std::int64_t groups) const {
 
 // Returns the tile with the least estimated time, or null if lanes are faster.
 const TileShape* Contraction::pick_tile() const {
-  if (options_.tile == 1) return nullptr;
+  if (options_.matmul_tile == MatmulTile::kNone) return nullptr;
   const TileShape* best = nullptr;
   double best_time = 0;
-  for (const TileShape& shape : kShapes) {
+  for (const auto& [tile, shape] : kMatmulTiles) {
     if (shape.threads() > options_.max_threads) continue;
     if (options_.joined && shape.threads() != group_threads(shape.threads(), options_)) continue;
     if (bytes_of(shape) > options_.max_workgroup_bytes) continue;
-    if (options_.tile == number_of(shape)) return &shape;
+    if (options_.matmul_tile == tile) return &shape;
     if (cuts_parts(shape.depth)) continue;
     if (shape.slices > 4 && depth() < 2 * shape.depth) continue;
     // Without concurrent launches, smaller tiles are as fast and more numerous.
@@ -149,7 +147,8 @@ const TileShape* Contraction::pick_tile() const {
   const bool small = results * depth() <= (1 << 19);
   // few tiles, each with a long loop
   const bool long_k = (results <= 512 && depth() >= 512) || (results <= 8192 && depth() >= 4096);
-  if (options_.tile == 0 && (small || long_k || depth() <= 4)) return nullptr;
+  if (options_.matmul_tile == MatmulTile::kAuto && (small || long_k || depth() <= 4))
+    return nullptr;
   return best;
 }
 
@@ -297,7 +296,7 @@ Shader Contraction::write_by_blocks() {
 // Returns true for few rows if both operands are contiguous along k. Nothing is read twice, so
 // staging in workgroup memory has no benefit, and the reads of b determine the time.
 bool Contraction::takes_vectors() const {
-  if (options_.tile != 0 || product_.has_bias_grad() || product_.parts > 1 ||
+  if (options_.matmul_tile != MatmulTile::kAuto || product_.has_bias_grad() || product_.parts > 1 ||
       product_.m > kMaxVectorRows || window_.count != product_.m || product_.k < kMinVectorDepth ||
       !a_.along_k() || !b_.along_k()) {
     return false;
@@ -644,13 +643,6 @@ Shader Contraction::write_tiled(const TileShape& tile) {
 }
 
 }  // namespace
-
-std::vector<int> tile_numbers() {
-  std::vector<int> numbers;
-  for (const TileShape& shape : kShapes) numbers.push_back(number_of(shape));
-  numbers.push_back(1);  // by lanes
-  return numbers;
-}
 
 Shader write_kind(const Launch& launch, const ContractionLaunch& /*p*/,
                   const WgslOptions& options) {

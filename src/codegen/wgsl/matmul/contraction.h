@@ -71,9 +71,8 @@ class ContractionParts {
   // NOLINTEND(*-non-private-member-variables-in-classes)
 };
 
-// Values of WgslOptions::tile and subgroup_matrix_tile other than the default, largest tiles first.
-// `f16x3`: for f32 operands.
-std::vector<int> tile_numbers();
+// Values of WgslOptions::subgroup_matrix_tile other than the default, largest tiles first. `f16x3`:
+// for f32 operands.
 std::vector<int> subgroup_matrix_tiles(bool f16x3 = false);
 
 // Writes a form in which each workgroup has all columns of its 8 or 16 rows. Used for by_rows and

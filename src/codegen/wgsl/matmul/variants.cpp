@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "base/hash.h"
 #include "codegen/wgsl/matmul/contraction.h"
@@ -11,32 +12,42 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Maximum number of multiply-adds for the form by lanes. It does not reuse operands, so a larger
+// Maximum number of multiply-adds for the variant by lanes. It does not reuse operands, so a larger
 // launch would be slow. It could run for seconds, which a driver may treat as a hang.
 constexpr std::int64_t kMaxByLanes = 1 << 26;
 
-struct FormName {
+struct VariantName {
   std::string name;
-  int tile = 0, subgroup_matrix_tile = 0;
+  MatmulTile tile = MatmulTile::kAuto;
+  int subgroup_matrix_tile = 0;
 };
 
-std::vector<FormName> form_names(const Launch& launch, const WgslOptions& options) {
-  std::vector<FormName> names = {{"default"}};
+// As tuning files name them, in the order in which they are tried. "tile 1" has no tile.
+constexpr std::pair<const char*, MatmulTile> kTileNames[] = {
+    {"tile 128", MatmulTile::k128x128}, {"tile 129", MatmulTile::k128x128MoreThreads},
+    {"tile 96", MatmulTile::k128x64},   {"tile 64", MatmulTile::k64x64},
+    {"tile 32", MatmulTile::k32x32},    {"tile 33", MatmulTile::k32x32InSlices},
+    {"tile 16", MatmulTile::k16x16},    {"tile 8", MatmulTile::k8x8},
+    {"tile 1", MatmulTile::kNone}};
+
+std::vector<VariantName> variant_names(const Launch& launch, const WgslOptions& options) {
+  std::vector<VariantName> names = {{"default"}};
   const auto& p = launch.as<ContractionLaunch>();
   if (options.subgroup_matrix.present() && p.k >= options.subgroup_matrix.k) {
     for (const int number : wgsl::subgroup_matrix_tiles())
-      names.push_back({"subgroup_matrix " + std::to_string(number), 0, number});
+      names.push_back({"subgroup_matrix " + std::to_string(number), MatmulTile::kAuto, number});
   }
   const bool small = p.batch * p.m * p.n * p.k <= kMaxByLanes;
-  for (const int number : wgsl::tile_numbers()) {
-    if (number > 1 || small) names.push_back({"tile " + std::to_string(number), number, -1});
+  for (const auto& [name, tile] : kTileNames) {
+    if (tile != MatmulTile::kNone || small) names.push_back({name, tile, -1});
   }
   return names;
 }
 
-ContractionForm write_form(const Launch& launch, WgslOptions options, const FormName& name) {
-  if (name.tile != 0 || name.subgroup_matrix_tile != 0) {
-    options.tile = name.tile;
+ContractionVariant write_variant(const Launch& launch, WgslOptions options,
+                                 const VariantName& name) {
+  if (name.subgroup_matrix_tile != 0) {
+    options.matmul_tile = name.tile;
     options.subgroup_matrix_tile = name.subgroup_matrix_tile;
   }
   return {name.name, write_wgsl(launch, options)};
@@ -77,24 +88,25 @@ std::string contraction_key(const Launch& launch, const WgslOptions& options) {
   return key + digits.data();
 }
 
-ContractionForm contraction_form(const Launch& launch, const WgslOptions& options,
-                                 const std::string& name) {
-  for (const FormName& each : form_names(launch, options)) {
-    if (each.name == name) return write_form(launch, options, each);
+ContractionVariant contraction_variant(const Launch& launch, const WgslOptions& options,
+                                       const std::string& name) {
+  for (const VariantName& each : variant_names(launch, options)) {
+    if (each.name == name) return write_variant(launch, options, each);
   }
   return {};
 }
 
-std::vector<ContractionForm> contraction_forms(const Launch& launch, const WgslOptions& options) {
-  std::vector<ContractionForm> forms;
-  for (const FormName& name : form_names(launch, options)) {
-    ContractionForm form = write_form(launch, options, name);
-    const bool known = std::any_of(forms.begin(), forms.end(), [&](const ContractionForm& each) {
-      return each.kernel.body == form.kernel.body;
-    });
-    if (!known) forms.push_back(std::move(form));
+std::vector<ContractionVariant> contraction_variants(const Launch& launch,
+                                                     const WgslOptions& options) {
+  std::vector<ContractionVariant> variants;
+  for (const VariantName& name : variant_names(launch, options)) {
+    ContractionVariant variant = write_variant(launch, options, name);
+    const bool known = std::any_of(
+        variants.begin(), variants.end(),
+        [&](const ContractionVariant& each) { return each.kernel.body == variant.kernel.body; });
+    if (!known) variants.push_back(std::move(variant));
   }
-  return forms;
+  return variants;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
