@@ -12,11 +12,11 @@ import math
 
 FLOAT = 4                  # bytes
 SLICE = 1 << 22            # elements that MPI sums at once: kSlice of src/mpi/mpi.cpp
-MAX_MESSAGE = 1 << 30      # bytes: kMostBytes of src/mpi/mpi.cpp
+MAX_MESSAGE = 1 << 30      # bytes: kMaxMessageBytes of src/mpi/mpi.cpp
 PADDING = 64               # elements: parameters begin at multiples of this
 CUT = 64                   # elements: kCutElements of src/plan/exchange.cpp
-LEAST_CUT = 256 << 10      # elements: kLeastCut of src/plan/exchange.cpp
-LEAST_BUCKETS = 8          # kLeastBuckets of src/plan/exchange.cpp
+MIN_CUT = 256 << 10      # elements: kMinCut of src/plan/exchange.cpp
+MIN_BUCKETS = 8          # kMinBuckets of src/plan/exchange.cpp
 BUCKET_BYTES = 25 << 20    # kDefaultBucketBytes of tensorgrad/distributed/communicator.h
 
 
@@ -83,8 +83,8 @@ def buckets(gradients, bucket_bytes=BUCKET_BYTES):
         padded = -(-elements // PADDING) * PADDING
         segments.append(Bucket(end, end + padded, ready))
         end += padded
-    most = min(max(bucket_bytes // FLOAT, 1), max(end // LEAST_BUCKETS, LEAST_CUT))
-    piece = max(most, LEAST_CUT) // CUT * CUT
+    most = min(max(bucket_bytes // FLOAT, 1), max(end // MIN_BUCKETS, MIN_CUT))
+    piece = max(most, MIN_CUT) // CUT * CUT
     made = []
     for segment in reversed(segments):
         size = segment.elements

@@ -23,7 +23,7 @@ namespace {
 
 using PageJson = nlohmann::ordered_json;
 
-constexpr std::size_t kMostPageLines = 8192;
+constexpr std::size_t kMaxPageLines = 8192;
 constexpr double kPollSeconds = 3;  // a page that has asked within this time is open
 constexpr std::chrono::milliseconds kLastPoll{2000};  // a page asks once a second
 
@@ -112,13 +112,13 @@ void RunPage::add_line(std::string_view kind, std::string json) {
   if (kind == "pause") return;
   const Lock lock(mutex_);
   lines_.push_back({kind == "step", std::move(json)});
-  if (lines_.size() > kMostPageLines) thin();
+  if (lines_.size() > kMaxPageLines) thin();
 }
 
 // Keeps every second line of steps, and of the others if they are many.
 void RunPage::thin() {
   const auto others = std::count_if(lines_.begin(), lines_.end(), [](auto& l) { return !l.step; });
-  const bool all = static_cast<std::size_t>(others) > kMostPageLines / 2;
+  const bool all = static_cast<std::size_t>(others) > kMaxPageLines / 2;
   std::size_t count[2] = {0, 0};
   std::erase_if(lines_, [&](const Line& line) {
     return (line.step || all) && count[line.step ? 1 : 0]++ % 2 == 1;

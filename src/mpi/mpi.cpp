@@ -28,7 +28,7 @@ constexpr double kLongestTimeout = 1e8;  // seconds; clocks count nanoseconds in
 // Elements that are summed at once. Bounds the memory for the numbers of the other ranks, and keeps
 // counts within the int of MPI.
 constexpr std::size_t kSlice = std::size_t{1} << 22;
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of one message
+constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;  // of one message
 // Time for messages on their way after their sender has ended.
 constexpr std::chrono::milliseconds kGrace{1000};
 // A wait polls without a pause for the first of these times, then sleeps for the second.
@@ -131,9 +131,9 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] std::int64_t bucket_bytes() const override { return bucket_bytes_; }
 
   void broadcast(std::span<std::byte> bytes) override {
-    for (std::size_t from = 0; from < bytes.size(); from += kMostBytes) {
+    for (std::size_t from = 0; from < bytes.size(); from += kMaxMessageBytes) {
       const std::span<std::byte> part =
-          bytes.subspan(from, std::min(kMostBytes, bytes.size() - from));
+          bytes.subspan(from, std::min(kMaxMessageBytes, bytes.size() - from));
       std::vector<Request> requests;
       if (rank_ != 0) {
         receive(part, 0, kData, requests, "broadcast");

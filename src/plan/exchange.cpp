@@ -13,10 +13,10 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::int64_t kCutElements = 64;      // large values are cut at multiples of this
-constexpr std::int64_t kLeastCut = 256 << 10;  // elements of a part of a large value: 1 MiB
+constexpr std::int64_t kCutElements = 64;    // large values are cut at multiples of this
+constexpr std::int64_t kMinCut = 256 << 10;  // elements of a part of a large value: 1 MiB
 // Nothing hides the exchange of the last bucket, so it should be a small part of the whole.
-constexpr std::int64_t kLeastBuckets = 8;
+constexpr std::int64_t kMinBuckets = 8;
 
 const Port& port_of(const Program& program, const std::string& output) {
   const auto port = std::find_if(program.outputs.begin(), program.outputs.end(),
@@ -124,7 +124,7 @@ std::vector<Bucket> segments_of(const std::vector<Bucket>& dependences, std::int
 
 // Joins segments, from the last to the first, to buckets of at most `most` elements.
 std::vector<Bucket> buckets_of(const std::vector<Bucket>& segments, std::int64_t most) {
-  const std::int64_t part = std::max(most, kLeastCut) / kCutElements * kCutElements;
+  const std::int64_t part = std::max(most, kMinCut) / kCutElements * kCutElements;
   std::vector<Bucket> buckets;
   bool open = false;
   for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
@@ -213,7 +213,7 @@ void split_exchange(Program& program, const std::string& output, std::int64_t bu
   const auto map = static_cast<std::size_t>(writer - launches.begin());
   const std::int64_t most =
       std::clamp<std::int64_t>(bucket_bytes / static_cast<std::int64_t>(sizeof(float)), 1,
-                               std::max(count / kLeastBuckets, kLeastCut));
+                               std::max(count / kMinBuckets, kMinCut));
   const std::vector<Bucket> buckets =
       buckets_of(segments_of(dependences(program, map, count), count), most);
   if (buckets.size() < 2) return;

@@ -10,7 +10,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr const char* kParamsBuffer = "params";
-constexpr std::int64_t kLeastPiece = 256;  // bytes of a shard, which has at least 64 elements
+constexpr std::int64_t kMinPiece = 256;  // bytes of a shard, which has at least 64 elements
 
 }  // namespace
 
@@ -79,7 +79,7 @@ void gather_params(Communicator& ranks, Instance& instance, const TrainedPart& t
   constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
   const std::int64_t shard = trained.shard_elements() * kEach;
   const std::int64_t piece = std::clamp<std::int64_t>(
-      ranks.bucket_bytes() / trained.shards / kEach * kEach, kLeastPiece, shard);
+      ranks.bucket_bytes() / trained.shards / kEach * kEach, kMinPiece, shard);
   std::vector<std::byte> mine(static_cast<std::size_t>(piece));
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(trained.shards));
   for (std::int64_t at = 0; at < shard; at += piece) {

@@ -174,7 +174,7 @@ class ThreadMember final : public Communicator {
 
   [[nodiscard]] std::size_t most_helpers() const {
     const std::size_t cores = static_cast<std::size_t>(usable_cores()) / members();
-    return std::clamp<std::size_t>(cores, 1, kMostHelpers);
+    return std::clamp<std::size_t>(cores, 1, kMaxHelpers);
   }
 
   // Adds elements of all members in the order of their numbers. The sums are gathered in the cache,
@@ -196,7 +196,7 @@ class ThreadMember final : public Communicator {
 
   static constexpr std::size_t kBlock = 2048;              // elements
   static constexpr std::size_t kSumPerThread = 128 << 10;  // elements that are worth a thread
-  static constexpr std::size_t kMostHelpers = 8;
+  static constexpr std::size_t kMaxHelpers = 8;
 
   std::shared_ptr<ThreadRanks> group_;
   int rank_;

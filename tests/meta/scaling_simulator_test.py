@@ -69,11 +69,11 @@ class Messages(unittest.TestCase):
     def test_constants_are_those_of_the_library(self):
         mpi, plan = source("src/mpi/mpi.cpp"), source("src/plan/exchange.cpp")
         self.assertIn("constexpr std::size_t kSlice = std::size_t{1} << 22;", mpi)
-        self.assertIn("constexpr std::size_t kMostBytes = std::size_t{1} << 30;", mpi)
+        self.assertIn("constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;", mpi)
         self.assertEqual((model.SLICE, model.MAX_MESSAGE), (1 << 22, 1 << 30))
-        for constant, value in (("kCutElements", "64"), ("kLeastCut", "256 << 10"), ("kLeastBuckets", "8")):
+        for constant, value in (("kCutElements", "64"), ("kMinCut", "256 << 10"), ("kMinBuckets", "8")):
             self.assertIn(f"constexpr std::int64_t {constant} = {value};", plan)
-        self.assertEqual((model.CUT, model.LEAST_CUT, model.LEAST_BUCKETS), (64, 256 << 10, 8))
+        self.assertEqual((model.CUT, model.MIN_CUT, model.MIN_BUCKETS), (64, 256 << 10, 8))
         self.assertIn("kDefaultBucketBytes = 25 << 20;", source("include/tensorgrad/distributed/communicator.h"))
         self.assertEqual(model.BUCKET_BYTES, 25 << 20)
 
