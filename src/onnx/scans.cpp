@@ -14,9 +14,9 @@ using Names = std::vector<std::string>;
 using Ints = std::vector<std::int64_t>;
 
 // The body of a Scan under construction. Its values are single slices.
-class Step {
+class ScanBody {
  public:
-  explicit Step(WriteContext& ctx)
+  explicit ScanBody(WriteContext& ctx)
       : ctx_(ctx),
         body_(ctx.emitter),
         slice_(without_axes(ctx.type().shape, {ctx.node.attrs.integer("axis")})) {}
@@ -70,7 +70,7 @@ std::string recurrence(WriteContext& ctx) {
   std::shared_ptr<const io::OnnxGraph> body;
   Shape slice;
   {
-    Step step(ctx);
+    ScanBody step(ctx);
     slice = step.slice();
     const std::string h = step.input(type), a = step.input(type);
     std::string next = ctx.op("Mul", {a, h});
@@ -97,7 +97,7 @@ std::string place_so_far(WriteContext& ctx) {
   std::shared_ptr<const io::OnnxGraph> body;
   Shape slice;
   {
-    Step step(ctx);
+    ScanBody step(ctx);
     slice = step.slice();
     const std::string best = step.input(type), at = step.input(OnnxType::kInt32);
     const std::string x = step.input(type), t = step.input(OnnxType::kInt32, {});

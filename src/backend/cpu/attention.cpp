@@ -33,9 +33,9 @@ struct Tile {
   std::int64_t batch = 0, row = 0, rows = 0, column = 0, columns = 0;
 };
 
-class AttentionStep final : public Step {
+class AttentionRunner final : public LaunchRunner {
  public:
-  explicit AttentionStep(const Prepare& prepare)
+  explicit AttentionRunner(const Prepare& prepare)
       : l_(prepare.launch),
         s_(kernel_of<AttentionKernel>(l_).sizes),
         part_(kernel_of<AttentionKernel>(l_).part),
@@ -497,8 +497,8 @@ class AttentionStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_attention(const Prepare& prepare) {
-  return std::make_unique<AttentionStep>(prepare);
+std::unique_ptr<LaunchRunner> make_attention(const Prepare& prepare) {
+  return std::make_unique<AttentionRunner>(prepare);
 }
 
 }  // namespace tensorgrad::cpu

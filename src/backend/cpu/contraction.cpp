@@ -203,9 +203,9 @@ ResultTile largest_tile(const Plan& plan) {
   return tile;
 }
 
-class ContractionStep final : public Step {
+class ContractionRunner final : public LaunchRunner {
  public:
-  ContractionStep(const Prepare& prepare, const ContractionLaunch& shape)
+  ContractionRunner(const Prepare& prepare, const ContractionLaunch& shape)
       : engine_(prepare, shape), plan_(Planner(engine_, prepare.threads).plan()) {
     small = plan_.small;
     engine_.lay_out(largest_tile(plan_));
@@ -339,10 +339,11 @@ class ContractionStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Prepare& prepare, const ContractionLaunch& product) {
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare,
+                                          const ContractionLaunch& product) {
   CHECK(product.parts == 1, prepare.launch.name + ": split-K is only for GPUs");
-  if (std::unique_ptr<Step> step = make_row_product(prepare, product)) return step;
-  return std::make_unique<ContractionStep>(prepare, product);
+  if (std::unique_ptr<LaunchRunner> gemv = make_row_product(prepare, product)) return gemv;
+  return std::make_unique<ContractionRunner>(prepare, product);
 }
 
 }  // namespace tensorgrad::cpu

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/launch_runner.h"
 #include "backend/cpu/operand.h"
-#include "backend/cpu/step.h"
 #include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
@@ -130,6 +130,6 @@ class TileEngine {
 
 // Creates a step for vector times matrix, or matrix times vector, if the matrix can be read in
 // place. Returns null for other launches.
-std::unique_ptr<Step> make_row_product(const Prepare& prepare, const ContractionLaunch& l);
+std::unique_ptr<LaunchRunner> make_row_product(const Prepare& prepare, const ContractionLaunch& l);
 
 }  // namespace tensorgrad::cpu

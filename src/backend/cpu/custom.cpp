@@ -32,9 +32,9 @@ const Word* in_memory(const Prepare& prepare, const ScalarProgram& program) {
   return prepare.data[static_cast<std::size_t>(access.binding)] + access.map.views[0].offset;
 }
 
-class CustomStep final : public Step {
+class CustomRunner final : public LaunchRunner {
  public:
-  explicit CustomStep(const Prepare& prepare) : op_(*kernel_of<UserKernel>(prepare.launch).op) {
+  explicit CustomRunner(const Prepare& prepare) : op_(*kernel_of<UserKernel>(prepare.launch).op) {
     const Launch& launch = prepare.launch;
     const auto& opaque = launch.as<OpaqueLaunch>();
     if (!op_.cpu) {
@@ -113,8 +113,8 @@ class CustomStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_custom(const Prepare& prepare) {
-  return std::make_unique<CustomStep>(prepare);
+std::unique_ptr<LaunchRunner> make_custom(const Prepare& prepare) {
+  return std::make_unique<CustomRunner>(prepare);
 }
 
 }  // namespace tensorgrad::cpu

@@ -10,25 +10,25 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/denormals.h"
+#include "backend/cpu/launch_runner.h"
 #include "backend/cpu/opaque.h"
 #include "backend/cpu/parallel_tuner.h"
 #include "backend/cpu/simd.h"
-#include "backend/cpu/step.h"
 #include "base/check.h"
 #include "base/parallel.h"
 
 namespace tensorgrad::cpu {
 namespace {
 
-std::unique_ptr<Step> make_step(const Prepare& prepare, const OpaqueLaunch& opaque) {
-  for (const OpaqueStep& each : kOpaqueSteps) {
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const OpaqueLaunch& opaque) {
+  for (const OpaqueRunner& each : kOpaqueSteps) {
     if (each.name == opaque.kernel->name) return each.make(prepare);
   }
   UNREACHABLE();
 }
 
-// Steps contain resolved pointers, so a launch needs another step if a buffer is replaced. The most
-// recent steps are kept, because results that circulate among functions use few buffers.
+// Runners contain resolved pointers, so a launch needs another one if a buffer is replaced. The
+// most recent runners are kept, because results that circulate among functions use few buffers.
 class CpuExecutable final : public Executable {
  public:
   // The program must outlive the executable.
@@ -41,9 +41,9 @@ class CpuExecutable final : public Executable {
       const Launch& launch = program.launches[i];
       CHECK(launch.row_count == 0, launch.name + ": a cpu launch is never one of several");
       made_[i].push_back(make(launch, buffers));
-      worker_bytes = std::max(worker_bytes, made_[i].back().step->worker_bytes);
-      shared_bytes = std::max(shared_bytes, made_[i].back().step->shared_bytes);
-      tries_ = tries_ || (threads > 1 && made_[i].back().step->small);
+      worker_bytes = std::max(worker_bytes, made_[i].back().runner->worker_bytes);
+      shared_bytes = std::max(shared_bytes, made_[i].back().runner->shared_bytes);
+      tries_ = tries_ || (threads > 1 && made_[i].back().runner->small);
     }
     for (AlignedBytes& scratch : workers_) scratch = AlignedBytes(worker_bytes);
     shared_ = AlignedBytes(shared_bytes);
@@ -73,7 +73,7 @@ class CpuExecutable final : public Executable {
     for (const auto& [i, found] : kept) made_[i].splice(made_[i].end(), made_[i], found);
     for (std::size_t i = 0; i < made_.size(); ++i) {
       made_[i].splice(made_[i].end(), fresh[i]);
-      if (made_[i].size() > kKeptSteps) made_[i].pop_front();  // the least recently used one
+      if (made_[i].size() > kKeptRunners) made_[i].pop_front();  // the least recently used one
     }
   }
 
@@ -110,15 +110,15 @@ class CpuExecutable final : public Executable {
   // A launch prepared for buffers at these addresses.
   struct Made {
     std::vector<Word*> data;
-    std::unique_ptr<Step> step;
+    std::unique_ptr<LaunchRunner> runner;
   };
-  static constexpr std::size_t kKeptSteps = 8;
+  static constexpr std::size_t kKeptRunners = 8;
 
-  // Runs a launch on one of two pools, depending on Step::small.
+  // Runs a launch on one of two pools, depending on LaunchRunner::small.
   void run_one(std::size_t launch, ThreadPool& of_small, ThreadPool& pool,
                const RuntimeScalars& runtime_scalars) {
-    Step& step = *made_[launch].back().step;
-    step.run({step.small ? of_small : pool, runtime_scalars, workers_, shared_.data()});
+    LaunchRunner& runner = *made_[launch].back().runner;
+    runner.run({runner.small ? of_small : pool, runtime_scalars, workers_, shared_.data()});
   }
 
   static std::vector<Word*> pointers(const Launch& launch, const std::vector<std::byte*>& buffers) {
@@ -135,8 +135,8 @@ class CpuExecutable final : public Executable {
     const Prepare prepare{launch, constants_, pointers(launch, buffers),
                           static_cast<int>(workers_.size())};
     try {
-      const auto step = [&](const auto& kind) { return make_step(prepare, kind); };
-      return {prepare.data, std::visit(step, launch.kind)};
+      const auto make = [&](const auto& kind) { return make_runner(prepare, kind); };
+      return {prepare.data, std::visit(make, launch.kind)};
     } catch (Error& error) {
       error.add_context("while preparing launch " + launch.name);
       throw;

@@ -14,11 +14,11 @@ namespace {
 constexpr std::int64_t kMinColumns = 64;
 constexpr double kReadNs = 0.15;
 
-class RowProductStep final : public Step {
+class RowProductRunner final : public LaunchRunner {
  public:
   // `flipped`: n = 1, so v is B and w is A transposed.
-  RowProductStep(const Prepare& prepare, const ContractionLaunch& l, std::unique_ptr<Operand> v,
-                 std::unique_ptr<Operand> w, bool flipped)
+  RowProductRunner(const Prepare& prepare, const ContractionLaunch& l, std::unique_ptr<Operand> v,
+                   std::unique_ptr<Operand> w, bool flipped)
       : v_(std::move(v)),
         w_(std::move(w)),
         flipped_(flipped),
@@ -104,7 +104,7 @@ class RowProductStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_row_product(const Prepare& prepare, const ContractionLaunch& l) {
+std::unique_ptr<LaunchRunner> make_row_product(const Prepare& prepare, const ContractionLaunch& l) {
   if (l.batch != 1 || (l.m != 1 && l.n != 1) || l.k == 1 || l.bias_grad_row) return nullptr;
   const bool flipped = l.m != 1;
   auto a = std::make_unique<Operand>(prepare, l.a, 1, l.m, l.k);
@@ -116,7 +116,7 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare, const Contraction
   // The row sums of A are supported only if the columns of A are contiguous.
   if (l.bias_grad_column && !(flipped && lies && w.columns_are_contiguous())) return nullptr;
   if (flipped) std::swap(a, b);
-  return std::make_unique<RowProductStep>(prepare, l, std::move(a), std::move(b), flipped);
+  return std::make_unique<RowProductRunner>(prepare, l, std::move(a), std::move(b), flipped);
 }
 
 }  // namespace tensorgrad::cpu

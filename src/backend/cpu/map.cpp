@@ -10,9 +10,9 @@
 namespace tensorgrad::cpu {
 namespace {
 
-class MapStep final : public Step {
+class MapRunner final : public LaunchRunner {
  public:
-  MapStep(const Prepare& prepare, const MapLaunch& map)
+  MapRunner(const Prepare& prepare, const MapLaunch& map)
       : elements_(map.rows), vector_program_(prepare, epilogue_spec(prepare.launch, elements_)) {
     block_ = std::min(block_elements(vector_program_.element_registers()), round_up(elements_, 16));
     vector_program_.lay_out(block_, 0);
@@ -43,8 +43,8 @@ class MapStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Prepare& prepare, const MapLaunch& map) {
-  return std::make_unique<MapStep>(prepare, map);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const MapLaunch& map) {
+  return std::make_unique<MapRunner>(prepare, map);
 }
 
 }  // namespace tensorgrad::cpu

@@ -35,9 +35,9 @@ bool better_swapped(const Launch& launch, const RowLaunch& row) {
 }
 
 // Processes blocks of whole rows.
-class WholeRowStep final : public Step {
+class WholeRowRunner final : public LaunchRunner {
  public:
-  WholeRowStep(const RowLaunch& row, std::unique_ptr<VectorProgram> vector_program)
+  WholeRowRunner(const RowLaunch& row, std::unique_ptr<VectorProgram> vector_program)
       : rows_(row.rows), cols_(row.cols), vector_program_(std::move(vector_program)) {
     const std::int64_t block = block_elements(vector_program_->element_registers());
     group_ = std::clamp(block / cols_, std::int64_t{1}, rows_);
@@ -84,14 +84,14 @@ VectorProgramSpec row_spec(const Launch& launch, const RowLaunch& row) {
   return spec;
 }
 
-std::unique_ptr<Step> make_step(const Prepare& prepare, const RowLaunch& row) {
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const RowLaunch& row) {
   if (better_swapped(prepare.launch, row)) return make_row_stream(prepare, row, true);
   if (row.cols > kResidentWords) return make_row_stream(prepare, row, false);
   auto vector_program = std::make_unique<VectorProgram>(prepare, row_spec(prepare.launch, row));
   if (row.cols * vector_program->element_registers() > kResidentWords) {
     return make_row_stream(prepare, row, false);
   }
-  return std::make_unique<WholeRowStep>(row, std::move(vector_program));
+  return std::make_unique<WholeRowRunner>(row, std::move(vector_program));
 }
 
 }  // namespace tensorgrad::cpu

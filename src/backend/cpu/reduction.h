@@ -13,6 +13,7 @@ VectorProgramSpec row_spec(const Launch& launch, const RowLaunch& row);
 
 // Creates a step that streams rows pass by pass. If `swapped`, blocks have many rows and few
 // columns.
-std::unique_ptr<Step> make_row_stream(const Prepare& prepare, const RowLaunch& row, bool swapped);
+std::unique_ptr<LaunchRunner> make_row_stream(const Prepare& prepare, const RowLaunch& row,
+                                              bool swapped);
 
 }  // namespace tensorgrad::cpu

@@ -17,9 +17,9 @@ namespace {
 constexpr std::int64_t kWalkedRows = 256;
 
 // Runs the passes over groups of rows: one row, or many if the walk is along columns.
-class StreamStep final : public Step {
+class StreamRunner final : public LaunchRunner {
  public:
-  StreamStep(const Prepare& prepare, const RowLaunch& row, bool swapped)
+  StreamRunner(const Prepare& prepare, const RowLaunch& row, bool swapped)
       : rows_(row.rows), cols_(row.cols), swapped_(swapped) {
     const RowPlan plan = plan_rows(prepare.launch);
     VectorProgramSpec spec = row_spec(prepare.launch, row);
@@ -174,8 +174,9 @@ class StreamStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_row_stream(const Prepare& prepare, const RowLaunch& row, bool swapped) {
-  return std::make_unique<StreamStep>(prepare, row, swapped);
+std::unique_ptr<LaunchRunner> make_row_stream(const Prepare& prepare, const RowLaunch& row,
+                                              bool swapped) {
+  return std::make_unique<StreamRunner>(prepare, row, swapped);
 }
 
 }  // namespace tensorgrad::cpu

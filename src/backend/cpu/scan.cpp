@@ -105,9 +105,9 @@ class Carry {
   ScanFn kernel_;
 };
 
-class ScanStep final : public Step {
+class ScanRunner final : public LaunchRunner {
  public:
-  ScanStep(const Prepare& prepare, const ScanLaunch& scan)
+  ScanRunner(const Prepare& prepare, const ScanLaunch& scan)
       : l_(scan),
         carry_(l_.op, l_.line().instrs.back().dtype),
         product_(ScanOp::kProduct, DType::kF32),
@@ -312,8 +312,8 @@ class ScanStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Prepare& prepare, const ScanLaunch& scan) {
-  return std::make_unique<ScanStep>(prepare, scan);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const ScanLaunch& scan) {
+  return std::make_unique<ScanRunner>(prepare, scan);
 }
 
 }  // namespace tensorgrad::cpu

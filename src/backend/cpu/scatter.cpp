@@ -17,9 +17,9 @@ constexpr std::int64_t kMinScatterColumns = 16;
 constexpr std::int64_t kScatterTasks = 8;
 constexpr std::int64_t kMaxScatterScans = 4;
 
-class ScatterStep final : public Step {
+class ScatterRunner final : public LaunchRunner {
  public:
-  ScatterStep(const Prepare& prepare, const ScatterLaunch& scatter)
+  ScatterRunner(const Prepare& prepare, const ScatterLaunch& scatter)
       : l_(scatter),
         sources_(l_.pre * l_.count * l_.post),
         results_(l_.pre * l_.size * l_.post),
@@ -160,8 +160,8 @@ class ScatterStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Prepare& prepare, const ScatterLaunch& scatter) {
-  return std::make_unique<ScatterStep>(prepare, scatter);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const ScatterLaunch& scatter) {
+  return std::make_unique<ScatterRunner>(prepare, scatter);
 }
 
 }  // namespace tensorgrad::cpu

@@ -27,9 +27,9 @@ struct SelectivePiece {
   std::int64_t batch = 0, segment = 0, channel = 0, width = 0, first = 0, steps = 0;
 };
 
-class SelectiveScanStep final : public Step {
+class SelectiveScanRunner final : public LaunchRunner {
  public:
-  explicit SelectiveScanStep(const Prepare& prepare)
+  explicit SelectiveScanRunner(const Prepare& prepare)
       : l_(prepare.launch),
         scan_(kernel_of<SelectiveKernel>(l_).scan),
         sizes_(scan_.sizes),
@@ -312,8 +312,8 @@ class SelectiveScanStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_selective_scan(const Prepare& prepare) {
-  return std::make_unique<SelectiveScanStep>(prepare);
+std::unique_ptr<LaunchRunner> make_selective_scan(const Prepare& prepare) {
+  return std::make_unique<SelectiveScanRunner>(prepare);
 }
 
 }  // namespace tensorgrad::cpu

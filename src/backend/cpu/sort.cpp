@@ -122,9 +122,9 @@ void compute_words(const RunContext& context, VectorProgram& program, std::int64
   });
 }
 
-class SortStep final : public Step {
+class SortRunner final : public LaunchRunner {
  public:
-  SortStep(const Prepare& prepare, const SortLaunch& sort)
+  SortRunner(const Prepare& prepare, const SortLaunch& sort)
       : l_(sort),
         elements_(l_.pre * l_.count * l_.post),
         keys_(prepare, operand_spec(l_.keys, elements_)),
@@ -172,9 +172,9 @@ class SortStep final : public Step {
   VectorProgram keys_, epilogue_;
 };
 
-class TopkStep final : public Step {
+class TopkRunner final : public LaunchRunner {
  public:
-  explicit TopkStep(const Prepare& prepare)
+  explicit TopkRunner(const Prepare& prepare)
       : kernel_(kernel_of<TopkKernel>(prepare.launch)),
         elements_(kernel_.inputs[0].size),
         values_(prepare, operand_spec(prepare.launch.as<OpaqueLaunch>().inputs[0], elements_)),
@@ -258,12 +258,12 @@ class TopkStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_topk(const Prepare& prepare) {
-  return std::make_unique<TopkStep>(prepare);
+std::unique_ptr<LaunchRunner> make_topk(const Prepare& prepare) {
+  return std::make_unique<TopkRunner>(prepare);
 }
 
-std::unique_ptr<Step> make_step(const Prepare& prepare, const SortLaunch& sort) {
-  return std::make_unique<SortStep>(prepare, sort);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const SortLaunch& sort) {
+  return std::make_unique<SortRunner>(prepare, sort);
 }
 
 }  // namespace tensorgrad::cpu

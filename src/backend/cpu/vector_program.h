@@ -8,8 +8,8 @@
 #include <deque>
 #include <vector>
 
+#include "backend/cpu/launch_runner.h"
 #include "backend/cpu/simd.h"
-#include "backend/cpu/step.h"
 #include "kernel/row_plan.h"
 
 namespace tensorgrad::cpu {

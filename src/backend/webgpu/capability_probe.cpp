@@ -125,7 +125,7 @@ std::vector<std::byte> CapabilityProbe::try_kernel(const std::string& name, cons
   kernel.dispatch.bindings = {
       {.bytes = static_cast<std::int64_t>(bytes), .mode = BindMode::kReadWrite}};
   std::string error;
-  Step step;
+  BoundDispatch step;
   step.name = kernel.name;
   step.pipeline = pipelines_.compile(kernel, text, error);
   if (step.pipeline == nullptr) return {};

@@ -29,7 +29,7 @@ struct Pipeline {
   WGPUPipelineLayout whole = nullptr;
 };
 
-struct Step {
+struct BoundDispatch {
   std::string name;
   SourceLocation location;
   std::size_t launches = 1;  // number of the program's launches in this step
@@ -69,7 +69,7 @@ class WebGpuExecutable final : public Executable {
   }
 
   const Program* program = nullptr;
-  std::vector<Step> steps;
+  std::vector<BoundDispatch> steps;
   std::vector<BufferHandle> buffers;  // of set 0; see Device::add_set()
   std::size_t sets = 1;
   bool uses_scalars = false;

@@ -18,7 +18,7 @@ constexpr double kMaxTimedRuns = 16;
 constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set has at most 4096
 
 // True if a second run yields the same result.
-bool may_run_again(const Step& step) {
+bool may_run_again(const BoundDispatch& step) {
   return std::none_of(step.bindings.begin(), step.bindings.end(),
                       [](const Binding& binding) { return binding.mode == BindMode::kReadWrite; });
 }
@@ -55,7 +55,7 @@ Handle<WGPUQuerySet> LaunchProfiler::create_queries(std::size_t count) {
 }
 
 // Encodes a pass that runs one launch `count` times.
-void LaunchProfiler::encode_repeated(WGPUCommandEncoder encoder, const Step& step,
+void LaunchProfiler::encode_repeated(WGPUCommandEncoder encoder, const BoundDispatch& step,
                                      std::uint32_t row, const WGPUPassTimestampWrites* writes,
                                      int count) {
   WGPUComputePassDescriptor descriptor = {};
@@ -75,7 +75,7 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_clock(const WebGpuExecutabl
                                                            std::uint32_t row) {
   using Clock = std::chrono::steady_clock;
   std::vector<LaunchTiming> timings;
-  for (const Step& step : executable.steps) {
+  for (const BoundDispatch& step : executable.steps) {
     const Handle<WGPUCommandEncoder> encoder = queue_.create_encoder();
     encode_repeated(encoder.get(), step, row, nullptr);
     const Clock::time_point start = Clock::now();
@@ -103,7 +103,7 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
       writes.querySet = queries.get();
       writes.beginningOfPassWriteIndex = static_cast<std::uint32_t>(2 * i);
       writes.endOfPassWriteIndex = static_cast<std::uint32_t>(2 * i + 1);
-      const Step& step = executable.steps[at + i];
+      const BoundDispatch& step = executable.steps[at + i];
       encode_repeated(encoder.get(), step, row, &writes, step.timed_runs);
     }
     api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0,
@@ -112,7 +112,7 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
     std::vector<std::uint64_t> ticks(2 * count);
     queue_.read_back(resolved.get(), std::as_writable_bytes(std::span(ticks)));
     for (std::size_t i = 0; i < count; ++i) {
-      Step& step = executable.steps[at + i];
+      BoundDispatch& step = executable.steps[at + i];
       const double each = microseconds(ticks[2 * i + 1] - ticks[2 * i]) / step.timed_runs;
       timings.push_back({each, true});
       timings.resize(timings.size() + step.launches - 1, {.by_device = true, .concurrent = true});
@@ -124,7 +124,7 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
   return timings;
 }
 
-double LaunchProfiler::time_runs(const Step& step, std::uint32_t row, int count) {
+double LaunchProfiler::time_runs(const BoundDispatch& step, std::uint32_t row, int count) {
   using Clock = std::chrono::steady_clock;
   const Handle<WGPUQuerySet> queries = timestamps_ ? create_queries(2) : Handle<WGPUQuerySet>();
   std::array<std::uint64_t, 2> ticks = {};

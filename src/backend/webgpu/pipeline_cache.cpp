@@ -122,7 +122,7 @@ std::shared_ptr<Pipeline> PipelineCache::compile(const Kernel& kernel, const std
 }
 
 // Error scopes belong to the device, not to a thread, so an error cannot be attributed to a kernel.
-// In that case nothing is cached, and make_step() reproduces the error.
+// In that case nothing is cached, and make_dispatch() reproduces the error.
 std::vector<std::shared_ptr<Pipeline>> PipelineCache::compile_together(
     const std::vector<Kernel>& kernels) {
   std::map<std::string_view, const Kernel*> fresh;  // by body: the first with it
@@ -164,7 +164,7 @@ std::shared_ptr<Pipeline> PipelineCache::find_or_compile(const Kernel& kernel) {
   return found;
 }
 
-Handle<WGPUBindGroup> PipelineCache::bind(const Step& step,
+Handle<WGPUBindGroup> PipelineCache::bind(const BoundDispatch& step,
                                           std::span<const Buffer* const> buffers) {
   std::vector<WGPUBindGroupEntry> entries(step.bindings.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -222,8 +222,8 @@ void PipelineCache::check(const Kernel& kernel) const {
   }
 }
 
-Step PipelineCache::make_step(Kernel kernel, std::span<const Buffer* const> buffers) {
-  Step step;
+BoundDispatch PipelineCache::make_dispatch(Kernel kernel, std::span<const Buffer* const> buffers) {
+  BoundDispatch step;
   step.pipeline = find_or_compile(kernel);
   step.name = std::move(kernel.name);
   step.location = kernel.location;

@@ -15,8 +15,8 @@
 
 namespace tensorgrad::webgpu {
 
-// The cache holds each body of a kernel at most once, and only while a Step or a caller uses its
-// pipeline. A kernel that was rejected is not in the cache.
+// The cache holds each body of a kernel at most once, and only while a BoundDispatch or a caller
+// uses its pipeline. A kernel that was rejected is not in the cache.
 //
 // Lock: callers hold the mutex of the WebGpuDevice, because error scopes belong to the device. The
 // threads that compile together use only the const functions.
@@ -40,8 +40,8 @@ class PipelineCache {
                                     std::string& error);
   // Compiles the kernel if it is not cached. Its bindings number `buffers`, of which those that it
   // does not bind may be null. Throws DeviceError with the kernel's location if it is rejected.
-  Step make_step(Kernel kernel, std::span<const Buffer* const> buffers);
-  Handle<WGPUBindGroup> bind(const Step& step, std::span<const Buffer* const> buffers);
+  BoundDispatch make_dispatch(Kernel kernel, std::span<const Buffer* const> buffers);
+  Handle<WGPUBindGroup> bind(const BoundDispatch& step, std::span<const Buffer* const> buffers);
   // Forgets the pipelines that nothing uses.
   void drop_unused();
 

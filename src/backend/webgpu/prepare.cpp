@@ -48,19 +48,19 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   executable->buffers.assign(buffers.begin(), buffers.end());
   const std::vector<const Buffer*> bound = find(buffers);
   for (Kernel& kernel : kernels) {
-    executable->steps.push_back(pipelines_.make_step(std::move(kernel), bound));
+    executable->steps.push_back(pipelines_.make_dispatch(std::move(kernel), bound));
     executable->uses_scalars |= executable->steps.back().uses_scalars;
   }
   pipelines_.drop_unused();
   return executable;
 }
 
-std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> WebGpuDevice::bind_changed(
+std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> WebGpuDevice::bind_changed(
     WebGpuExecutable& executable, std::span<const BufferHandle> buffers,
     const std::function<bool(std::size_t buffer)>& changed) {
   const std::vector<const Buffer*> bound = find(buffers);
-  std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> made;
-  for (Step& step : executable.steps) {
+  std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> made;
+  for (BoundDispatch& step : executable.steps) {
     const bool binds = std::any_of(
         step.bindings.begin(), step.bindings.end(),
         [&](const Binding& each) { return changed(static_cast<std::size_t>(each.buffer)); });
@@ -76,7 +76,7 @@ void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers
   auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
     return buffer == static_cast<std::size_t>(changed);
   });
-  for (Step& step : executable.steps) step.others.clear();
+  for (BoundDispatch& step : executable.steps) step.others.clear();
   for (auto& [step, group] : made) step->group = std::move(group);
   executable.buffers.assign(buffers.begin(), buffers.end());
   executable.sets = 1;

@@ -29,9 +29,9 @@ std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at, do
 
 // Encodes the dispatches of one run. `group_of` returns the bind group of a step.
 template <class GroupOf>
-void encode_run(const Api& api, WGPUComputePassEncoder pass, std::span<const Step> steps,
+void encode_run(const Api& api, WGPUComputePassEncoder pass, std::span<const BoundDispatch> steps,
                 const GroupOf& group_of) {
-  for (const Step& step : steps) {
+  for (const BoundDispatch& step : steps) {
     api.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
     api.ComputePassEncoderSetBindGroup(pass, 0, group_of(step), 0, nullptr);
     api.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
@@ -40,8 +40,8 @@ void encode_run(const Api& api, WGPUComputePassEncoder pass, std::span<const Ste
 
 }  // namespace
 
-Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
-                                        const Runs& runs) {
+Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue,
+                                        std::span<const BoundDispatch> steps, const Runs& runs) {
   const Api& api = queue.api();
   Handle<WGPUCommandEncoder> encoder = queue.create_encoder();
   const Handle<WGPUComputePassEncoder> pass(
@@ -49,9 +49,11 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<cons
   for (std::size_t i = 0; i < runs.count; ++i) {
     if (runs.uses_scalars) queue.bind_row(pass.get(), runs.row + i);
     if (const std::size_t set = (runs.number + i) % runs.sets; set == 0) {
-      encode_run(api, pass.get(), steps, [](const Step& step) { return step.group.get(); });
+      encode_run(api, pass.get(), steps,
+                 [](const BoundDispatch& step) { return step.group.get(); });
     } else {
-      encode_run(api, pass.get(), steps, [&](const Step& step) { return step.group_of(set); });
+      encode_run(api, pass.get(), steps,
+                 [&](const BoundDispatch& step) { return step.group_of(set); });
     }
   }
   api.ComputePassEncoderEnd(pass.get());
@@ -60,8 +62,9 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<cons
 
 // Encodes and finishes command buffers, with several threads if there are many dispatches. Returns
 // their number.
-std::size_t Runner::encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
-                                    const Runs& runs, CommandBuffers& made) {
+std::size_t Runner::encode_together(const WebGpuExecutable& executable,
+                                    std::span<const BoundDispatch> steps, const Runs& runs,
+                                    CommandBuffers& made) {
   const Stopwatch timer = queue_.time_encoding();
   const bool several = api_.vendor->concurrent() && executable.validated;
   const std::size_t count = runs.count;
@@ -108,7 +111,7 @@ void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScal
                        std::size_t number) {
   queue_.make_room(true);
   const Runs runs = write_rows(executable, rows, number);
-  std::span<const Step> steps = executable.steps;
+  std::span<const BoundDispatch> steps = executable.steps;
   // If the GPU is idle and the step is long, its beginning is submitted while the rest is encoded.
   const bool in_parts = rows.size() == 1 && executable.validated && queue_.runs_in_flight() == 0;
   for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
@@ -137,8 +140,8 @@ void Runner::check_first_run(WebGpuExecutable& executable) {
   }
   queue_.throw_faults();
   // The driver's message has the label of the pipeline or bind group, which is the launch name.
-  const Step* blamed = nullptr;
-  for (const Step& step : executable.steps) {
+  const BoundDispatch* blamed = nullptr;
+  for (const BoundDispatch& step : executable.steps) {
     const bool named = !step.name.empty() && error.find(step.name) != std::string::npos;
     if (named && (blamed == nullptr || step.name.size() > blamed->name.size())) blamed = &step;
   }

@@ -33,8 +33,8 @@ struct Runs {
 };
 
 // Encodes the steps once for each run, in one pass.
-Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue, std::span<const Step> steps,
-                                        const Runs& runs);
+Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue,
+                                        std::span<const BoundDispatch> steps, const Runs& runs);
 
 // An executable is validated before its commands are submitted: in an error scope, at its first
 // run. With a maximum duration of a submit, no submit takes longer, unless a single kernel does.
@@ -80,8 +80,9 @@ class Runner {
  private:
   using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMaxEncoders>;
 
-  std::size_t encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
-                              const Runs& runs, CommandBuffers& made);
+  std::size_t encode_together(const WebGpuExecutable& executable,
+                              std::span<const BoundDispatch> steps, const Runs& runs,
+                              CommandBuffers& made);
   void submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
                     const Runs& run, bool is_run);
   Runs write_rows(const WebGpuExecutable& executable, std::span<const RuntimeScalars> rows,

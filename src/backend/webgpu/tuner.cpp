@@ -10,8 +10,8 @@ namespace tensorgrad::webgpu {
 
 // A variant to be timed.
 struct Candidate {
-  Step step;     // named after the variant
-  int runs = 1;  // per sample
+  BoundDispatch step;  // named after the variant
+  int runs = 1;        // per sample
   std::vector<double> times;
 
   [[nodiscard]] double median() const {
@@ -90,7 +90,7 @@ std::vector<Candidate> Tuner::make_candidates(const std::vector<Kernel>& kernels
   for (const Kernel& kernel : kernels) {
     try {
       pipelines_.check(kernel);
-      Candidate each{pipelines_.make_step(kernel, buffers), 1, {}};
+      Candidate each{pipelines_.make_dispatch(kernel, buffers), 1, {}};
       profiler_.time_runs(each.step, row, 1);  // warm-up
       each.times = {profiler_.time_runs(each.step, row, 1)};
       candidates.push_back(std::move(each));

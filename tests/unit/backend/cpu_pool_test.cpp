@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/launch_runner.h"
 #include "backend/cpu/parallel_tuner.h"
-#include "backend/cpu/step.h"
 
 namespace tensorgrad::cpu {
 namespace {

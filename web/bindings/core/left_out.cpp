@@ -80,7 +80,7 @@ Shader write_selective_scan(const Launch&, const WgslOptions&) {
 
 namespace tensorgrad::cpu {
 
-std::unique_ptr<Step> make_selective_scan(const Prepare&) {
+std::unique_ptr<LaunchRunner> make_selective_scan(const Prepare&) {
   web::needs_full_module("selective_scan", {});
 }
 

@@ -60,12 +60,12 @@ std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing = k
 // Number of pieces that suits most work.
 inline constexpr std::int64_t kTasks = 12;
 
-class Step {
+class LaunchRunner {
  public:
-  Step() = default;
-  Step(const Step&) = delete;
-  Step& operator=(const Step&) = delete;
-  virtual ~Step() = default;
+  LaunchRunner() = default;
+  LaunchRunner(const LaunchRunner&) = delete;
+  LaunchRunner& operator=(const LaunchRunner&) = delete;
+  virtual ~LaunchRunner() = default;
 
   virtual void run(const RunContext& context) = 0;
 
@@ -75,7 +75,7 @@ class Step {
   bool small = false;
 
  protected:
-  // Returns task_count() for the whole step and sets `small`.
+  // Returns task_count() for the whole launch and sets `small`.
   std::int64_t share(double ns, std::int64_t pieces) {
     const std::int64_t tasks = task_count(ns, pieces);
     small = tasks > 1 && ns < kIsWorthSharing;
@@ -83,12 +83,12 @@ class Step {
   }
 };
 
-// Create the step of prepare.launch, of which the second argument is the kind.
-std::unique_ptr<Step> make_step(const Prepare& prepare, const MapLaunch& map);
-std::unique_ptr<Step> make_step(const Prepare& prepare, const RowLaunch& row);
-std::unique_ptr<Step> make_step(const Prepare& prepare, const ContractionLaunch& product);
-std::unique_ptr<Step> make_step(const Prepare& prepare, const ScatterLaunch& scatter);
-std::unique_ptr<Step> make_step(const Prepare& prepare, const ScanLaunch& scan);
-std::unique_ptr<Step> make_step(const Prepare& prepare, const SortLaunch& sort);
+// Return the runner of prepare.launch; the second argument is its kind.
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const MapLaunch& map);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const RowLaunch& row);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const ContractionLaunch& product);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const ScatterLaunch& scatter);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const ScanLaunch& scan);
+std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const SortLaunch& sort);
 
 }  // namespace tensorgrad::cpu
