@@ -168,9 +168,9 @@ int lm_eval(const LmEvalArguments& arguments) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  const std::span<const std::int32_t> foretold = std::span(tokens).subspan(1);
+  const std::span<const std::int32_t> predicted = std::span(tokens).subspan(1);
   const auto bytes = static_cast<double>(
-      model.tokenizer->decode_bytes(foretold, {.skip_special_tokens = true}).size());
+      model.tokenizer->decode_bytes(predicted, {.skip_special_tokens = true}).size());
   const double bits = bytes > 0 ? score.nats / std::log(2.0) / bytes : 0;
   if (arguments.json) {
     fmt::print("{}\n", lm_line({{"tokens", score.tokens},

@@ -63,8 +63,8 @@ const OpDef* logic_of(const OpDef& def) {
 Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operands,
                  Attrs attrs = {}) {
   OpContext ctx(called.name, site_of(operands));
-  const bool truths = number_type(ctx, called, operands) == DType::kBool;
-  const OpDef* logic = truths ? logic_of(called) : nullptr;
+  const bool is_bool = number_type(ctx, called, operands) == DType::kBool;
+  const OpDef* logic = is_bool ? logic_of(called) : nullptr;
   const OpDef& def = logic ? *logic : called;
   std::vector<Expr> tensors;
   for (const Operand* operand : operands) {

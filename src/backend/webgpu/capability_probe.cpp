@@ -19,26 +19,26 @@ namespace tensorgrad::webgpu {
 namespace {
 
 constexpr int kTrialThreads = 256;
-constexpr std::array<SubgroupMatrix, 2> kKnownUnits = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
+constexpr std::array<SubgroupMatrix, 2> kKnownShapes = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
 
 // Returns a kernel for one product. Its operands are in workgroup memory, in arrays of vectors.
-std::string trial_kernel(const SubgroupMatrix& units) {
+std::string trial_kernel(const SubgroupMatrix& shape) {
   const auto array = [](const char* name, int count) {
     return "var<workgroup> " + std::string(name) + ": array<vec4<u32>, " + std::to_string(count) +
            ">;\n";
   };
   return std::string("enable f16;\n") + kSubgroupMatrixDirectives +
          "@group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;\n" +
-         array("a", units.m * units.k / 8) + array("b", units.k * units.n / 8) +
-         array("c", units.m * units.n / 4) + "@compute @workgroup_size(" +
-         std::to_string(units.subgroup) +
+         array("a", shape.m * shape.k / 8) + array("b", shape.k * shape.n / 8) +
+         array("c", shape.m * shape.n / 4) + "@compute @workgroup_size(" +
+         std::to_string(shape.subgroup) +
          ")\nfn main(@builtin(local_invocation_index) local: u32) {\n"
          "  var sum: " +
-         result_type(units) +
-         ";\n  let x = " + load_matrix(units, MatrixSide::kLeft, "a", "0u", false, units.k) +
-         ";\n  let y = " + load_matrix(units, MatrixSide::kRight, "b", "0u", true, units.k) +
+         result_type(shape) +
+         ";\n  let x = " + load_matrix(shape, MatrixSide::kLeft, "a", "0u", false, shape.k) +
+         ";\n  let y = " + load_matrix(shape, MatrixSide::kRight, "b", "0u", true, shape.k) +
          ";\n  sum = subgroupMatrixMultiplyAccumulate(x, y, sum);\n  " +
-         store_matrix("c", "0u", "sum", units.n) +
+         store_matrix("c", "0u", "sum", shape.n) +
          "\n  workgroupBarrier();\n  out[local] = c[local];\n}\n";
 }
 
@@ -91,10 +91,11 @@ CapabilityProbe::CapabilityProbe(SubmitQueue& queue, PipelineCache& pipelines,
   info_.limits = queue_.limits();
   info_.joins_launches = true;
   if (info_.stores_f16) info_.stores_f16 = rounds_as_f16();
-  units_ = find_subgroup_matrix(adapter.subgroup);
-  if (units_.present()) {
-    info_.features.push_back("subgroup-matrix " + std::to_string(units_.m) + "x" +
-                             std::to_string(units_.n) + "x" + std::to_string(units_.k));
+  subgroup_matrix_ = find_subgroup_matrix(adapter.subgroup);
+  if (subgroup_matrix_.present()) {
+    info_.features.push_back("subgroup-matrix " + std::to_string(subgroup_matrix_.m) + "x" +
+                             std::to_string(subgroup_matrix_.n) + "x" +
+                             std::to_string(subgroup_matrix_.k));
   }
 }
 
@@ -106,7 +107,7 @@ WgslOptions CapabilityProbe::kernel_options(const WgslOptions& forced) const {
   WgslOptions options = forced;
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
-  options.subgroup_matrix = units_;
+  options.subgroup_matrix = subgroup_matrix_;
   options.f16x3 |= f16x3_;
   options.gpu = info_.gpu;
   const bool selected = forced.forces_tiles() || forced.lanes != 0 ||
@@ -179,13 +180,13 @@ SubgroupMatrix CapabilityProbe::find_subgroup_matrix(int subgroup) {
     return queue_.api().DeviceHasFeature(queue_.device(), name) != 0U;
   });
   if (!offered || !info_.stores_f16 || subgroup == 0) return {};
-  for (SubgroupMatrix units : kKnownUnits) {
-    units.subgroup = subgroup;
+  for (SubgroupMatrix shape : kKnownShapes) {
+    shape.subgroup = subgroup;
     Kernel kernel;
-    kernel.name = "matrix units";
+    kernel.name = "subgroup matrix";
     kernel.dispatch.bindings = {{.mode = BindMode::kReadWrite}};
     std::string error;
-    if (pipelines_.compile(kernel, trial_kernel(units), error) != nullptr) return units;
+    if (pipelines_.compile(kernel, trial_kernel(shape), error) != nullptr) return shape;
   }
   return {};
 }

@@ -42,7 +42,7 @@ class CapabilityProbe {
   const bool f16x3_;  // for products of f32
   DeviceInfo info_;
   const int least_subgroup_;
-  SubgroupMatrix units_;
+  SubgroupMatrix subgroup_matrix_;
   std::optional<Subgroups> subgroups_;  // unset until a kernel could use them
 };
 

@@ -273,8 +273,8 @@ bool apart(const IndexMap& map) {
 // Vectorizes a map if enough threads remain to fill the GPU, as more memory is then in flight.
 // Accesses that are contiguous and aligned must be of floats, so that they can be vectors. No
 // access may be strided.
-Vectorized in_fours(const Launch& launch, const MapLaunch& map, const Window& window,
-                    const WgslOptions& options) {
+Vectorized vectorized_map(const Launch& launch, const MapLaunch& map, const Window& window,
+                          const WgslOptions& options) {
   Vectorized part{.program = &launch.body,
                   .domain = {{"row", map.rows}},
                   .operand = true,
@@ -333,19 +333,19 @@ Grouping open_map(Scope& scope, const Window& window, const std::string& name, i
 Shader write_kind(const Launch& launch, const MapLaunch& map, const WgslOptions& options) {
   Module module(launch);
   const Window window = window_of(launch);
-  Vectorized fours = in_fours(launch, map, window, options);
+  Vectorized vectorized = vectorized_map(launch, map, window, options);
   std::set<int> vectors;
-  if (fours.chosen) vectors = choose_vectorized(launch, {&fours}, options);
+  if (vectorized.chosen) vectors = choose_vectorized(launch, {&vectorized}, options);
   Scope scope;
-  if (!fours.chosen) {
-    ProgramWriter program(module, launch.body, fours.domain, fours.domain);
+  if (!vectorized.chosen) {
+    ProgramWriter program(module, launch.body, vectorized.domain, vectorized.domain);
     program.relax(launch.stores);
     const Grouping by = open_map(scope, window, "row", 1, options);
     program.write_all(scope, program.needed(stored_by(launch)));
     for (const Store& store : launch.stores) program.store(scope, store);
     return make_shader(module, scope, by.threads, by.groups);
   }
-  VectorWriter program(module, fours, vectors);
+  VectorWriter program(module, vectorized, vectors);
   const Grouping by = open_map(scope, window, "four", kFour, options);
   scope.line("let row = four * 4u;");
   scope.own("row");

@@ -38,11 +38,11 @@ enum class MatrixSide : std::uint8_t { kLeft, kRight };
 // `array` consists of vec4<u32> in workgroup memory. `at` (an expression) is the index of the first
 // element, `pitch` the distance of two lines in elements. Both are multiples of a vector's length,
 // eight or four.
-std::string load_matrix(const SubgroupMatrix& units, MatrixSide side, const std::string& array,
+std::string load_matrix(const SubgroupMatrix& shape, MatrixSide side, const std::string& array,
                         const std::string& at, bool column_major, std::int64_t pitch);
 std::string store_matrix(const std::string& array, const std::string& at, const std::string& value,
                          std::int64_t pitch);
-std::string result_type(const SubgroupMatrix& units);
+std::string result_type(const SubgroupMatrix& shape);
 
 // Exchange of values between threads without workgroup memory.
 struct Subgroups {

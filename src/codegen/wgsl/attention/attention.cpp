@@ -271,8 +271,8 @@ void AttentionWriter::write_accumulate(Scope& scope, const std::string& acc, con
 
 void AttentionWriter::store_results(Scope& scope, const std::string& acc, int which,
                                     std::int64_t width, const std::string& factor) {
-  const bool fours = width % 4 == 0;
-  fours ? write_result_of_four(which, rows(), width) : write_result(which, rows(), width);
+  const bool vectorized = width % 4 == 0;
+  vectorized ? write_result_of_four(which, rows(), width) : write_result(which, rows(), width);
   for (int r = 0; r < block_.per_y(); ++r) {
     Scope row(&scope), there(&row);
     row.line("let i = " + row_of(r) + ";");
@@ -288,14 +288,14 @@ void AttentionWriter::store_results(Scope& scope, const std::string& acc, int wh
 void AttentionWriter::put(Scope& scope, const std::string& function, const std::string& line, int v,
                           std::int64_t width, const std::string& vector,
                           const std::string& factor) const {
-  const bool fours = width % 4 == 0;
+  const bool vectorized = width % 4 == 0;
   const auto call = [&](const std::string& name, int c, const std::string& value) {
     const std::string w = "(tx + " + u32_literal(v * block_.nx) + ") * 4u + " + u32_literal(c);
-    const bool whole = fours && (v + 1) * block_.nx <= vectors(width);
+    const bool whole = vectorized && (v + 1) * block_.nx <= vectors(width);
     const std::string text = name + "(p, " + line + ", " + w + ", " + value + factor + ");";
     scope.line(whole ? text : "if (" + w + " < " + u32_literal(width) + ") { " + text + " }");
   };
-  if (fours) return call(function + "_four", 0, vector);
+  if (vectorized) return call(function + "_four", 0, vector);
   for (int c = 0; c < 4; ++c) call(function, c, vector + "." + "xyzw"[c]);
 }
 

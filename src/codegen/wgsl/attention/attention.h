@@ -41,8 +41,8 @@ class AttentionParts {
            opaque_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
   }
 
-  // Writes the input functions. `fours`: store results as vectors if possible.
-  void write_inputs(bool fours = false);
+  // Writes the input functions. `vectorized`: store results as vectors if possible.
+  void write_inputs(bool vectorized = false);
   // Write fn storeN(p, i, w, x) for one element, and fn storeN_four for four, which are stored as a
   // vector if write_inputs() chose so.
   void write_result(int which, std::int64_t count, std::int64_t width);
@@ -67,7 +67,7 @@ class AttentionParts {
     AttentionInput which;
     std::string name;
     std::int64_t count, width;
-    Vectorized fours = {};  // no program: the operand is absent
+    Vectorized vectorized = {};  // no program: the operand is absent
   };
   void write_input(AttentionInput which, const std::string& name, std::int64_t count,
                    std::int64_t width);

@@ -17,12 +17,12 @@ void AttentionParts::write_input(AttentionInput which, const std::string& name, 
 
 // Writes fn NAME_line(p, i, at), which returns a vector of line i, or zeros out of range.
 void AttentionParts::write_line(const Lines& lines, const std::set<int>& bindings) {
-  if (lines.fours.program == nullptr) return;
+  if (lines.vectorized.program == nullptr) return;
   Scope scope;
   scope.line("if (i >= " + u32_literal(lines.count) + ") { return vec4<f32>(); }");
-  if (lines.fours.chosen) {
-    VectorWriter writer(module_, lines.fours, bindings);
-    const int last = static_cast<int>(lines.fours.program->instrs.size()) - 1;
+  if (lines.vectorized.chosen) {
+    VectorWriter writer(module_, lines.vectorized, bindings);
+    const int last = static_cast<int>(lines.vectorized.program->instrs.size()) - 1;
     scope.line("let q = at * 4u;");
     scope.own("q");
     writer.write(scope, {last});
@@ -45,7 +45,7 @@ void AttentionParts::write_line(const Lines& lines, const std::set<int>& binding
                                              scope.text() + "}\n");
 }
 
-void AttentionParts::write_inputs(bool fours) {
+void AttentionParts::write_inputs(bool vectorized) {
   std::array<Lines, 4> lines = {{{AttentionInput::kQ, "q", s_.rows, s_.depth},
                                  {AttentionInput::kK, "k", s_.columns, s_.depth},
                                  {AttentionInput::kV, "v", s_.columns, s_.width},
@@ -53,9 +53,9 @@ void AttentionParts::write_inputs(bool fours) {
   // Programs that are read element by element, and the stores.
   std::vector<Vectorized> rest;
   for (const ScalarProgram* program : programs_of(l_))
-    rest.push_back({program, {}, 0, false, false, fours ? std::vector<Store>() : l_.stores});
+    rest.push_back({program, {}, 0, false, false, vectorized ? std::vector<Store>() : l_.stores});
   for (const Store& store : l_.stores) {
-    if (!fours) break;
+    if (!vectorized) break;
     const Domain domain = result_domain(store.value);
     rest.push_back({&l_.body, domain, 2, false, domain[2].size % 4 == 0, {store}});
   }
@@ -64,12 +64,12 @@ void AttentionParts::write_inputs(bool fours) {
     if (!has(each.which)) continue;
     const ScalarProgram& program = opaque_.input(each.which);
     std::erase_if(rest, [&](const Vectorized& other) { return other.program == &program; });
-    each.fours = {&program,
-                  {{"p", s_.batch}, {"i", each.count}, {"q", each.width}},
-                  2,
-                  true,
-                  each.width % 4 == 0};
-    all.push_back(&each.fours);
+    each.vectorized = {&program,
+                       {{"p", s_.batch}, {"i", each.count}, {"q", each.width}},
+                       2,
+                       true,
+                       each.width % 4 == 0};
+    all.push_back(&each.vectorized);
   }
   for (Vectorized& each : rest) all.push_back(&each);
   vectors_ = choose_vectorized(l_, all, options_);

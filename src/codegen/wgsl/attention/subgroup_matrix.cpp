@@ -90,7 +90,7 @@ class SubgroupMatrixAttention : private AttentionParts {
   void write_seen(Scope& scope);
   void write_score(Scope& scope, int r, int v);
   std::string of_pairs(const std::string& name, int v) const;
-  std::string four_of(const std::string& function, int v, const char* type = "f32") const;
+  std::string vector_of(const std::string& function, int v, const char* type = "f32") const;
   void write_forward(Scope& scope);
   void write_backward(Scope& scope);
 
@@ -378,7 +378,7 @@ void SubgroupMatrixAttention::write_seen(Scope& scope) {
   over_columns_of_runs(scope, [&](Scope& run, int r, int v) {
     const std::string n = number(v), range = in_range(run, v);
     run.line("let bits" + n + " = select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), " + range + " & " +
-             four_of("mask_at", v, "bool") + ");");
+             vector_of("mask_at", v, "bool") + ");");
     run.line("seen" + number(r) + " |= (bits" + n + ".x | bits" + n + ".y | bits" + n +
              ".z | bits" + n + ".w) << " + u32_literal(4 * v) + ";");
   });
@@ -388,8 +388,8 @@ void SubgroupMatrixAttention::write_seen(Scope& scope) {
 }
 
 // Returns four values of fn FUNCTION(p, query, key); indices out of range are clamped.
-std::string SubgroupMatrixAttention::four_of(const std::string& function, int v,
-                                             const char* type) const {
+std::string SubgroupMatrixAttention::vector_of(const std::string& function, int v,
+                                               const char* type) const {
   std::string all;
   for (int c = 0; c < 4; ++c) {
     const std::string j = "j" + number(v) + "." + "xyzw"[c];
@@ -410,7 +410,7 @@ void SubgroupMatrixAttention::write_score(Scope& scope, int r, int v) {
   scope.line("var s" + n + " = bitcast<vec4<f32>>(work0[at + " + u32_literal(v) + "]) * " +
              scale() + ";");
   if (has(AttentionInput::kMask) && !truth_mask())
-    scope.line("s" + n + " += " + four_of("mask_at", v) + ";");
+    scope.line("s" + n + " += " + vector_of("mask_at", v) + ";");
 }
 
 // Returns NAMEv and its successor as eight f16.
@@ -483,7 +483,7 @@ void SubgroupMatrixAttention::write_forward(Scope& scope) {
       run.line("var w" + n + " = select(vec4<f32>(), exp(s" + n + " - vec4<f32>(top)), live" + n +
                ");");
       run.line("sum += dot(w" + n + ", vec4<f32>(1.0f));");
-      if (has(AttentionInput::kKeep)) run.line("w" + n + " *= " + four_of("keep_at", v) + ";");
+      if (has(AttentionInput::kKeep)) run.line("w" + n + " *= " + vector_of("keep_at", v) + ";");
       if (v % 2 == 1)
         run.line("work0[at + " + u32_literal(v / 2) + "] = " + of_pairs("w", v - 1) + ";");
     });
@@ -557,7 +557,7 @@ void SubgroupMatrixAttention::write_backward(Scope& scope) {
                "), live" + n + ");");
       run.line("var t" + n + " = bitcast<vec4<f32>>(work1[at + " + u32_literal(v) + "]);");
       if (has(AttentionInput::kKeep)) {
-        run.line("let keep" + n + " = " + four_of("keep_at", v) + ";");
+        run.line("let keep" + n + " = " + vector_of("keep_at", v) + ";");
         run.line("t" + n + " *= keep" + n + ";");
       }
       // Masked elements may have any value, including infinity.

@@ -301,7 +301,7 @@ bool Contraction::takes_vectors() const {
       !a_.along_k() || !b_.along_k()) {
     return false;
   }
-  Vectorized a = a_.fours(), b = b_.fours();
+  Vectorized a = a_.vectorized(), b = b_.vectorized();
   Vectorized finish = {&launch_.body, out_domain_, 2, false, false, launch_.stores};
   choose_vectorized(launch_, {&a, &b, &finish}, options_);
   return a.chosen && b.chosen;

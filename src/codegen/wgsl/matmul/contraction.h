@@ -23,9 +23,9 @@ class ContractionParts {
   void write_finish(bool guarded, bool with_bias_grad, const std::set<int>& vectors = {});
   void write_bias_grad();
   // Writes the functions of a tiled form with these sides and depth, including finish() unless the
-  // epilogue is by rows. If `fours` is set and the stores allow it, finish() takes four results. If
-  // `eights` is set, operands are vectors of eight f16.
-  void write_functions(int side_m, int side_n, int depth, bool fours, bool eights = false);
+  // epilogue is by rows. If `vectorized` is set and the stores allow it, finish() takes four
+  // results. If `eights` is set, operands are vectors of eight f16.
+  void write_functions(int side_m, int side_n, int depth, bool vectorized, bool eights = false);
 
   // Number of steps of k that a result sums, and their range. For split-K, write_part() declares
   // the range.

@@ -88,7 +88,8 @@ void ContractionParts::write_bias_grad() {
                    "fn finish_bias_grad(i: u32, acc: f32) {\n" + scope.text() + "}\n");
 }
 
-void ContractionParts::write_functions(int side_m, int side_n, int depth, bool fours, bool eights) {
+void ContractionParts::write_functions(int side_m, int side_n, int depth, bool vectorized,
+                                       bool eights) {
   const bool ragged_m = window_.count % side_m != 0, ragged_n = product_.n % side_n != 0;
   const bool ragged_k = product_.k % depth != 0;
   const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
@@ -96,9 +97,10 @@ void ContractionParts::write_functions(int side_m, int side_n, int depth, bool f
     if (ragged_k) test += (test.empty() ? "" : " | ") + outside("k", product_.k);
     return test;
   };
-  finish_ = {&launch_.body, out_domain_, 2, false, fours && product_.n % 4 == 0, launch_.stores};
+  finish_ = {&launch_.body, out_domain_, 2, false, vectorized && product_.n % 4 == 0,
+             launch_.stores};
   const std::set<int> vectors =
-      choose_vectorized(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
+      choose_vectorized(launch_, {&a_.vectorized(), &b_.vectorized(), &finish_}, options_);
   const auto write = [&](TileOperand& operand, const std::string& test) {
     eights ? operand.write_eights(test, vectors) : operand.write_tile_function(test, vectors);
   };

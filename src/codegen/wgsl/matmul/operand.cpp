@@ -45,15 +45,16 @@ TileOperand::TileOperand(Module& module, const Launch& launch, const WgslOptions
       packed_(packs_along(program_, domain_, is_a ? 2 : 1)),
       along_k_(packed_ || runs_along(program_, domain_, is_a ? 2 : 1, is_a ? 1 : 2)) {
   CHECK(!program_.instrs.empty());
-  fours_ = {&program_, domain_, along_k_ == is_a_ ? std::size_t{2} : std::size_t{1}, true, false};
-  fours_.chosen = may_come_in_fours(launch);
-  fours_.packed = packed_;
+  vectorized_ = {&program_, domain_, along_k_ == is_a_ ? std::size_t{2} : std::size_t{1}, true,
+                 false};
+  vectorized_.chosen = may_be_vectorized(launch);
+  vectorized_.packed = packed_;
 }
 
-bool TileOperand::may_come_in_fours(const Launch& launch) const {
+bool TileOperand::may_be_vectorized(const Launch& launch) const {
   const Window window = window_of(launch);
   const bool ragged = is_a_ && !along_k_ && (window.first % 4 != 0 || window.end() % 4 != 0);
-  return !ragged && domain_[fours_.axis].size % 4 == 0;
+  return !ragged && domain_[vectorized_.axis].size % 4 == 0;
 }
 
 void TileOperand::write_text(const std::string& function, const Scope& body,
@@ -74,11 +75,11 @@ void TileOperand::write_function(const std::string& guard, const std::string& ot
 }
 
 void TileOperand::write_tile_function(const std::string& guard, const std::set<int>& vectors) {
-  if (!fours_.chosen) return write_function(guard, "0.0f");
+  if (!vectorized_.chosen) return write_function(guard, "0.0f");
   Scope scope;
   if (!guard.empty()) scope.line("if (" + guard + ") { return vec4<f32>(); }");
   const int last = static_cast<int>(program_.instrs.size()) - 1;
-  VectorWriter writer(module_, fours_, vectors);
+  VectorWriter writer(module_, vectorized_, vectors);
   writer.write(scope, {last});
   scope.line("return " + writer.value(last) + ";");
   write_text("_at", scope, vector_type(4));
@@ -198,8 +199,8 @@ bool TileOperand::lies_in_eights() const {
   for (const Store* store : stores_of(launch_)) uses += store->binding == access.binding ? 1 : 0;
   const Window window = window_of(launch_);
   const bool ragged = is_a_ && !along_k_ && (window.first % 8 != 0 || window.end() % 8 != 0);
-  return uses == 1 && !ragged && domain_[fours_.axis].size % 8 == 0 &&
-         vec_access(domain_, access.map, fours_.axis, 8) == VecAccess::kTouching;
+  return uses == 1 && !ragged && domain_[vectorized_.axis].size % 8 == 0 &&
+         vec_access(domain_, access.map, vectorized_.axis, 8) == VecAccess::kTouching;
 }
 
 void TileOperand::write_eights(const std::string& guard, const std::set<int>& vectors) {
@@ -229,7 +230,7 @@ void TileOperand::write_eights(const std::string& guard, const std::set<int>& ve
 std::string TileOperand::call_at(const char* function, int more) const {
   std::string text = name_ + function + "(z";
   for (std::size_t d = 1; d < domain_.size(); ++d)
-    text += ", " + domain_[d].name + (d == fours_.axis ? " + " + u32_literal(more) : "");
+    text += ", " + domain_[d].name + (d == vectorized_.axis ? " + " + u32_literal(more) : "");
   return text + ")";
 }
 
@@ -238,9 +239,9 @@ void TileOperand::write_four(const std::string& guard, const std::set<int>& vect
   write_tile_function(guard, vectors);
   Scope scope;
   scope.line("return " +
-             (fours_.chosen ? call_at("_at", 0)
-                            : "vec4<f32>(" + call_at("_at", 0) + ", " + call_at("_at", 1) + ", " +
-                                  call_at("_at", 2) + ", " + call_at("_at", 3) + ")") +
+             (vectorized_.chosen ? call_at("_at", 0)
+                                 : "vec4<f32>(" + call_at("_at", 0) + ", " + call_at("_at", 1) +
+                                       ", " + call_at("_at", 2) + ", " + call_at("_at", 3) + ")") +
              ";");
   write_text("_four", scope, vector_type(4));
 }

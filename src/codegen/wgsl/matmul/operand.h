@@ -49,10 +49,10 @@ class TileOperand {
   // `otherwise` if `guard` (optional) holds.
   void write_function(const std::string& guard, const std::string& otherwise);
   // Writes the same function for tiles, with zero for `otherwise`. It returns four elements if
-  // fours() was chosen.
+  // vectorized() was chosen.
   void write_tile_function(const std::string& guard, const std::set<int>& vectors);
-  [[nodiscard]] Vectorized& fours() { return fours_; }
-  [[nodiscard]] const Vectorized& fours() const { return fours_; }
+  [[nodiscard]] Vectorized& vectorized() { return vectorized_; }
+  [[nodiscard]] const Vectorized& vectorized() const { return vectorized_; }
 
   // Distance in vectors of consecutive steps of k in workgroup memory, and size of the tile.
   [[nodiscard]] int pitch(const TileShape& tile) const;
@@ -100,9 +100,9 @@ class TileOperand {
  private:
   struct Share;
   [[nodiscard]] Share share(const TileShape& tile) const;
-  [[nodiscard]] bool may_come_in_fours(const Launch& launch) const;
+  [[nodiscard]] bool may_be_vectorized(const Launch& launch) const;
   [[nodiscard]] int count() const {  // elements per call
-    return eights_ ? 8 : fours_.chosen ? 4 : 1;
+    return eights_ ? 8 : vectorized_.chosen ? 4 : 1;
   }
   [[nodiscard]] bool lies_in_eights() const;
   [[nodiscard]] int lines(const TileShape& tile) const {
@@ -121,7 +121,7 @@ class TileOperand {
   const ScalarProgram& program_;
   Domain domain_;
   bool packed_, along_k_;  // packed: several steps of k per word
-  Vectorized fours_;
+  Vectorized vectorized_;
   bool eights_ = false, split_ = false;
 };
 

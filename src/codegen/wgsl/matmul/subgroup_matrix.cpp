@@ -383,12 +383,12 @@ bool write_by_subgroup_matrix(const Launch& launch, const WgslOptions& options, 
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-std::string load_matrix(const SubgroupMatrix& units, MatrixSide side, const std::string& array,
+std::string load_matrix(const SubgroupMatrix& shape, MatrixSide side, const std::string& array,
                         const std::string& at, bool column_major, std::int64_t pitch) {
-  const std::string k = std::to_string(units.k);
+  const std::string k = std::to_string(shape.k);
   const std::string type = side == MatrixSide::kLeft
-                               ? "subgroup_matrix_left<f16, " + k + ", " + std::to_string(units.m)
-                               : "subgroup_matrix_right<f16, " + std::to_string(units.n) + ", " + k;
+                               ? "subgroup_matrix_left<f16, " + k + ", " + std::to_string(shape.m)
+                               : "subgroup_matrix_right<f16, " + std::to_string(shape.n) + ", " + k;
   return "subgroupMatrixLoad<" + type + ">, " + (column_major ? "col_major" : "row_major") + ">(&" +
          array + ", (" + at + ") / 8u, " + std::to_string(pitch / 8) + "u)";
 }
@@ -399,8 +399,8 @@ std::string store_matrix(const std::string& array, const std::string& at, const 
          std::to_string(pitch / 4) + "u);";
 }
 
-std::string result_type(const SubgroupMatrix& units) {
-  return "subgroup_matrix_result<f32, " + std::to_string(units.n) + ", " + std::to_string(units.m) +
+std::string result_type(const SubgroupMatrix& shape) {
+  return "subgroup_matrix_result<f32, " + std::to_string(shape.n) + ", " + std::to_string(shape.m) +
          ">";
 }
 

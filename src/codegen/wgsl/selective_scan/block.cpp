@@ -34,8 +34,8 @@ SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
 
 Shader SelectiveBlock::write() {
   const std::int64_t segments = forward() ? 1 : s_.segments();
-  list_brought();
-  write_brought();
+  list_staged();
+  write_staged();
   write_input(SelectiveInput::kA, "rate_at", 1, s_.rates(), s_.channels);
   write_input(SelectiveInput::kInitial, "initial_at", s_.batch, s_.states, s_.channels);
   write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
@@ -123,12 +123,12 @@ std::int64_t SelectiveBlock::own_rows() const {
   return std::max<std::int64_t>(1, kChunk / rows_at_once());
 }
 
-void SelectiveBlock::list_brought() {
+void SelectiveBlock::list_staged() {
   std::vector<std::int64_t> behind;
   for (std::int64_t e = 0; e < own_rows(); ++e) behind.push_back(e * rows_at_once());
   const auto add = [&](SelectiveInput which, const char* name) {
-    brought_.push_back({which, name, 4, s_.length, s_.channels, kChunk, behind, "brought_row",
-                        "brought_channel", even() ? "" : "real_brought"});
+    staged_.push_back({which, name, 4, s_.length, s_.channels, kChunk, behind, "brought_row",
+                       "brought_channel", even() ? "" : "real_brought"});
   };
   add(SelectiveInput::kDelta, "delta");
   add(SelectiveInput::kU, "u");
@@ -138,8 +138,8 @@ void SelectiveBlock::list_brought() {
   if (forward()) {  // for the outputs that the thread finishes
     std::vector<std::int64_t> rows;
     for (std::int64_t i = 0; i < kChunk; i += rows_between()) rows.push_back(i);
-    brought_.push_back({SelectiveInput::kZ, "z", 1, s_.length, s_.channels, kChunk, rows, "out_row",
-                        "q", even() ? "" : "real"});
+    staged_.push_back({SelectiveInput::kZ, "z", 1, s_.length, s_.channels, kChunk, rows, "out_row",
+                       "q", even() ? "" : "real"});
   } else {
     add(SelectiveInput::kZ, "z");
     add(SelectiveInput::kUngated, "ungated");

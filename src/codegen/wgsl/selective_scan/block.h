@@ -27,7 +27,7 @@ class SelectiveBlock : SelectiveChunks {
   [[nodiscard]] std::int64_t quads() const { return block_ / 4; }
   [[nodiscard]] std::int64_t rows_at_once() const { return threads_ / quads(); }
   [[nodiscard]] std::int64_t own_rows() const;
-  void list_brought();
+  void list_staged();
   void unload(Scope& scope) const;
   void store_dz(Scope& scope, std::int64_t e) const;
   void read_quad(Scope& scope, const std::string& name, const std::string& call) const;

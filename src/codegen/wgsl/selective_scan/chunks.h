@@ -20,7 +20,7 @@ class SelectiveChunks : protected SelectiveWriter {
   // An input that is prefetched in vectors of `width` along the last axis, by `fn NAME_vector(p, i,
   // q)`. For each chunk, a thread reads row `row` and the rows `behind` it, `pieces` adjacent
   // vectors of each. The values are variables `next_NAMEn`.
-  struct Brought {
+  struct Staged {
     SelectiveInput which;
     std::string name;
     int width;
@@ -28,7 +28,7 @@ class SelectiveChunks : protected SelectiveWriter {
     std::vector<std::int64_t> behind;
     std::string row, column, real;  // real: empty if always valid; vec4<bool> for 2 pieces
     int pieces = 1;
-    Vectorized fours = {};
+    Vectorized vectorized = {};
     // Set if the program only loads one vector and the rows have a constant stride: the stride in
     // vectors. `place` is the code that computes the position of `row`, and `at` the variable that
     // holds it.
@@ -73,7 +73,7 @@ class SelectiveChunks : protected SelectiveWriter {
 
   // Writes the functions that read the prefetched inputs. All other inputs and the results are
   // scalar.
-  void write_brought();
+  void write_staged();
   // Reads the first chunk of a thread. Steps past the end read as zeros, which change nothing. Also
   // declares the positions from which bring_next() reads.
   void bring_first(const std::string& chunk);
@@ -88,15 +88,15 @@ class SelectiveChunks : protected SelectiveWriter {
   // the vector into the gradient of o.
   static void pass_gate(Scope& scope, const std::string& n);
 
-  std::vector<Brought> brought_;
+  std::vector<Staged> staged_;
 
  private:
-  void write_vector(Brought& brought, const std::set<int>& vectors);
+  void write_vector(Staged& staged, const std::set<int>& vectors);
   // Returns true if a chunk may extend past the last step: the chunk that is read first, or any
   // other.
-  [[nodiscard]] bool ragged(const Brought& brought, bool first) const;
+  [[nodiscard]] bool ragged(const Staged& staged, bool first) const;
   // Returns the expression that reads vector n of the rows that begin at `row`.
-  [[nodiscard]] std::string read(const Brought& brought, const std::string& row, std::size_t n,
+  [[nodiscard]] std::string read(const Staged& staged, const std::string& row, std::size_t n,
                                  bool first) const;
 };
 

@@ -77,11 +77,11 @@ SelectiveLanes::SelectiveLanes(const Launch& launch, const WgslOptions& options,
 }
 
 Shader SelectiveLanes::write() {
-  list_brought();
+  list_staged();
   if (!by_pairs()) write_states();
   write_input(SelectiveInput::kA, "rate_at", 1, s_.rates(), s_.channels);
   write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
-  write_brought();
+  write_staged();
   write_exchanges();
   write_place(0, s_.length, s_.channels);
   write_place(2, s_.blocks() * s_.length, 2 * s_.states);
@@ -108,13 +108,13 @@ Shader SelectiveLanes::write() {
 
 // ---- functions and workgroup memory ------------------------------------------------------------
 
-void SelectiveLanes::list_brought() {
+void SelectiveLanes::list_staged() {
   const auto of_steps = [&](SelectiveInput which, const char* name) {
     std::vector<std::int64_t> behind;
     for (std::int64_t e = 0; e < own_row_pairs(); ++e)
       behind.insert(behind.end(), {e * rows_at_once(), e * rows_at_once() + 1});
-    brought_.push_back({which, name, 2, s_.length, s_.channels, kChunk, behind, "row", "in",
-                        even() ? "" : "real_in"});
+    staged_.push_back({which, name, 2, s_.length, s_.channels, kChunk, behind, "row", "in",
+                       even() ? "" : "real_in"});
   };
   of_steps(SelectiveInput::kU, "u");
   of_steps(SelectiveInput::kDelta, "delta");
@@ -126,17 +126,17 @@ void SelectiveLanes::list_brought() {
   bring_bc(z_.threads());
   if (!by_pairs()) return;
   // With a gate, o is in the same buffer, and all vectors of a buffer have the same width.
-  brought_.push_back({SelectiveInput::kStates,
-                      "kept",
-                      gated() ? 2 : 4,
-                      kept_rows(),
-                      kept_columns(),
-                      s_.states / 2,
-                      {0},
-                      "kept_row",
-                      "kept_column",
-                      even() && s_.states == z_.padded() ? "" : "real_kept",
-                      gated() ? 2 : 1});
+  staged_.push_back({SelectiveInput::kStates,
+                     "kept",
+                     gated() ? 2 : 4,
+                     kept_rows(),
+                     kept_columns(),
+                     s_.states / 2,
+                     {0},
+                     "kept_row",
+                     "kept_column",
+                     even() && s_.states == z_.padded() ? "" : "real_kept",
+                     gated() ? 2 : 1});
 }
 
 // Writes fn exchangeN, which returns the value of the lane whose number differs by `mask`.

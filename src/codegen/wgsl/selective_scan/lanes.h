@@ -44,7 +44,7 @@ class SelectiveLanes : SelectiveChunks {
   // latency of the exchange.
   using Later = std::function<void(Scope&)>;
 
-  void list_brought();
+  void list_staged();
   void write_exchanges();
   void share();
   void open_lanes();
