@@ -23,9 +23,9 @@ std::int64_t input_size(const AttentionSizes& s, AttentionInput which) {
 
 }  // namespace
 
-AttentionKernel::AttentionKernel(AttentionPart of, const AttentionSizes& s,
+AttentionKernel::AttentionKernel(AttentionPass of, const AttentionSizes& s,
                                  const std::array<int, kAttentionInputs>& operands)
-    : part(of), sizes(s) {
+    : pass(of), sizes(s) {
   name = "attention";
   domain = std::to_string(s.batch) + "*" + std::to_string(s.rows) + "x" +
            std::to_string(s.columns) + "x" + std::to_string(s.depth);
@@ -38,20 +38,20 @@ AttentionKernel::AttentionKernel(AttentionPart of, const AttentionSizes& s,
   }
   const std::int64_t queries = s.batch * s.rows, keys = s.batch * s.columns;
   std::int64_t products = 0;  // multiply-adds per score
-  switch (part) {
-    case AttentionPart::kForward:
+  switch (pass) {
+    case AttentionPass::kForward:
       results = {{queries * s.width, true}, {queries, true}};
       products = s.depth + s.width;
       break;
-    case AttentionPart::kQueries:
+    case AttentionPass::kQueries:
       results = {{queries * s.depth}};
       products = 2 * s.depth + s.width;
       break;
-    case AttentionPart::kKeys:
+    case AttentionPass::kKeys:
       results = {{keys * s.depth}, {keys * s.width}};
       products = 2 * s.depth + 2 * s.width;
       break;
-    case AttentionPart::kBackward:
+    case AttentionPass::kBackward:
       results = {{keys * s.depth}, {keys * s.width}, {s.dq_parts * queries * s.depth}};
       products = 3 * s.depth + 2 * s.width;
       break;

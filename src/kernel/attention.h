@@ -23,7 +23,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Output of an attention launch. s = scale * q k^T are the scores, p = exp(s - lse) the weights.
-enum class AttentionPart : std::uint8_t {
+enum class AttentionPass : std::uint8_t {
   kForward,   // o = (keep * p) v, and lse, the logsumexp of each row of s
   kQueries,   // dq = scale * ds k, where ds = p * (keep * (dy v^T) - delta)
   kKeys,      // dk = scale * ds^T q, and dv = (keep * p)^T dy
@@ -61,10 +61,10 @@ struct AttentionSizes {
 };
 
 struct AttentionKernel final : OpaqueKernel {
-  AttentionKernel(AttentionPart part, const AttentionSizes& sizes,
+  AttentionKernel(AttentionPass pass, const AttentionSizes& sizes,
                   const std::array<int, kAttentionInputs>& operands);
 
-  AttentionPart part;
+  AttentionPass pass;
   AttentionSizes sizes;
 };
 

@@ -20,11 +20,11 @@ SelectiveKernel::SelectiveKernel(const SelectiveForm& of, std::span<const int> o
   }
   for (const std::int64_t size : scan.results()) results.push_back({size});
   // Operations per state and step; an exponential counts as one.
-  const std::int64_t each = scan.part == SelectivePart::kForward   ? 7
-                            : scan.part == SelectivePart::kAdjoint ? 5
+  const std::int64_t each = scan.pass == SelectivePass::kForward   ? 7
+                            : scan.pass == SelectivePass::kAdjoint ? 5
                                                                    : 22;
   flops = each * s.steps() * s.states;
-  uses_subgroups = scan.part == SelectivePart::kBackward;
+  uses_subgroups = scan.pass == SelectivePass::kBackward;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -25,7 +25,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // - `initial`, `last`: [batch, states, channels]
 // - states: [batch, chunks, states, channels], the state before each chunk
 // - ends: [batch, segments, states, channels]
-enum class SelectivePart : std::uint8_t {
+enum class SelectivePass : std::uint8_t {
   kForward,   // y and last; for the backward pass also o (with a gate) and states
   kAdjoint,   // ends: the gradient that flows into the last step of each segment from later
               // segments. `initial` is the gradient of the last state, and dy that of o.
@@ -84,14 +84,14 @@ struct SelectiveSizes {
   [[nodiscard]] std::int64_t state() const { return batch * states * channels; }
 
   // Returns the sizes of the results. `keeps_states` applies to the forward pass.
-  [[nodiscard]] std::vector<std::int64_t> results(SelectivePart part, bool keeps_states) const {
-    switch (part) {
-      case SelectivePart::kForward:
+  [[nodiscard]] std::vector<std::int64_t> results(SelectivePass pass, bool keeps_states) const {
+    switch (pass) {
+      case SelectivePass::kForward:
         if (!keeps_states) return {steps(), state()};
         if (!gate) return {steps(), state(), state() * chunks()};
         return {steps(), state(), steps(), state() * chunks()};
-      case SelectivePart::kAdjoint: return {state() * segments()};
-      case SelectivePart::kBackward: break;
+      case SelectivePass::kAdjoint: return {state() * segments()};
+      case SelectivePass::kBackward: break;
     }
     std::vector<std::int64_t> sizes = {steps(), steps(), batch * blocks() * length * 2 * states,
                                        batch * segments() * rates() * channels, state()};
@@ -99,8 +99,8 @@ struct SelectiveSizes {
     return sizes;
   }
   // Returns the offset of a result. All results are parts of one flat tensor.
-  [[nodiscard]] std::int64_t start(SelectivePart part, bool keeps_states, std::size_t which) const {
-    const std::vector<std::int64_t> sizes = results(part, keeps_states);
+  [[nodiscard]] std::int64_t start(SelectivePass pass, bool keeps_states, std::size_t which) const {
+    const std::vector<std::int64_t> sizes = results(pass, keeps_states);
     return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(which),
                            std::int64_t{0});
   }
@@ -133,7 +133,7 @@ struct SelectiveSizes {
 
 // A selective scan, or a part of its gradient.
 struct SelectiveForm {
-  SelectivePart part = SelectivePart::kForward;
+  SelectivePass pass = SelectivePass::kForward;
   SelectiveSizes sizes;
   // zero_order_hold: w = (e^(delta A) - 1) / A instead of delta. resets: |delta| is the step, and
   // states before a negative one count as zero.
@@ -141,7 +141,7 @@ struct SelectiveForm {
   bool keeps_states = false;  // a forward pass that stores states for the backward pass
 
   [[nodiscard]] std::vector<std::int64_t> results() const {
-    return sizes.results(part, keeps_states);
+    return sizes.results(pass, keeps_states);
   }
 };
 

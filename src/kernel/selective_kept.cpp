@@ -29,7 +29,7 @@ std::int64_t last_reached(const IndexMap& map) {
 // Returns true if the program of a backward pass loads exactly the saved states, contiguously.
 bool is_kept(const Launch& launch, const ScalarProgram& program) {
   const SelectiveKernel* kernel = find_kernel<SelectiveKernel>(launch);
-  if (kernel == nullptr || kernel->scan.part != SelectivePart::kBackward ||
+  if (kernel == nullptr || kernel->scan.pass != SelectivePass::kBackward ||
       &program != &launch.as<OpaqueLaunch>().input(SelectiveInput::kStates) ||
       program.instrs.size() != 1 || program.accesses.size() != 1)
     return false;

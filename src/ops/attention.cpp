@@ -521,16 +521,16 @@ std::vector<ValueId> grad_lse(GradContext& ctx) {
   return gradients;
 }
 
-template <AttentionPart part>
+template <AttentionPass pass>
 std::shared_ptr<const OpaqueKernel> attention_kernel(std::span<const Type> in, const Attrs& attrs) {
-  const AttentionShape s(in[0].shape, in[2].shape, attrs, part != AttentionPart::kForward);
+  const AttentionShape s(in[0].shape, in[2].shape, attrs, pass != AttentionPass::kForward);
   return std::make_shared<AttentionKernel>(
-      part, s, std::array{0, 1, 2, s.dy, s.lse, s.delta, s.mask, s.keep});
+      pass, s, std::array{0, 1, 2, s.dy, s.lse, s.delta, s.mask, s.keep});
 }
 
 constexpr OpDef of_forward(const char* name, int result, InferFn infer, GradFn grad, EvalFn eval,
                            ExpandFn expand) {
-  OpDef op = make_opaque_op(name, -1, attention_kernel<AttentionPart::kForward>, infer, grad, eval,
+  OpDef op = make_opaque_op(name, -1, attention_kernel<AttentionPass::kForward>, infer, grad, eval,
                             expand);
   op.only_result = result;
   return op;
@@ -545,13 +545,13 @@ constinit const OpDef attention =
 constinit const OpDef attention_lse =
     of_forward("attention_lse", 1, infer_lse, grad_lse, eval_lse, expand_lse);
 constinit const OpDef attention_dq =
-    make_opaque_op("attention_dq", -1, attention_kernel<AttentionPart::kQueries>, infer_dq, nullptr,
+    make_opaque_op("attention_dq", -1, attention_kernel<AttentionPass::kQueries>, infer_dq, nullptr,
                    eval_dq, expand_dq);
 constinit const OpDef attention_dkv =
-    make_opaque_op("attention_dkv", -1, attention_kernel<AttentionPart::kKeys>, infer_dkv, nullptr,
+    make_opaque_op("attention_dkv", -1, attention_kernel<AttentionPass::kKeys>, infer_dkv, nullptr,
                    eval_dkv, expand_dkv);
 constinit const OpDef attention_backward =
-    make_opaque_op("attention_backward", -1, attention_kernel<AttentionPart::kBackward>,
+    make_opaque_op("attention_backward", -1, attention_kernel<AttentionPass::kBackward>,
                    infer_backward, nullptr, eval_backward, expand_backward);
 
 }  // namespace ops

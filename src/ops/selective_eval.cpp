@@ -123,7 +123,7 @@ void eval_selective(const EvalContext& ctx, RefTensor& out) {
   const SelectiveSizes& s = x.s;
   out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
   const auto result = [&](std::size_t which) {
-    return out.data.data() + s.start(SelectivePart::kForward, x.shape.keeps_states, which);
+    return out.data.data() + s.start(SelectivePass::kForward, x.shape.keeps_states, which);
   };
   double *y = result(0), *last = result(1);
   double* ungated =
@@ -176,7 +176,7 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
   out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
   std::vector<double*> parts;
   double* next = out.data.data();
-  for (const std::int64_t size : s.results(SelectivePart::kBackward, false)) {
+  for (const std::int64_t size : s.results(SelectivePass::kBackward, false)) {
     parts.push_back(next);
     next += size;
   }

@@ -33,33 +33,33 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // absent.
 SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
                                const Attrs& attrs) {
-  part = &op == &ops::selective_scan           ? SelectivePart::kForward
-         : &op == &ops::selective_scan_adjoint ? SelectivePart::kAdjoint
-                                               : SelectivePart::kBackward;
+  pass = &op == &ops::selective_scan           ? SelectivePass::kForward
+         : &op == &ops::selective_scan_adjoint ? SelectivePass::kAdjoint
+                                               : SelectivePass::kBackward;
   const bool with_skip = attrs.has("skip");
   sizes = {.batch = delta[0],
            .length = delta[1],
            .channels = delta[2],
            .states = a[0] - (with_skip ? 1 : 0),
            .skip = with_skip,
-           .gate = attrs.has("gate") && part != SelectivePart::kAdjoint};
+           .gate = attrs.has("gate") && pass != SelectivePass::kAdjoint};
   zero_order_hold = attrs.integer("zoh") != 0;
   resets = attrs.has("resets");
-  keeps_states = part == SelectivePart::kForward && !attrs.has("states");
+  keeps_states = pass == SelectivePass::kForward && !attrs.has("states");
   using enum SelectiveInput;
   for (int& number : numbers) number = -1;
   int next = 0;
   const auto take = [&](SelectiveInput which) {
     numbers[static_cast<std::size_t>(which)] = next++;
   };
-  if (part != SelectivePart::kAdjoint) take(kU);
+  if (pass != SelectivePass::kAdjoint) take(kU);
   for (const SelectiveInput which : {kDelta, kA, kBC}) take(which);
-  if (part == SelectivePart::kBackward) take(kStates);
-  if (part != SelectivePart::kForward) take(kDy);
-  if (part != SelectivePart::kBackward && attrs.integer("initial") != 0) take(kInitial);
-  if (part == SelectivePart::kBackward && attrs.integer("ends") != 0) take(kEnds);
+  if (pass == SelectivePass::kBackward) take(kStates);
+  if (pass != SelectivePass::kForward) take(kDy);
+  if (pass != SelectivePass::kBackward && attrs.integer("initial") != 0) take(kInitial);
+  if (pass == SelectivePass::kBackward && attrs.integer("ends") != 0) take(kEnds);
   if (sizes.gate) take(kZ);
-  if (sizes.gate && part == SelectivePart::kBackward) take(kUngated);
+  if (sizes.gate && pass == SelectivePass::kBackward) take(kUngated);
 }
 
 namespace {
@@ -444,7 +444,7 @@ struct SelectiveFlow {
 SelectiveFlow flow_into(const GradContext& ctx, const SelectiveSizes& s) {
   const auto part = [&](std::size_t result, SelectiveInput as) -> std::optional<Expr> {
     const Shape shape = selective_input_shape(s, as);
-    const std::int64_t begin = s.start(SelectivePart::kForward, true, result);
+    const std::int64_t begin = s.start(SelectivePass::kForward, true, result);
     if (!reaches(ctx.graph, ctx.dy_id, begin, begin + numel(shape))) return std::nullopt;
     return part_from(ctx.dy(), begin, shape);
   };
@@ -474,7 +474,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   const SelectiveSizes& s = f.s;
   const auto shaped = [&](SelectiveInput which) { return selective_input_shape(s, which); };
   const auto result = [&](std::size_t which, SelectiveInput as) {
-    return part_from(ctx.y(), s.start(SelectivePart::kForward, true, which), shaped(as));
+    return part_from(ctx.y(), s.start(SelectivePass::kForward, true, which), shaped(as));
   };
   const SelectiveFlow flow = flow_into(ctx, s);
   // The kernel applies the gate only if it then binds at most eight buffers.

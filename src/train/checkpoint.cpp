@@ -63,7 +63,7 @@ void take_averages(Checkpoint& checkpoint, const std::string& path) {
     objectives.push_back(std::move(name));
   bool found = false;
   for (const std::string& objective : objectives) {
-    const std::string prefix = TrainedPart{.objective = objective}.state(kEmaName) + "/";
+    const std::string prefix = ParameterRange{.objective = objective}.state(kEmaName) + "/";
     for (auto& [name, tensor] : checkpoint.params) {
       const auto average = checkpoint.states.find(prefix + name);
       if (average == checkpoint.states.end()) continue;  // this parameter has no average

@@ -75,7 +75,7 @@ Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarVal
 }
 
 // The ranks exchange pieces of bounded size, so that the copies on the host stay small.
-void gather_params(Communicator& ranks, Instance& instance, const TrainedPart& trained) {
+void gather_params(Communicator& ranks, Instance& instance, const ParameterRange& trained) {
   constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
   const std::int64_t shard = trained.shard_elements() * kEach;
   const std::int64_t piece = std::clamp<std::int64_t>(

@@ -57,7 +57,7 @@ std::vector<ElementRange> common_ranges(Communicator& ranks, const Program& prog
 Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarValues& row,
                         const std::vector<ElementRange>& ranges);
 // Replaces the parameters of each shard by those of its rank.
-void gather_params(Communicator& ranks, Instance& instance, const TrainedPart& trained);
+void gather_params(Communicator& ranks, Instance& instance, const ParameterRange& trained);
 // Returns the elements of all shards. `mine` has those of this rank's shard.
 std::vector<float> gathered(Communicator& ranks, const std::vector<float>& mine);
 // Returns the elements of this rank's shard. `all` has those of all shards; the ranks take those of

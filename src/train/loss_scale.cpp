@@ -37,7 +37,7 @@ void check(const LossScale& options) {
 
 }  // namespace
 
-std::string scale_state(const TrainedPart& trained, bool scales) {
+std::string scale_state(const ParameterRange& trained, bool scales) {
   const std::string name = scales ? kScaleName : kCountsName;
   return trained.objective.empty() ? name : name + "." + trained.objective;
 }
@@ -54,7 +54,7 @@ std::vector<float> unscaled_state(std::int64_t updates) {
 
 // All elements of a state have the same initial value, 0. A factor of 0 stands for the initial
 // scale.
-LossScaler::LossScaler(Trace& trace, const TrainedPart& trained,
+LossScaler::LossScaler(Trace& trace, const ParameterRange& trained,
                        const std::optional<LossScale>& options)
     : trace_(trace), scales_(options), options_(options.value_or(kNoScale)) {
   check(options_);

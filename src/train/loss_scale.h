@@ -18,7 +18,7 @@ enum class ScaleNumber { kFactor, kInARow, kSkipped, kTaken, kUnscale, kChanges 
 inline constexpr std::int64_t kScaleNumbers = 6;
 
 // Returns the state name of an objective. `scales`: its loss has a factor.
-std::string scale_state(const TrainedPart& trained, bool scales);
+std::string scale_state(const ParameterRange& trained, bool scales);
 // True if `name` is such a state of any objective.
 bool is_scale_state(const std::string& name);
 // Returns the state after `updates` updates without a skipped one, for a loss without a factor.
@@ -28,7 +28,7 @@ class LossScaler {
  public:
   // Adds the state to the trace, which must be the current one of the thread. Without options, the
   // loss has no factor. Throws UserError if an option is out of range.
-  LossScaler(Trace& trace, const TrainedPart& trained, const std::optional<LossScale>& options);
+  LossScaler(Trace& trace, const ParameterRange& trained, const std::optional<LossScale>& options);
 
   // True if the loss has a factor.
   [[nodiscard]] bool scales() const { return scales_; }

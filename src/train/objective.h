@@ -70,7 +70,7 @@ class ObjectiveImpl {
   [[nodiscard]] bool between_updates() const { return step_ % options_.accumulate != 0; }
   // See CompiledFunction::compiled_sizes().
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
-  [[nodiscard]] const TrainedPart& part() const { return part_; }
+  [[nodiscard]] const ParameterRange& part() const { return part_; }
   void reset();  // resets counters and schedule
   void bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
             const WGPUBufferImpl* native);
@@ -174,7 +174,7 @@ class ObjectiveImpl {
   ObjectiveSource source_;
   CompileOptions& options_ = source_.options;
   const ParameterTable& table_;
-  const TrainedPart& part_;
+  const ParameterRange& part_;
   SourceLocation location_;
   Communicator* ranks_ = others_of(options_.distributed);
   std::vector<StateEntry> averaged_states_;  // by the ranks, after each update

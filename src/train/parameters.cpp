@@ -107,16 +107,16 @@ std::int64_t ParameterEntry::end() const {
   return offset + (count() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-std::string TrainedPart::state(const std::string& name) const {
+std::string ParameterRange::state(const std::string& name) const {
   return std::string(kOptimPrefix) + (objective.empty() ? "" : objective + ".") + name;
 }
 
-NamedTensors TrainedPart::unpack(const std::vector<float>& flat) const {
+NamedTensors ParameterRange::unpack(const std::vector<float>& flat) const {
   return unpacked(entries, flat);
 }
 
-void TrainedPart::write(const NamedTensors& tensors, const std::string& what, bool partial,
-                        std::vector<float>& flat) const {
+void ParameterRange::write(const NamedTensors& tensors, const std::string& what, bool partial,
+                           std::vector<float>& flat) const {
   write_all(entries, tensors, what, partial, flat);
 }
 
@@ -182,7 +182,7 @@ void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
 }
 
 void ParameterTable::pad_shards() {
-  for (TrainedPart& part : parts_) {
+  for (ParameterRange& part : parts_) {
     if (part.shards == 1 || part.entries.empty()) continue;
     CHECK(parts_.size() == 1 && part.begin == 0, "a part with shards is the first and only one");
     const std::int64_t multiple = kAlignment * part.shards;
@@ -192,7 +192,7 @@ void ParameterTable::pad_shards() {
   }
 }
 
-void ParameterTable::add_to(TrainedPart& part, const ParameterEntry& entry, int group) const {
+void ParameterTable::add_to(ParameterRange& part, const ParameterEntry& entry, int group) const {
   if (part.entries.empty()) part.begin = entry.offset;
   ParameterEntry own = entry;
   own.offset -= part.begin;
@@ -206,7 +206,7 @@ void ParameterTable::add_to(TrainedPart& part, const ParameterEntry& entry, int 
 
 void ParameterTable::check_averages() const {
   std::map<std::string, std::string> by;  // parameter name to objective
-  for (const TrainedPart& part : parts_) {
+  for (const ParameterRange& part : parts_) {
     if (!part.averaged) continue;
     for (const ParameterEntry& entry : part.entries) {
       const auto [at, fresh] = by.emplace(entry.name, part.objective);
@@ -240,7 +240,7 @@ void ParameterTable::declare(Trace& trace, WeightSource weights) const {
   }
   if (weights == WeightSource::kTrained) return;
   Builder builder{trace.graph, {}, "ema"};
-  for (const TrainedPart& part : parts_) {
+  for (const ParameterRange& part : parts_) {
     if (!part.averaged) continue;
     Attrs attrs = type_of({part.elements});
     attrs.set("name", part.state(kEmaName));
@@ -293,7 +293,7 @@ NamedTensors ParameterTable::averages(
     const std::vector<float>& flat,
     const std::function<std::vector<float>(const std::string& state)>& read) const {
   NamedTensors tensors = unpack(flat);
-  for (const TrainedPart& part : parts_) {
+  for (const ParameterRange& part : parts_) {
     if (!part.averaged) continue;
     for (auto& [name, average] : part.unpack(read(part.state(kEmaName))))
       tensors[name] = std::move(average);

@@ -40,7 +40,7 @@ struct GroupRange {
 
 // What one objective trains: a contiguous range of the arena. Gradients and optimizer states have
 // the same layout. Offsets and ranges are relative to `begin`.
-struct TrainedPart {
+struct ParameterRange {
   std::string objective;
   bool averaged = false;
   std::vector<ParameterEntry> entries = {};  // in arena order
@@ -78,7 +78,7 @@ class ParameterTable {
   // In model order.
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
   // Returns the part of an element of `picks`.
-  [[nodiscard]] const TrainedPart& part(std::size_t pick) const { return parts_[pick]; }
+  [[nodiscard]] const ParameterRange& part(std::size_t pick) const { return parts_[pick]; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] bool has_buffer(const std::string& name) const;
   [[nodiscard]] const std::map<const Buffer*, std::string>& buffers() const { return buffers_; }
@@ -111,13 +111,13 @@ class ParameterTable {
  private:
   void check(const TrainingPick& pick) const;
   void lay_out(const std::vector<TrainingPick>& picks);
-  void add_to(TrainedPart& part, const ParameterEntry& entry, int group) const;
+  void add_to(ParameterRange& part, const ParameterEntry& entry, int group) const;
   // Pads the parts that have several shards. Call it after their last parameters.
   void pad_shards();
   void check_averages() const;
 
   std::vector<ParameterEntry> entries_;
-  std::vector<TrainedPart> parts_;
+  std::vector<ParameterRange> parts_;
   std::map<const Buffer*, std::string> buffers_;
   std::int64_t elements_ = 0;
 };

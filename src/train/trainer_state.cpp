@@ -364,7 +364,7 @@ Checkpoint TrainerImpl::checkpoint_of(
 std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
                                            const std::string& path) const {
   const auto& [name, type, initial, start] = state.entry;
-  const TrainedPart& part = state.objective->part();
+  const ParameterRange& part = state.objective->part();
   std::vector<float> values(
       static_cast<size_t>(state.optimizers() ? part.elements : numel(type.shape)));
   if (!state.optimizers()) {

@@ -127,7 +127,7 @@ void average(ArenaUpdate& update, double decay) {
 }
 
 void check_options(const CompileOptions& options, const ParameterTable& table,
-                   const TrainedPart& trained, const SourceLocation& location) {
+                   const ParameterRange& trained, const SourceLocation& location) {
   if (!options.optimizer.present()) throw UserError("compile: an optimizer is required", location);
   if (table.entries().empty()) throw UserError("compile: the model has no parameters", location);
   if (trained.entries.empty()) throw UserError("compile: every parameter is frozen", location);
@@ -172,7 +172,7 @@ void check_elementwise(const Graph& graph, ValueId first, const Optimizer& optim
 }
 
 // Returns null if no update is ever skipped.
-std::shared_ptr<LossScaler> make_scaler(Trace& trace, const TrainedPart& trained,
+std::shared_ptr<LossScaler> make_scaler(Trace& trace, const ParameterRange& trained,
                                         const CompileOptions& options) {
   std::optional<LossScale> scale = options.loss_scale;
   if (!scale && options.mixed_precision) scale = LossScale{};
@@ -200,7 +200,7 @@ void check_scalar(const std::string& name, double value) {
 }
 
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
-                                const TrainedPart& trained, const CompileOptions& options,
+                                const ParameterRange& trained, const CompileOptions& options,
                                 const SourceLocation& location, std::optional<int> rank) {
   check_options(options, table, trained, location);
   CompileRequest request;

@@ -15,7 +15,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // arguments must outlive compilation. If the part has shards, the step updates that of `rank`, by
 // default of this rank. Throws UserError if an optimizer that is not elementwise would update one.
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
-                                const TrainedPart& trained, const CompileOptions& options,
+                                const ParameterRange& trained, const CompileOptions& options,
                                 const SourceLocation& location,
                                 std::optional<int> rank = std::nullopt);
 

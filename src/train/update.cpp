@@ -36,7 +36,7 @@ std::vector<RowRange> picked_rows(const ParamGroup& group, const ParameterEntry&
 
 bool has_own_lr(const ParamGroup& group) { return group.lr || group.lr_factor != 1; }
 
-ArenaUpdate::ArenaUpdate(Trace& trace, const TrainedPart& trained,
+ArenaUpdate::ArenaUpdate(Trace& trace, const ParameterRange& trained,
                          const std::vector<ParamGroup>& groups, const std::vector<ValueId>& grads,
                          int shard)
     : trace_(trace),

@@ -22,7 +22,7 @@ class ArenaUpdate final : public optim::Update {
   // other elements within the part, the optimizer sees zero gradients, and its changes to them are
   // discarded. `param` and `lr` have only the elements of this shard, the others those of the whole
   // part.
-  ArenaUpdate(Trace& trace, const TrainedPart& trained, const std::vector<ParamGroup>& groups,
+  ArenaUpdate(Trace& trace, const ParameterRange& trained, const std::vector<ParamGroup>& groups,
               const std::vector<ValueId>& grads, int shard = 0);
 
   Tensor state(const std::string& name, double initial) override;
@@ -63,7 +63,7 @@ class ArenaUpdate final : public optim::Update {
   [[nodiscard]] std::optional<Tensor> trained_rows() const;
 
   Trace& trace_;
-  const TrainedPart& trained_;
+  const ParameterRange& trained_;
   const std::vector<ParamGroup>& groups_;
   mutable Builder builder_;
   std::vector<ParamInfo> params_;

@@ -238,7 +238,7 @@ TEST(Attention, of_f16_returns_f16_on_webgpu) {
   for (const Launch& launch : attention_launches(program)) {
     for (const Store& store : launch.stores) {
       const bool lse =
-          kernel_of<AttentionKernel>(launch).part == AttentionPart::kForward && store.value == 1;
+          kernel_of<AttentionKernel>(launch).pass == AttentionPass::kForward && store.value == 1;
       EXPECT_EQ(store.dtype, lse ? DType::kF32 : DType::kF16);
     }
   }

@@ -38,7 +38,7 @@ class AttentionRunner final : public LaunchRunner {
   explicit AttentionRunner(const Prepare& prepare)
       : l_(prepare.launch),
         s_(kernel_of<AttentionKernel>(l_).sizes),
-        part_(kernel_of<AttentionKernel>(l_).part),
+        pass_(kernel_of<AttentionKernel>(l_).pass),
         scale_(static_cast<float>(s_.scale)),
         kernels_(gemm_kernels()),
         rows_(attention_kernels()) {
@@ -68,7 +68,7 @@ class AttentionRunner final : public LaunchRunner {
     for (std::optional<Operand>& input : inputs_) {
       if (input) input->start(context.runtime_scalars);
     }
-    const std::int64_t blocks = part_ == AttentionPart::kBackward
+    const std::int64_t blocks = pass_ == AttentionPass::kBackward
                                     ? s_.dq_parts
                                     : ceil_div(over_rows() ? s_.rows : s_.columns, block_);
     const std::int64_t units = s_.batch * blocks;
@@ -101,7 +101,7 @@ class AttentionRunner final : public LaunchRunner {
     return inputs_[static_cast<std::size_t>(which)].has_value();
   }
   [[nodiscard]] bool over_rows() const {
-    return part_ == AttentionPart::kForward || part_ == AttentionPart::kQueries;
+    return pass_ == AttentionPass::kForward || pass_ == AttentionPass::kQueries;
   }
 
   void lay_out() {
@@ -109,7 +109,7 @@ class AttentionRunner final : public LaunchRunner {
     const std::int64_t step = kernels_.mr;
     block_ = over_rows() ? std::min(most, kRowsAtOnce / step * step)
                          : std::min(most, round_up(kRowsAtOnce, kernels_.nr));
-    const bool forward = part_ == AttentionPart::kForward;
+    const bool forward = pass_ == AttentionPass::kForward;
     tile_rows_ = over_rows() ? block_ : std::min(s_.rows, kRowsAtOnce / step * step);
     tile_columns_ =
         over_rows() ? std::min(s_.columns, forward ? kColumnsForward : kColumnsBackward) : block_;
@@ -131,7 +131,7 @@ class AttentionRunner final : public LaunchRunner {
     take(kRight, right);
     take(kOut, block_ * std::max(depth_pitch_, width_pitch_));
     take(kOut2, block_ * width_pitch_);
-    take(kSums, part_ == AttentionPart::kBackward ? tile_rows_ * depth_pitch_ : 0);
+    take(kSums, pass_ == AttentionPass::kBackward ? tile_rows_ * depth_pitch_ : 0);
     take(kLine, 3 * pitch_);
     const auto operand = [&](AttentionInput which, std::int64_t r, std::int64_t c) {
       const auto i = static_cast<std::size_t>(which);
@@ -265,14 +265,14 @@ class AttentionRunner final : public LaunchRunner {
   }
 
   void run_block(const Scratch& scratch, std::int64_t batch, std::int64_t block) const {
-    switch (part_) {
-      case AttentionPart::kForward: forward(scratch, batch, block * block_); break;
-      case AttentionPart::kQueries: queries(scratch, batch, block * block_); break;
-      case AttentionPart::kKeys:
+    switch (pass_) {
+      case AttentionPass::kForward: forward(scratch, batch, block * block_); break;
+      case AttentionPass::kQueries: queries(scratch, batch, block * block_); break;
+      case AttentionPass::kKeys:
         keys(scratch, batch, block * block_, std::min(block_, s_.columns - block * block_),
              nullptr);
         break;
-      case AttentionPart::kBackward: backward(scratch, batch, block); break;
+      case AttentionPass::kBackward: backward(scratch, batch, block); break;
     }
   }
 
@@ -481,7 +481,7 @@ class AttentionRunner final : public LaunchRunner {
 
   const Launch& l_;
   const AttentionSizes& s_;
-  AttentionPart part_;
+  AttentionPass pass_;
   float scale_;
   const GemmKernels& kernels_;
   const AttentionKernels& rows_;

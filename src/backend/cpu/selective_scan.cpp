@@ -106,7 +106,7 @@ class SelectiveScanRunner final : public LaunchRunner {
   };
   static constexpr int kEnd = kOperands + static_cast<int>(kSelectiveInputs);
 
-  [[nodiscard]] bool backward() const { return scan_.part == SelectivePart::kBackward; }
+  [[nodiscard]] bool backward() const { return scan_.pass == SelectivePass::kBackward; }
   [[nodiscard]] const std::optional<Operand>& input(SelectiveInput which) const {
     return inputs_[static_cast<std::size_t>(which)];
   }
@@ -238,10 +238,10 @@ class SelectiveScanRunner final : public LaunchRunner {
 
   void run_piece(const SelectivePiece& p, std::byte* scratch) const {
     copy_states(SelectiveInput::kA, p, scratch, 0, floats(scratch, kRates));
-    switch (scan_.part) {
-      case SelectivePart::kForward: forward(p, scratch); break;
-      case SelectivePart::kAdjoint: adjoint(p, scratch); break;
-      case SelectivePart::kBackward: backward(p, scratch); break;
+    switch (scan_.pass) {
+      case SelectivePass::kForward: forward(p, scratch); break;
+      case SelectivePass::kAdjoint: adjoint(p, scratch); break;
+      case SelectivePass::kBackward: backward(p, scratch); break;
     }
   }
 

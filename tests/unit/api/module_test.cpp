@@ -150,12 +150,12 @@ TEST(ParameterTable, lays_out_objectives_side_by_side) {
   EXPECT_EQ(table.entries()[2].offset, 0);    // c: one and two
   EXPECT_EQ(table.entries()[0].offset, 64);   // a: two and three
   EXPECT_EQ(table.entries()[1].offset, 128);  // b: none
-  const TrainedPart& two = table.part(1);
+  const ParameterRange& two = table.part(1);
   EXPECT_EQ(two.begin, 0);
   EXPECT_EQ(two.elements, 128);
   EXPECT_TRUE(two.exclusive);
   EXPECT_EQ(two.state("x"), "optim.two.x");
-  const TrainedPart& three = table.part(2);
+  const ParameterRange& three = table.part(2);
   EXPECT_EQ(three.begin, 64);
   EXPECT_EQ(three.elements, 64);
   ASSERT_EQ(three.entries.size(), 1U);

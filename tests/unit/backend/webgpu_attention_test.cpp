@@ -79,9 +79,9 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
       const AttentionKernel* attention = find_kernel<AttentionKernel>(launch);
       if (attention == nullptr) continue;
       const AttentionSizes& s = attention->sizes;
-      const bool backward = attention->part == AttentionPart::kBackward;
-      const bool of_keys = backward || attention->part == AttentionPart::kKeys;
-      parts_.push_back(attention->part);
+      const bool backward = attention->pass == AttentionPass::kBackward;
+      const bool of_keys = backward || attention->pass == AttentionPass::kKeys;
+      parts_.push_back(attention->pass);
       in_one |= backward;
       const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
       EXPECT_EQ(kernel.threads, tile.threads) << launch.name;
@@ -96,7 +96,7 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
   }
 
  protected:
-  std::vector<AttentionPart> parts_;  // of the launches
+  std::vector<AttentionPass> parts_;  // of the launches
 };
 
 TEST_P(WebGpuAttention, of_whole_tiles) {
@@ -134,7 +134,7 @@ TEST_P(WebGpuAttention, of_heads_of_sixty_four) {
 
 // With many heads, one launch computes all gradients.
 TEST_P(WebGpuAttention, backward_in_one_launch) {
-  using enum AttentionPart;
+  using enum AttentionPass;
   const int side = GetParam().rows;
   check({180, side + 3, side + 15, 6, 10}, attend_causally);
   check({180, side, side + 12, 4, 4}, attend_dropping);

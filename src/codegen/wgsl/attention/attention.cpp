@@ -134,13 +134,13 @@ std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
   const std::int64_t weights = b.rows * (ceil_div(b.columns, 4) | 1);
   const std::int64_t both = pitch(s_.depth) + pitch(s_.width);
   std::int64_t lines = b.rows * both;
-  switch (part_) {
-    case AttentionPart::kForward:
+  switch (pass_) {
+    case AttentionPass::kForward:
       lines = b.rows * pitch(s_.depth) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4);
       break;
-    case AttentionPart::kQueries: lines += b.columns * both; break;
-    case AttentionPart::kKeys:
-    case AttentionPart::kBackward: lines += b.columns * column_pitch(); break;
+    case AttentionPass::kQueries: lines += b.columns * both; break;
+    case AttentionPass::kKeys:
+    case AttentionPass::kBackward: lines += b.columns * column_pitch(); break;
   }
   return 16 * (weights + lines) + (truth_mask() ? 8 : 0);
 }

@@ -19,16 +19,16 @@ class AttentionParts {
       : l_(launch),
         opaque_(launch.as<OpaqueLaunch>()),
         s_(kernel_of<AttentionKernel>(launch).sizes),
-        part_(kernel_of<AttentionKernel>(launch).part),
+        pass_(kernel_of<AttentionKernel>(launch).pass),
         options_(options),
         window_(window_of(launch)),
         module_(launch) {}
 
  protected:
-  [[nodiscard]] bool forward() const { return part_ == AttentionPart::kForward; }
-  [[nodiscard]] bool backward() const { return part_ == AttentionPart::kBackward; }
+  [[nodiscard]] bool forward() const { return pass_ == AttentionPass::kForward; }
+  [[nodiscard]] bool backward() const { return pass_ == AttentionPass::kBackward; }
   // True if the rows of a tile are keys and its columns queries.
-  [[nodiscard]] bool keys() const { return part_ == AttentionPart::kKeys || backward(); }
+  [[nodiscard]] bool keys() const { return pass_ == AttentionPass::kKeys || backward(); }
   [[nodiscard]] bool has(AttentionInput which) const {
     return !opaque_.input(which).instrs.empty();
   }
@@ -55,7 +55,7 @@ class AttentionParts {
   const Launch& l_;
   const OpaqueLaunch& opaque_;
   const AttentionSizes& s_;
-  AttentionPart part_;
+  AttentionPass pass_;
   const WgslOptions& options_;
   Window window_;
   Module module_;

@@ -435,7 +435,7 @@ void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
 
 bool selective_by_block(const Launch& launch, const WgslOptions& options) {
   const SelectiveForm& scan = kernel_of<SelectiveKernel>(launch).scan;
-  if (scan.part != SelectivePart::kForward) return scan.part == SelectivePart::kBackward;
+  if (scan.pass != SelectivePass::kForward) return scan.pass == SelectivePass::kBackward;
   if (options.lanes > 0) return false;
   // The steps run sequentially. This is fast if there are few, or if other blocks keep the GPU
   // busy.

@@ -51,7 +51,7 @@ std::string bit(const std::string& number, int mask) {
 
 std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& options) {
   const SelectiveForm& scan = kernel_of<SelectiveKernel>(launch).scan;
-  if (scan.part != SelectivePart::kBackward) return std::nullopt;
+  if (scan.pass != SelectivePass::kBackward) return std::nullopt;
   const SelectiveSizes& s = scan.sizes;
   LaneSizes z = {s.block(), s.fours()};
   z.subgroup = std::min<std::int64_t>(options.subgroups.size, z.threads());

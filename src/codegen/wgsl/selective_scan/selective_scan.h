@@ -30,7 +30,7 @@ class SelectiveWriter {
   [[nodiscard]] std::string step_of(const std::string& delta) const {
     return scan_.resets ? "abs(" + delta + ")" : delta;
   }
-  [[nodiscard]] bool forward() const { return scan_.part == SelectivePart::kForward; }
+  [[nodiscard]] bool forward() const { return scan_.pass == SelectivePass::kForward; }
 
   // Write the functions that read all inputs, or one: fn u_at(p, i, q) and so on.
   void write_inputs();
