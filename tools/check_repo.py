@@ -10,6 +10,7 @@
              code reads, and the code reads none of them from the environment in other ways
   heads      C++ files are ASCII, have the license line, and headers have #pragma once (not -inl.h)
   temporary  files that tests write have unique names (test::TempDir), because tests run in parallel
+  pages      pages of docs/internals have at most 2,000 words, docs/benchmarks.md 300 lines
   includes   C++ files include the standard headers whose names they use (check_includes.py)
 """
 
@@ -155,8 +156,19 @@ def check_temporary(root):
             yield path, line_of(text, match.start()), "one name for all; test::TempDir has its own"
 
 
+def check_pages(root):
+    for path in sorted((root / "docs" / "internals").glob("*.md")):
+        words = len(text_of(path).split())
+        if words > 2000:
+            yield path, 1, f"{words} words; divide the page, the limit is 2000"
+    benchmarks = root / "docs" / "benchmarks.md"
+    if benchmarks.exists() and (lines := len(text_of(benchmarks).splitlines())) > 300:
+        yield benchmarks, 300, f"{lines} lines; the limit is 300, details belong in bench/results"
+
+
 CHECKS = {"paths": check_paths, "links": check_links, "commands": check_commands,
           "env": check_env, "heads": check_heads, "temporary": check_temporary,
+          "pages": check_pages,
           "includes": check_includes.check}
 
 
