@@ -92,13 +92,13 @@ void take_size(const std::string& text, TrainSettings& settings) {
 // Adds the settings of a new run and returns their options, so that --run and --resume can exclude
 // them.
 std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
-  constexpr std::int64_t kMax = 1 << 24;
+  constexpr std::int64_t kMaxBatch = 1 << 24;
   return {
       command.add_option("--epochs", s.epochs, "Number of passes over the training set")
           ->check(CLI::Range(1, 1'000'000))
           ->capture_default_str(),
       command.add_option("--batch", s.batch, "Images or rows per training step")
-          ->check(CLI::Range(std::int64_t{1}, kMax))
+          ->check(CLI::Range(std::int64_t{1}, kMaxBatch))
           ->default_str(std::to_string(kDefaultBatch)),
       command.add_option("--lr", s.lr, "Initial learning rate; follows a cosine down to 0")
           ->check(kPositive)

@@ -30,7 +30,7 @@ constexpr std::size_t kMaxClasses = 65'536;
 TrainSettings read_settings(const JsonObject& in) {
   TrainSettings s;
   s.epochs = static_cast<int>(in.integer("epochs", 1, 1'000'000));
-  s.batch = in.integer("batch", 1, kMaxElements);
+  s.batch = in.integer("batch", 1, kMaxCount);
   s.lr = in.number("lr", 0, 1e30);
   s.weight_decay = in.number("weight_decay", 0, 1e30);
   s.hidden = in.integers("hidden", 1000);
@@ -58,19 +58,19 @@ Task read_task(const JsonObject& in) {
     task.image_shape = in.integers("image_shape", 8);
     double elements = 1;
     for (const std::int64_t size : task.image_shape) elements *= static_cast<double>(size);
-    if (task.image_shape.empty() || elements > kMaxElements) {
+    if (task.image_shape.empty() || elements > kMaxCount) {
       in.fail("task.image_shape", "expected the sizes of an image");
     }
   } else {
-    task.feature_names = in.texts("feature_names", kMaxElements);
+    task.feature_names = in.texts("feature_names", kMaxCount);
     task.had_header = in.boolean("had_header");
     task.label_name = in.text("label_name");
     if (task.feature_names.empty()) in.fail("task.feature_names", "expected at least one");
   }
   task.class_names = in.texts("class_names", kMaxClasses);
   if (task.class_names.empty()) in.fail("task.class_names", "expected at least one");
-  task.train_count = in.integer("train_count", 1, kMaxElements);
-  task.test_count = in.integer("test_count", 1, kMaxElements);
+  task.train_count = in.integer("train_count", 1, kMaxCount);
+  task.test_count = in.integer("test_count", 1, kMaxCount);
   task.fingerprint = in.text("fingerprint");
   task.mean = in.numbers("mean", -1e300);
   task.deviation = in.numbers("deviation", 1e-300);

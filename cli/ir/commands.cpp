@@ -15,7 +15,7 @@
 namespace tensorgrad::cli {
 namespace {
 
-constexpr std::size_t kShown = 8;
+constexpr std::size_t kShownNames = 8;
 
 std::string text_of(const std::string& path) {
   const std::vector<std::byte> bytes = read_file(path);
@@ -43,7 +43,8 @@ StoredTensor stored(const HostTensor& tensor) {
 
 std::string first_values(const HostTensor& tensor) {
   std::string text;
-  const std::size_t shown = std::min(kShown, tensor.bytes.size() / element_bytes(tensor.dtype));
+  const std::size_t shown =
+      std::min(kShownNames, tensor.bytes.size() / element_bytes(tensor.dtype));
   if (tensor.dtype == f32 || tensor.dtype == f16) {
     const std::vector<float> values = tensor.floats();
     for (std::size_t i = 0; i < shown; ++i) text += fmt::format(" {:.6g}", values[i]);
@@ -73,7 +74,7 @@ std::string summary(const std::string& name, const HostTensor& tensor) {
 // Prints the tensors of --inputs that the graph does not use.
 void print_ignored(const IrArguments& arguments, const std::vector<std::string>& names) {
   if (names.empty()) return;
-  const std::size_t shown = std::min(kShown, names.size());
+  const std::size_t shown = std::min(kShownNames, names.size());
   std::string text = fmt::format(
       "{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);

@@ -72,8 +72,8 @@ LmSettings read_lm_settings(const JsonObject& in) {
   s.tokenizer = in.text("tokenizer");
   s.from = in.text("from");
   lm::TrainingOptions& t = s.training;
-  t.batch = in.integer("batch", 1, kMaxElements);
-  t.length = in.integer("length", 1, kMaxElements);
+  t.batch = in.integer("batch", 1, kMaxCount);
+  t.length = in.integer("length", 1, kMaxCount);
   t.steps = in.integer("steps", 1, kMaxSteps);
   t.accumulate = static_cast<int>(in.integer("accumulate", 1, 1'000'000));
   t.lr = in.number("lr", 0, 1e30);
@@ -90,11 +90,11 @@ LmSettings read_lm_settings(const JsonObject& in) {
   s.holdout = in.number("holdout", 0, 1);
   s.max_expansion = in.number_or("max_expansion", 0, 1e30, kMaxExpansion);
   s.eval_every = in.integer("eval_every", 1, kMaxSteps);
-  s.eval_windows = in.integer("eval_windows", 0, kMaxElements);
+  s.eval_windows = in.integer("eval_windows", 0, kMaxCount);
   s.patience = static_cast<int>(in.integer("patience", 0, 1'000'000));
   s.samples = in.boolean("samples");
   s.prompt = in.text("prompt");
-  s.sample_tokens = in.integer("sample_tokens", 1, kMaxElements);
+  s.sample_tokens = in.integer("sample_tokens", 1, kMaxCount);
   return s;
 }
 

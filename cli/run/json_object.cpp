@@ -83,7 +83,7 @@ std::int64_t JsonObject::integer(const char* key, std::int64_t low, std::int64_t
 std::vector<std::int64_t> JsonObject::integers(const char* key, std::size_t most) const {
   std::vector<std::int64_t> values;
   for (const Json& each : array(key, most)) {
-    values.push_back(as_integer(each, full(key), 1, kMaxElements));
+    values.push_back(as_integer(each, full(key), 1, kMaxCount));
   }
   return values;
 }
@@ -94,7 +94,7 @@ double JsonObject::number(const char* key, double low, double high) const {
 
 std::vector<double> JsonObject::numbers(const char* key, double low) const {
   std::vector<double> values;
-  for (const Json& each : array(key, kMaxElements)) {
+  for (const Json& each : array(key, kMaxCount)) {
     values.push_back(as_number(each, full(key), low, 1e300));
   }
   return values;

@@ -13,7 +13,7 @@
 
 namespace tensorgrad::cli {
 
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 31;
 
 // Returns the parsed file. Throws IoError if it does not exist, is larger than `max_bytes`, is not
 // valid JSON, is nested too deeply or has a number that does not fit a double.

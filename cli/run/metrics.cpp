@@ -35,7 +35,7 @@ std::int64_t step_of(const Json& line) {
 // The last member of a line is the checksum of all that precedes it: KEY, 16 digits, END.
 constexpr std::string_view kChecksumKey = R"(,"checksum":")";
 constexpr std::string_view kChecksumEnd = "\"}";
-constexpr std::size_t kChecksumDigits = 16;
+constexpr std::size_t kLineDigits = 16;
 
 std::string line_checksum(std::string_view text) {
   Fingerprint print;
@@ -45,11 +45,11 @@ std::string line_checksum(std::string_view text) {
 
 // Returns the checksum of a line, or "" if it ends without one.
 std::string_view checksum_in(std::string_view line) {
-  constexpr std::size_t kLength = kChecksumKey.size() + kChecksumDigits + kChecksumEnd.size();
+  constexpr std::size_t kLength = kChecksumKey.size() + kLineDigits + kChecksumEnd.size();
   if (line.size() <= kLength) return {};
   const std::string_view end = line.substr(line.size() - kLength);
   if (!end.starts_with(kChecksumKey) || !end.ends_with(kChecksumEnd)) return {};
-  return end.substr(kChecksumKey.size(), kChecksumDigits);
+  return end.substr(kChecksumKey.size(), kLineDigits);
 }
 
 // Verifies the checksums of lines in their order. Older versions of tg wrote lines without one, so
@@ -66,7 +66,7 @@ class ChecksumReader {
     }
     seen_ = true;
     const std::size_t length =
-        line.size() - kChecksumKey.size() - kChecksumDigits - kChecksumEnd.size();
+        line.size() - kChecksumKey.size() - kLineDigits - kChecksumEnd.size();
     const std::string got = line_checksum(line.substr(0, length));
     if (got != expected)
       fail(number, fmt::format("differs from its checksum: expected {}, got {}", expected, got));

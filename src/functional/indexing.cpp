@@ -518,10 +518,11 @@ Tensor segment_softmax(Tensor x, Tensor segments, std::int64_t count, int axis, 
   }
   Shape shape = x.shape();
   shape[static_cast<size_t>(d)] = count;
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  const Tensor most = gather(
-      scatter_max(full(shape, kLowest, f32, loc), d, index, detach({x, loc}), loc), d, index, loc);
-  const Tensor powers = exp(x - where(eq(most, kLowest), 0.0, most));
+  constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+  const Tensor most =
+      gather(scatter_max(full(shape, kMinusInfinity, f32, loc), d, index, detach({x, loc}), loc), d,
+             index, loc);
+  const Tensor powers = exp(x - where(eq(most, kMinusInfinity), 0.0, most));
   const Tensor sums = scatter_add(zeros(shape, f32, loc), d, index, powers, loc);
   const Tensor known = index.dtype() == u32 ? lt(index, count) : ge(index, 0) && lt(index, count);
   return narrowed(where(known, powers / where(known, gather(sums, d, index, loc), 1.0), 0.0));

@@ -109,9 +109,9 @@ Tensor bernoulli(Tensor p, Loc loc) {
 
 Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc) {
   const Composite composite("randint", loc);
-  constexpr std::int64_t kMin = std::numeric_limits<std::int32_t>::min();
-  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-  if (lo < kMin || hi <= lo || hi > kMax + 1 || hi - lo > kMax) {
+  constexpr std::int64_t kMinInt32 = std::numeric_limits<std::int32_t>::min();
+  constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+  if (lo < kMinInt32 || hi <= lo || hi > kMaxInt32 + 1 || hi - lo > kMaxInt32) {
     throw UserError("randint: expected i32 numbers lo < hi less than 2^31 apart, got " +
                         std::to_string(lo) + " and " + std::to_string(hi),
                     loc);

@@ -480,8 +480,8 @@ Tensor index_update(Tensor x, int axis, Tensor start, Tensor update, Loc loc) {
   Expr first = ctx.in(start);
   const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   if (first.dtype() == DType::kU32) {
-    constexpr double kLargest = std::numeric_limits<std::int32_t>::max();
-    first = op::cast(op::minimum(first, kLargest), DType::kI32);
+    constexpr double kMaxIndex = std::numeric_limits<std::int32_t>::max();
+    first = op::cast(op::minimum(first, kMaxIndex), DType::kI32);
   }
   if (first.dtype() != DType::kI32) {
     throw DtypeError(ctx.name() + ": expected an i32 or u32 start, got " + to_string(first.type()),

@@ -185,10 +185,10 @@ void GgufReader::array(GgufArray& out) {
       [&]<class List>(List& list) {
         if constexpr (!std::is_same_v<List, std::monostate>) {
           using T = typename List::value_type;
-          constexpr std::uint64_t kMin = std::is_same_v<T, std::string> ? sizeof(std::uint64_t)
-                                         : std::is_same_v<T, bool>      ? 1
-                                                                        : sizeof(T);
-          const std::uint64_t size = count(kMin, "an array's length");
+          constexpr std::uint64_t kMinBytes = std::is_same_v<T, std::string> ? sizeof(std::uint64_t)
+                                              : std::is_same_v<T, bool>      ? 1
+                                                                             : sizeof(T);
+          const std::uint64_t size = count(kMinBytes, "an array's length");
           if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
             list.resize(size);
             take(std::as_writable_bytes(std::span(list)), "an array");

@@ -18,8 +18,8 @@ namespace {
 using Block = std::span<const std::uint8_t>;
 using Values = std::span<float>;
 
-constexpr std::size_t kSmall = 32;  // elements of a block without _K
-constexpr std::size_t kHalf = 2;    // bytes of an f16
+constexpr std::size_t kSimpleBlock = 32;  // elements of a block without _K
+constexpr std::size_t kHalf = 2;          // bytes of an f16
 
 std::uint16_t bits_at(Block block, std::size_t byte) {
   return static_cast<std::uint16_t>(block[byte] | block[byte + 1] << 8);
@@ -32,7 +32,7 @@ void bf16_element(Block block, Values out) { out[0] = from_bfloat16(bits_at(bloc
 
 void q8_0_block(Block block, Values out) {
   const float scale = half_at(block, 0);
-  for (std::size_t i = 0; i < kSmall; ++i)
+  for (std::size_t i = 0; i < kSimpleBlock; ++i)
     out[i] = static_cast<float>(static_cast<std::int8_t>(block[kHalf + i])) * scale;
 }
 
@@ -48,9 +48,9 @@ void small_block(Block block, Values out, int bits, bool has_least) {
     std::memcpy(&upper, rest.data(), sizeof upper);
     rest = rest.subspan(sizeof upper);
   }
-  for (std::size_t i = 0; i < kSmall; ++i) {
-    const std::uint8_t both = rest[i % (kSmall / 2)];
-    const int low = i < kSmall / 2 ? both & 15 : both >> 4;
+  for (std::size_t i = 0; i < kSimpleBlock; ++i) {
+    const std::uint8_t both = rest[i % (kSimpleBlock / 2)];
+    const int low = i < kSimpleBlock / 2 ? both & 15 : both >> 4;
     const int value = (low | static_cast<int>(upper >> i & 1) << 4) - middle;
     out[i] = static_cast<float>(value) * scale + least;
   }
@@ -79,11 +79,11 @@ void large_block(Block block, Values out, bool five_bits) {
     const auto [steps, below] = scale_and_least(packed, part);
     const float step = scale * static_cast<float>(steps);
     const float offset = least * static_cast<float>(below);
-    for (std::size_t i = 0; i < kSmall; ++i) {
-      const std::uint8_t both = nibbles[part / 2 * kSmall + i];
+    for (std::size_t i = 0; i < kSimpleBlock; ++i) {
+      const std::uint8_t both = nibbles[part / 2 * kSimpleBlock + i];
       int value = part % 2 == 0 ? both & 15 : both >> 4;
       if (five_bits) value |= (upper[i] >> part & 1) << 4;
-      out[part * kSmall + i] = step * static_cast<float>(value) - offset;
+      out[part * kSimpleBlock + i] = step * static_cast<float>(value) - offset;
     }
   }
 }

@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{4} << 20;
+constexpr std::size_t kGzipPiece = std::size_t{4} << 20;
 constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, gzip format with checksum
 
 void check_text_size(std::uint64_t bytes, std::uint64_t most, const std::string& name) {
@@ -78,7 +78,7 @@ std::size_t InflatingReader::append(std::vector<std::byte>& out, std::uint64_t c
   std::size_t total = 0;
   while (total < count) {
     const std::size_t start = out.size();
-    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(count - total, kPiece));
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(count - total, kGzipPiece));
     out.resize(start + piece);
     const std::size_t n = read(std::span(out).subspan(start));
     out.resize(start + n);
@@ -92,12 +92,12 @@ std::size_t InflatingReader::inflate_into(std::span<std::byte> out) {
   std::size_t done = 0;
   while (done < out.size() && !ended_) {
     if (stream_.avail_in == 0) {
-      const std::size_t n = std::min(bytes_.size() - next_, kPiece);
+      const std::size_t n = std::min(bytes_.size() - next_, kGzipPiece);
       stream_.next_in = reinterpret_cast<const Bytef*>(bytes_.data() + next_);
       stream_.avail_in = static_cast<uInt>(n);
       next_ += n;
     }
-    const std::size_t want = std::min(out.size() - done, kPiece);
+    const std::size_t want = std::min(out.size() - done, kGzipPiece);
     stream_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
     stream_.avail_out = static_cast<uInt>(want);
     const int code = inflate(&stream_, Z_NO_FLUSH);
@@ -150,7 +150,7 @@ std::string read_text_file(const FileSource& source, std::uint64_t max_bytes,
   }
   const io::Content content(source);
   io::InflatingReader reader(content.bytes(), source.name(), max_expansion);
-  std::vector<std::byte> piece(io::kPiece);
+  std::vector<std::byte> piece(io::kGzipPiece);
   std::string text;
   for (std::size_t count = piece.size(); count == piece.size();) {
     count = reader.read(piece);

@@ -160,9 +160,9 @@ std::vector<std::byte> row_major(const std::vector<std::byte>& bytes, const Shap
 StoredTensor parse_npy(std::span<const std::byte> bytes, const std::string& file) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto fail = [&](const std::string& what) { throw IoError(file + ": " + what); };
-  constexpr std::size_t kVersion = kMagic.size(), kSize = kVersion + 2;
+  constexpr std::size_t kVersionByte = kMagic.size(), kSize = kVersionByte + 2;
   if (!text.starts_with(kMagic) || text.size() < kSize + 2) fail("not a .npy file");
-  const int version = static_cast<unsigned char>(text[kVersion]);
+  const int version = static_cast<unsigned char>(text[kVersionByte]);
   if (version < 1 || version > 3)
     fail("version " + std::to_string(version) + " of .npy is unknown");
   const std::size_t width = version == 1 ? 2 : 4;

@@ -19,8 +19,8 @@ constexpr std::uint32_t kLocalMark = 0x04034b50, kEntryMark = 0x02014b50, kEndMa
                         kWideEndMark = 0x06064b50, kLocatorMark = 0x07064b50;
 constexpr std::size_t kLocalBytes = 30, kEntryBytes = 46, kEndBytes = 22, kLocatorBytes = 20,
                       kWideEndBytes = 56;
-constexpr std::uint32_t kWide = 0xffffffff;       // the size is in the extra field
-constexpr std::uint64_t kMaxDeflateRatio = 1032;  // of deflate
+constexpr std::uint32_t kSizeInExtraField = 0xffffffff;  // the size is in the extra field
+constexpr std::uint64_t kMaxDeflateRatio = 1032;         // of deflate
 
 class ZipReader {
  public:
@@ -116,7 +116,7 @@ class ZipReader {
     return at + kEntryBytes + name_size + extra_size + number(at + 32, 2);
   }
 
-  // Reads the sizes that are kWide from the extra field, which has them in this order.
+  // Reads the sizes that are kSizeInExtraField from the extra field, which has them in this order.
   void widen(std::uint64_t at, std::uint64_t bytes,
              std::initializer_list<std::uint64_t*> sizes) const {
     const std::uint64_t end = at + bytes;
@@ -127,7 +127,7 @@ class ZipReader {
       if (size > end - at) fail("truncated or damaged");
       std::uint64_t next = at;
       for (std::uint64_t* const each : sizes) {
-        if (kind != 1 || *each != kWide || at + size - next < 8) continue;
+        if (kind != 1 || *each != kSizeInExtraField || at + size - next < 8) continue;
         *each = number(next, 8);
         next += 8;
       }
@@ -142,13 +142,13 @@ class ZipReader {
     std::vector<std::byte> out(static_cast<std::size_t>(size));
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) fail("zlib failed to initialize");
-    constexpr std::size_t kPiece = std::size_t{1} << 30;
+    constexpr std::size_t kZipPiece = std::size_t{1} << 30;
     std::size_t read = 0, written = 0;
     int code = Z_OK;
     std::byte spare{};  // output buffer once `size` bytes are written
     while (code == Z_OK) {
-      const std::size_t in = std::min(from.size() - read, kPiece);
-      const std::size_t room = std::min(out.size() - written, kPiece);
+      const std::size_t in = std::min(from.size() - read, kZipPiece);
+      const std::size_t room = std::min(out.size() - written, kZipPiece);
       stream.next_in = reinterpret_cast<const Bytef*>(from.data() + read);
       stream.avail_in = static_cast<uInt>(in);
       stream.next_out = reinterpret_cast<Bytef*>(room > 0 ? out.data() + written : &spare);

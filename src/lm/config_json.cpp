@@ -22,7 +22,7 @@ constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // the product of two fits in int64
 constexpr std::int64_t kMaxLayers = 65'536;
 constexpr std::int64_t kMaxLayerOptions = std::int64_t{1} << 20;  // entries times layers
-constexpr double kLargest = 1e30, kSmallest = 1e-30;
+constexpr double kMaxNumber = 1e30, kMinNumber = 1e-30;
 // Names of enumerators, in their order. Those of nn::MixerKind are the words of mixer_schedule().
 constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
 constexpr std::array kNorms = {"rms_norm", "layer_norm"};                   // nn::NormKind
@@ -93,12 +93,12 @@ class ConfigReader {
     fail(full(key), "expected an integer from " + std::to_string(least) + " to " +
                         std::to_string(kLargestSize) + ", got " + shown(given));
   }
-  // Reads a number of at least `least`, which is 0 or kSmallest.
+  // Reads a number of at least `least`, which is 0 or kMinNumber.
   void number(const char* key, double& value, double least) {
     if (keeps(key)) return;
     const nlohmann::json& given = at(key);
     value = given.is_number() ? given.get<double>() : NAN;
-    if (value >= least && value <= kLargest) return;
+    if (value >= least && value <= kMaxNumber) return;
     fail(full(key), std::string("expected a number ") + (least > 0 ? "above 0" : "of 0 or more") +
                         ", got " + shown(given));
   }
@@ -222,9 +222,9 @@ class ConfigReader {
     return path_.empty() ? key : path_ + "." + key;
   }
   [[nodiscard]] static std::string shown(const nlohmann::json& value) {
-    constexpr std::size_t kLongest = 40;
+    constexpr std::size_t kMaxShownText = 40;
     std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+    if (text.size() > kMaxShownText) text = text.substr(0, kMaxShownText) + "...";
     return text;
   }
   [[nodiscard]] bool keeps(const char* key) const { return partial_ && !in_.contains(key); }
@@ -249,15 +249,15 @@ void visit_heads(Visitor& v, Options& o) {
   v.size("expand", o.expand, 1);
   v.size("head_dim", o.head_dim, 1);
   v.size("chunk", o.chunk, 1);
-  v.number("a_min", o.a_min, kSmallest);
-  v.number("a_max", o.a_max, kSmallest);
+  v.number("a_min", o.a_min, kMinNumber);
+  v.number("a_max", o.a_max, kMinNumber);
   v.number("norm_epsilon", o.norm_epsilon, 0);
 }
 
 template <class Visitor, class Options>
 void visit_steps(Visitor& v, Options& o) {
-  v.number("dt_min", o.dt_min, kSmallest);
-  v.number("dt_max", o.dt_max, kSmallest);
+  v.number("dt_min", o.dt_min, kMinNumber);
+  v.number("dt_max", o.dt_max, kMinNumber);
   v.number("dt_floor", o.dt_floor, 0);
 }
 
@@ -307,7 +307,7 @@ void visit_options(Visitor& v, Config& c, const Has& has) {
     v.object("attention", [&](Visitor& in) {
       in.size("heads", c.heads, 1);
       in.size("kv_heads", c.attention.kv_heads, 0);
-      in.number("rope_base", c.attention.rope_base, kSmallest);
+      in.number("rope_base", c.attention.rope_base, kMinNumber);
       in.size("max_length", c.attention.max_length, 1);
       in.boolean_or("rope", c.attention.rope, true);
       in.boolean_or("bias", c.attention.bias, false);

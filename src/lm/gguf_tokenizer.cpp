@@ -25,7 +25,7 @@ using Pair = std::pair<std::string, std::string>;
 
 constexpr const char* kTokenizerPrefix = "tokenizer.ggml.";
 constexpr const char* kSpaceMark = "\xE2\x96\x81";  // U+2581, which stands for a space
-constexpr std::size_t kLongestToken = 512;          // in bytes, of tokens made by merges
+constexpr std::size_t kMaxMergedToken = 512;        // in bytes, of tokens made by merges
 
 // llama.cpp's enum llama_token_type.
 enum TokenType : std::int32_t {
@@ -212,10 +212,10 @@ class GgufTokenizerReader {
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       mergeable.push_back(types_[id] == kNormal);
       bytes += types_[id] == kByte ? 1U : 0U;
-      if (types_[id] == kNormal && tokens_[id].size() > kLongestToken) {
+      if (types_[id] == kNormal && tokens_[id].size() > kMaxMergedToken) {
         in_.fail("tokens", "token " + std::to_string(id) + " has " +
                                std::to_string(tokens_[id].size()) + " bytes, expected at most " +
-                               std::to_string(kLongestToken));
+                               std::to_string(kMaxMergedToken));
       }
       if (scores[id] != scores[id]) in_.fail("scores", "a score is NaN");
     }

@@ -116,9 +116,9 @@ class ForeignConfig {
 
  private:
   [[nodiscard]] static std::string shown(const ForeignJson& value) {
-    constexpr std::size_t kLongest = 40;
+    constexpr std::size_t kMaxShownText = 40;
     std::string text = value.dump(-1, ' ', true, ForeignJson::error_handler_t::replace);
-    if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+    if (text.size() > kMaxShownText) text = text.substr(0, kMaxShownText) + "...";
     return text;
   }
   const ForeignJson& in_;

@@ -6,9 +6,9 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 nlohmann::json read_json(std::string_view json, const std::string& what) {
-  constexpr int kDeepest = 8;
+  constexpr int kMaxDepth = 8;
   const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    if (depth <= kDeepest) return true;
+    if (depth <= kMaxDepth) return true;
     throw IoError(what + " is nested too deeply");
   };
   try {

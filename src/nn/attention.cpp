@@ -66,7 +66,7 @@ Tensor MultiheadAttention::projected(Tensor x, const std::optional<Parameter>& o
 
 namespace {
 
-constexpr double kNothing = -std::numeric_limits<double>::infinity();
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 // Combines `mask` and `key_padding_mask`. A boolean result is true if a query may attend to a key;
 // an f32 result is added to the scores.
@@ -81,7 +81,7 @@ std::optional<Tensor> both_masks(const MaskOptions& masks, Tensor key, Loc loc) 
   const Tensor real = reshape(!*masks.key_padding_mask, {expected[0], 1, 1, expected[1]}, loc);
   if (!masks.mask) return real;
   if (masks.mask->dtype() == boolean) return *masks.mask && real;
-  return where(real, *masks.mask, kNothing);
+  return where(real, *masks.mask, kMinusInfinity);
 }
 
 // Extends the masks by a last key, to which every query may attend. `causal` becomes a mask.
@@ -94,7 +94,7 @@ void widen_masks(MaskOptions& masks, Tensor q, Tensor k, Loc loc) {
     } else if (masks.mask->dtype() == boolean) {
       masks.mask = *masks.mask && causal;
     } else {
-      masks.mask = where(causal, *masks.mask, kNothing);
+      masks.mask = where(causal, *masks.mask, kMinusInfinity);
     }
     masks.causal = false;
   }

@@ -461,15 +461,15 @@ Expr part_of(Expr x, std::int64_t start, const Shape& shape) {
 // texts are faster in two launches, which run within other kernels. f16 weights are for matrix
 // units, which compute dq in a launch of its own.
 std::int64_t count_dq_parts(const AttentionSizes& s) {
-  constexpr std::int64_t kAtOnce = 264, kMaxParts = 16, kShort = 16;
-  constexpr std::int64_t kMaxElements = std::int64_t{1} << 28;
-  if (s.half || s.columns <= kShort) return 0;
+  constexpr std::int64_t kAtOnce = 264, kMaxParts = 16, kShortText = 16;
+  constexpr std::int64_t kMaxPartElements = std::int64_t{1} << 28;
+  if (s.half || s.columns <= kShortText) return 0;
   double best = 2.0 / 3;
   std::int64_t parts = 0;
   for (std::int64_t n = 1; n <= std::min(kMaxParts, s.chunks()) && best < 0.9; ++n) {
     const std::int64_t groups = s.batch * n, rounds = (groups + kAtOnce - 1) / kAtOnce;
     const double used = static_cast<double>(groups) / static_cast<double>(rounds * kAtOnce);
-    if (used <= best || groups * s.rows * s.depth > kMaxElements) continue;
+    if (used <= best || groups * s.rows * s.depth > kMaxPartElements) continue;
     best = used;
     parts = n;
   }

@@ -23,8 +23,8 @@ Type arena_part_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = named_type({}, attrs);
   if (type.dtype == DType::kF16) dtype_error("a parameter must be f32; cast it at its use");
   const std::int64_t offset = attrs.integer("offset"), count = numel(type.shape);
-  constexpr std::int64_t kMax = std::int64_t{1} << 48;
-  if (offset < 0 || count > kMax || offset > kMax - count) {
+  constexpr std::int64_t kMaxArena = std::int64_t{1} << 48;
+  if (offset < 0 || count > kMaxArena || offset > kMaxArena - count) {
     shape_error("'" + attrs.text("name") +
                 "': expected an offset from 0 to 2^48 minus the elements of " +
                 to_string(type.shape) + ", got " + std::to_string(offset));

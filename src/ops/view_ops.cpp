@@ -134,8 +134,8 @@ Type infer_pad(std::span<const Type> in, const Attrs& attrs) {
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (before[d] < 0 || after[d] < 0) shape_error("padding must not be negative");
-    constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-    if (before[d] > kMax || after[d] > kMax) shape_error("padding is above 2^31-1");
+    constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+    if (before[d] > kMaxInt32 || after[d] > kMaxInt32) shape_error("padding is above 2^31-1");
     shape[d] += before[d] + after[d];
   }
   return {in[0].dtype, shape};

@@ -12,12 +12,12 @@ void check_axis_of(const WindowAxis& window, std::int64_t length, const char* ax
     shape_error(what + " must be at least " + std::to_string(least) + ", got " +
                 std::to_string(given));
   };
-  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
   if (window.size < 1) refuse("kernel", window.size, 1);
   if (window.step < 1) refuse("stride", window.step, 1);
   if (window.dilation < 1) refuse("dilation", window.dilation, 1);
   if (window.padding < 0) refuse("padding", window.padding, 0);
-  if (window.padding > kMax || window.dilation > kMax)
+  if (window.padding > kMaxInt32 || window.dilation > kMaxInt32)
     shape_error("padding or dilation is above 2^31-1");
   if (window.reach() + 1 > length + 2 * window.padding) {
     shape_error("a kernel of " + std::to_string(window.size) +

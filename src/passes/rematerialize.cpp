@@ -14,7 +14,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // A source smaller than the recomputed value by this factor may be kept longer.
-constexpr std::int64_t kSmall = 16;
+constexpr std::int64_t kSmallRatio = 16;
 
 // A value and the nodes that recompute it, in order, for its readers from `first_late` on.
 struct Again {
@@ -100,7 +100,7 @@ class Finder {
     for (const ValueId input : graph_[at].inputs) {
       const ValueId source = through_views(graph_, input).value;
       if (!is_computed(graph_[source]) && graph_[source].op->kind != OpKind::kPack) continue;
-      if (kSmall * bytes(source) <= bytes(value) && !dropped_[index(source)]) continue;
+      if (kSmallRatio * bytes(source) <= bytes(value) && !dropped_[index(source)]) continue;
       if (source == large_source) continue;
       const bool kept = !dropped_[index(source)] && last_reader(source) >= last_reader(value);
       if (kept && large_source == kNoValue) {

@@ -15,7 +15,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::int64_t kLanes = 256;  // threads that share a row
+constexpr std::int64_t kRowThreads = 256;  // threads that share a row
 // Elements of a row per thread from which a split saves more than its launch costs: 0.1 us per
 // element (0.7 us if its address must be loaded first), against a few us per launch.
 constexpr std::int64_t kLongWalk = 32;
@@ -42,7 +42,7 @@ bool pays(const GpuModel& gpu, const ReduceShape& shape, bool columns) {
   if (shape.rows >= gpu.full_rows) return false;
   // With fewer rows, fuse() does not fuse the reduction with its elements anyway.
   const bool in_group = shape.trailing && shape.rows >= kFewRows;
-  return shape.cols / kLanes >= (in_group ? kLongWalkOfGroup : kLongWalk);
+  return shape.cols / kRowThreads >= (in_group ? kLongWalkOfGroup : kLongWalk);
 }
 
 // Returns the bytes from the first to the last element that a row reads.

@@ -13,7 +13,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  // bytes; alignment of the start of a binding
+constexpr std::int64_t kBindingAlignment = 256;  // bytes; alignment of the start of a binding
 // Maximum number of launches that one is split into. If each part needs almost all of a buffer (a
 // transposing copy), repeated halving would create thousands.
 constexpr std::size_t kMaxCuts = 256;
@@ -159,11 +159,11 @@ std::vector<Range> ranges_of(const Launch& launch) {
   for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
     const OffsetSpan& span = touched.of(i);
     // A binding that is used only for in-bounds tests is never read.
-    Range range{0, std::min(kAlignment, launch.bindings[i].bytes)};
+    Range range{0, std::min(kBindingAlignment, launch.bindings[i].bytes)};
     if (span.low <= span.high) {
       const std::int64_t each = touched.element_bytes_of(i);
       const std::int64_t end = (span.high + 1) * each;
-      range = {span.low * each / kAlignment * kAlignment, (end + 3) / 4 * 4, each};
+      range = {span.low * each / kBindingAlignment * kBindingAlignment, (end + 3) / 4 * 4, each};
       CHECK(range.begin >= 0 && range.end <= launch.bindings[i].bytes, launch.name);
     }
     ranges.push_back(range);

@@ -180,7 +180,7 @@ struct Written {
   ElementRange range;
 };
 std::vector<Written> writers_of(const Program& program, const Port& port) {
-  constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
+  constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
   std::vector<Written> writers;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     const Launch& launch = program.launches[i];
@@ -188,8 +188,8 @@ std::vector<Written> writers_of(const Program& program, const Port& port) {
     const std::vector<ByteRange> ranges = accessed_bytes(launch);
     for (std::size_t b = 0; b < ranges.size(); ++b) {
       if (launch.bindings[b].buffer != port.buffer) continue;
-      const std::int64_t begin = (ranges[b].begin - port.offset) / kEach;
-      writers.push_back({i, {begin, (ranges[b].end - port.offset) / kEach - begin}});
+      const std::int64_t begin = (ranges[b].begin - port.offset) / kFloatBytes;
+      writers.push_back({i, {begin, (ranges[b].end - port.offset) / kFloatBytes - begin}});
     }
   }
   return writers;

@@ -36,7 +36,7 @@ bool decode_base64(std::string_view text, std::string& bytes) {
 }
 
 std::string encode_base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
+  constexpr std::string_view kBase64Digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
@@ -46,7 +46,7 @@ std::string encode_base64(std::string_view bytes) {
       bits = bits << 8 | (j < bytes.size() ? static_cast<unsigned char>(bytes[j]) : 0U);
     for (unsigned j = 0; j < 4; ++j) {
       const bool pad = i + j > bytes.size();
-      text += pad ? '=' : kDigits[bits >> (18 - 6 * j) & 0x3fU];
+      text += pad ? '=' : kBase64Digits[bits >> (18 - 6 * j) & 0x3fU];
     }
   }
   return text;

@@ -18,7 +18,7 @@ namespace tensorgrad::text {
 namespace {
 
 // Up to this number of symbols, the best pair is found by linear search.
-constexpr std::size_t kShort = 48;
+constexpr std::size_t kShortPiece = 48;
 constexpr std::uint32_t kNeverMerged = 0xffffffff;
 constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
 // Longer texts use a cache of pieces with kKnownPieces entries.
@@ -247,9 +247,9 @@ std::vector<Id> Bpe::start_of_long(std::string_view piece) const {
 
 void Bpe::merge(std::string_view piece, std::vector<Id>& ids) const {
   if (!model_.byte_level) return encode_characters(piece, ids);
-  if (piece.size() > kShort) return merge_long(start_of_long(piece), ids);
-  std::array<Id, kShort> id, result;
-  std::array<std::uint32_t, kShort> rank;  // of the pair that begins here
+  if (piece.size() > kShortPiece) return merge_long(start_of_long(piece), ids);
+  std::array<Id, kShortPiece> id, result;
+  std::array<std::uint32_t, kShortPiece> rank;  // of the pair that begins here
   std::size_t count = 0;
   for (const char c : piece) {
     const Id next = byte_ids_[static_cast<unsigned char>(c)];
@@ -334,7 +334,7 @@ void PieceEncoder::add(std::string_view piece) {
     ids_.push_back(id);
     return;
   }
-  if (known_.empty() || piece.size() > kLongest) return bpe_.merge(piece, ids_);
+  if (known_.empty() || piece.size() > kMaxCachedPiece) return bpe_.merge(piece, ids_);
   Known& known = known_[hash % kKnownPieces];
   if (std::string_view(known.bytes.data(), known.size) == piece) {
     for (std::size_t i = 0; i < known.count; ++i) ids_.push_back(ids_[known.at + i]);

@@ -150,11 +150,11 @@ class PieceEncoder {
   void add_id(Id id) { ids_.push_back(id); }
 
  private:
-  static constexpr std::size_t kLongest = 40;  // maximum size in bytes of a cached piece
+  static constexpr std::size_t kMaxCachedPiece = 40;  // maximum size in bytes of a cached piece
   struct Known {
     std::uint8_t size = 0;
     std::uint8_t count = 0;
-    std::array<char, kLongest> bytes{};
+    std::array<char, kMaxCachedPiece> bytes{};
     std::size_t at = 0;  // position of its ids in ids_
   };
 

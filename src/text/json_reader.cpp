@@ -11,7 +11,7 @@ namespace {
 
 using SaxJson = nlohmann::json;
 
-constexpr std::size_t kDeepest = 32;
+constexpr std::size_t kMaxJsonDepth = 32;
 
 class JsonReader : public nlohmann::json_sax<SaxJson> {
  public:
@@ -149,8 +149,8 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   }
   bool open(SaxJson given, const char* what) {
     unexpected(what);
-    if (open_.size() == kDeepest) {
-      fail("nested more than " + std::to_string(kDeepest) + " levels deep");
+    if (open_.size() == kMaxJsonDepth) {
+      fail("nested more than " + std::to_string(kMaxJsonDepth) + " levels deep");
     }
     if (open_.size() == 1) path_ = key_;
     open_.push_back(place(std::move(given)));

@@ -176,12 +176,12 @@ std::size_t CharacterMap::replace(std::string_view part, std::string& out) const
 // Same as the crate spm_precompiled, which Hugging Face's tokenizers use: replaces a cluster of a
 // few bytes as a whole, otherwise each of its characters.
 std::string CharacterMap::with_clusters_replaced(std::string_view text) const {
-  constexpr std::size_t kShort = 6;
+  constexpr std::size_t kShortCluster = 6;
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view cluster = text.substr(at, grapheme_end(text, at) - at);
     at += cluster.size();
-    if (cluster.size() < kShort && replace(cluster, out) > 0) continue;
+    if (cluster.size() < kShortCluster && replace(cluster, out) > 0) continue;
     for (std::size_t i = 0; i < cluster.size();) {
       const std::string_view one = cluster.substr(i, character_at(cluster, i).size);
       if (replace(one, out) == 0) out += one;

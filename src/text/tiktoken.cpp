@@ -12,7 +12,7 @@
 namespace tensorgrad::text {
 namespace {
 
-constexpr std::size_t kLongestToken = 4096;
+constexpr std::size_t kMaxEntry = 4096;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Definition definition_of_tiktoken(std::string_view ranks, std::string_view file,
         std::from_chars(digits.data(), digits.data() + digits.size(), entry.id);
     const bool good = decode_base64(line.substr(0, space), entry.bytes) && error == std::errc() &&
                       stop == digits.data() + digits.size();
-    if (!good || entry.bytes.size() > kLongestToken) {
+    if (!good || entry.bytes.size() > kMaxEntry) {
       throw IoError(std::string(file) + ": line " + std::to_string(number) +
                     ": expected a base64 token and its rank, got " + io::in_quotes(line));
     }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kTensorName = "tokens";
 constexpr std::int64_t kMaxOfU16 = 65'536;
-constexpr std::size_t kBlock = 1 << 16;  // number of tokens converted at a time
+constexpr std::size_t kTokenBlock = 1 << 16;  // number of tokens converted at a time
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -68,8 +68,8 @@ void write_tokens(const FileSink& sink, std::span<const std::int32_t> tokens,
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(std::as_bytes(std::span(header.data(), header.size())));
   std::vector<std::byte> block;
-  for (std::size_t at = 0; at < tokens.size(); at += kBlock) {
-    const auto part = tokens.subspan(at, std::min(kBlock, tokens.size() - at));
+  for (std::size_t at = 0; at < tokens.size(); at += kTokenBlock) {
+    const auto part = tokens.subspan(at, std::min(kTokenBlock, tokens.size() - at));
     if (small) {
       append_words<std::uint16_t>(part, block);
     } else {
@@ -130,8 +130,8 @@ void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out, SourceLoca
   const std::uint64_t most =
       vocab_size_ > 0 ? static_cast<std::uint64_t>(vocab_size_) : std::uint64_t{1} << 31;
   std::vector<std::byte> block;
-  for (std::size_t at = 0; at < out.size(); at += kBlock) {
-    const auto part = out.subspan(at, std::min(kBlock, out.size() - at));
+  for (std::size_t at = 0; at < out.size(); at += kTokenBlock) {
+    const auto part = out.subspan(at, std::min(kTokenBlock, out.size() - at));
     const auto width = static_cast<std::size_t>(width_);
     const std::uint64_t first = static_cast<std::uint64_t>(begin) + at;
     block.resize(part.size() * width);

@@ -145,10 +145,10 @@ void check_train_options(const BpeTrainOptions& options) {
     }
   }
   const auto least = static_cast<std::int64_t>(options.special_tokens.size()) + 256;
-  constexpr std::int64_t kMax = std::int64_t{1} << 24;
-  if (options.vocab_size < least || options.vocab_size > kMax) {
+  constexpr std::int64_t kMaxVocabulary = std::int64_t{1} << 24;
+  if (options.vocab_size < least || options.vocab_size > kMaxVocabulary) {
     refuse("vocab_size must be from " + std::to_string(least) +
-           " (all bytes and special tokens) to " + std::to_string(kMax) + ", got " +
+           " (all bytes and special tokens) to " + std::to_string(kMaxVocabulary) + ", got " +
            std::to_string(options.vocab_size));
   }
   if (options.min_frequency < 0) {

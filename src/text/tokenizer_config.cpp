@@ -14,12 +14,12 @@
 namespace tensorgrad::text {
 
 AddedToken added_token_of(const Part& item) {
-  constexpr std::size_t kLongest = 4096;
+  constexpr std::size_t kMaxAddedToken = 4096;
   AddedToken token;
   token.content = item["content"].string();
-  if (token.content.size() > kLongest) {
+  if (token.content.size() > kMaxAddedToken) {
     item["content"].fail("has " + std::to_string(token.content.size()) +
-                         " bytes; expected at most " + std::to_string(kLongest));
+                         " bytes; expected at most " + std::to_string(kMaxAddedToken));
   }
   token.special = item["special"].boolean(false);
   token.single_word = item["single_word"].boolean(false);

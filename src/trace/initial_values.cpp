@@ -14,7 +14,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::size_t kBlock = 1024;       // elements drawn at once
+constexpr std::size_t kDrawnBlock = 1024;  // elements drawn at once
 constexpr std::size_t kBlocksOfTask = 64;  // takes about a millisecond
 constexpr std::size_t kMaxThreads = 16;
 constexpr double kMiddle = 0x1p-25;  // middle of the interval that a random number represents
@@ -120,17 +120,18 @@ void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, st
   }
   const std::size_t each = words_of(init);
   const auto fill_block = [&](std::size_t first) {
-    std::array<std::uint32_t, 2 * kBlock> words;
-    const std::size_t count = std::min(kBlock, values.size() - first);
+    std::array<std::uint32_t, 2 * kDrawnBlock> words;
+    const std::size_t count = std::min(kDrawnBlock, values.size() - first);
     random_words(static_cast<std::uint32_t>(each * first), stream, seed, 0,
                  {words.data(), each * count});
     for (std::size_t i = 0; i < count; ++i)
       values[first + i] = element(init, first + i, words.data() + each * i);
   };
-  constexpr std::size_t kTask = kBlock * kBlocksOfTask;
-  in_parallel((values.size() + kTask - 1) / kTask, kMaxThreads, [&](std::size_t task) {
-    const std::size_t end = std::min(values.size(), (task + 1) * kTask);
-    for (std::size_t first = task * kTask; first < end; first += kBlock) fill_block(first);
+  constexpr std::size_t kDrawnTask = kDrawnBlock * kBlocksOfTask;
+  in_parallel((values.size() + kDrawnTask - 1) / kDrawnTask, kMaxThreads, [&](std::size_t task) {
+    const std::size_t end = std::min(values.size(), (task + 1) * kDrawnTask);
+    for (std::size_t first = task * kDrawnTask; first < end; first += kDrawnBlock)
+      fill_block(first);
   });
 }
 

@@ -12,7 +12,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Modules nest by value. Only a pointer to a parent could exceed this depth.
-constexpr std::size_t kDeepest = 256;
+constexpr std::size_t kMaxModuleDepth = 256;
 
 }  // namespace
 
@@ -103,7 +103,7 @@ Parameter::operator Tensor() const { return tensor(); }
 
 void ParameterVisitor::enter(std::string_view name) {
   names_.emplace_back(name);
-  if (names_.size() > kDeepest)
+  if (names_.size() > kMaxModuleDepth)
     throw UserError("model: the module '" + names_.front() + "' contains itself");
 }
 

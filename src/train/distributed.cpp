@@ -60,11 +60,11 @@ std::vector<ElementRange> common_ranges(Communicator& ranks, const Program& prog
 
 Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarValues& row,
                         const std::vector<ElementRange>& ranges) {
-  constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
+  constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
   const ExchangeStops stops = exchange_stops(instance.program(), kExchange, ranges);
   std::vector<HostRange> host;
   for (std::size_t i = 0; i < ranges.size(); ++i)
-    host.push_back({ranges[i].first * kEach, ranges[i].count * kEach, stops.ready[i]});
+    host.push_back({ranges[i].first * kFloatBytes, ranges[i].count * kFloatBytes, stops.ready[i]});
   return instance.run_replacing(
       row, output_buffer(kExchange), host, stops.resume,
       [&](std::size_t, std::span<const std::byte> old, std::span<std::byte> fresh) {
@@ -76,15 +76,15 @@ Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarVal
 
 // The ranks exchange pieces of bounded size, so that the copies on the host stay small.
 void gather_params(Communicator& ranks, Instance& instance, const ParameterRange& trained) {
-  constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t shard = trained.shard_elements() * kEach;
+  constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t shard = trained.shard_elements() * kFloatBytes;
   const std::int64_t piece = std::clamp<std::int64_t>(
-      ranks.bucket_bytes() / trained.shards / kEach * kEach, kMinPiece, shard);
+      ranks.bucket_bytes() / trained.shards / kFloatBytes * kFloatBytes, kMinPiece, shard);
   std::vector<std::byte> mine(static_cast<std::size_t>(piece));
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(trained.shards));
   for (std::int64_t at = 0; at < shard; at += piece) {
     const auto bytes = static_cast<std::size_t>(std::min(piece, shard - at));
-    const auto place = [&](int rank) { return trained.begin * kEach + rank * shard + at; };
+    const auto place = [&](int rank) { return trained.begin * kFloatBytes + rank * shard + at; };
     const std::span<std::byte> own = std::span(mine).first(bytes);
     instance.download(kParamsBuffer, place(ranks.rank()), own);
     ranks.all_gather(own, std::span(all).first(bytes * static_cast<std::size_t>(trained.shards)));

@@ -100,12 +100,12 @@ namespace {
 
 template <class Out>
 Out& write(Out& out, const HostTensor& tensor) {
-  constexpr std::size_t kShown = 32;
+  constexpr std::size_t kShownValues = 32;
   out << to_string(tensor.dtype) << to_string(tensor.shape) << " {";
   const auto write = [&](const auto& values) {
-    for (std::size_t i = 0; i < std::min(values.size(), kShown); ++i)
+    for (std::size_t i = 0; i < std::min(values.size(), kShownValues); ++i)
       out << (i == 0 ? "" : ", ") << values[i];
-    out << (values.size() > kShown ? ", ...}" : "}");
+    out << (values.size() > kShownValues ? ", ...}" : "}");
   };
   if (tensor.dtype == DType::kF32 || tensor.dtype == DType::kF16) {
     write(tensor.floats());

@@ -12,7 +12,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-constexpr std::int64_t kMaxClasses = 30'000;
+constexpr std::int64_t kMaxConfusionClasses = 30'000;
 
 double ratio(std::int64_t part, std::int64_t whole) {
   if (whole == 0) return std::numeric_limits<double>::quiet_NaN();
@@ -22,8 +22,8 @@ double ratio(std::int64_t part, std::int64_t whole) {
 }  // namespace
 
 ConfusionMatrix::ConfusionMatrix(std::int64_t classes) : classes_(classes) {
-  if (classes < 1 || classes > kMaxClasses) {
-    throw UserError("ConfusionMatrix: expected 1 to " + std::to_string(kMaxClasses) +
+  if (classes < 1 || classes > kMaxConfusionClasses) {
+    throw UserError("ConfusionMatrix: expected 1 to " + std::to_string(kMaxConfusionClasses) +
                     " classes, got " + std::to_string(classes));
   }
   counts_.resize(static_cast<std::size_t>(classes * classes));

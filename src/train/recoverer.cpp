@@ -22,11 +22,12 @@ class Downloads {
  public:
   void add(const Memory& memory, std::span<std::byte> bytes) {
     device_ = memory.device();
-    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
-      const std::span<std::byte> piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
+    for (std::size_t at = 0; at < bytes.size(); at += kSnapshotPiece) {
+      const std::span<std::byte> piece =
+          bytes.subspan(at, std::min(kSnapshotPiece, bytes.size() - at));
       last_ = device_->download(memory.handle(), static_cast<std::int64_t>(at), piece);
       pending_ += piece.size();
-      if (pending_ >= 4 * kPiece) wait();
+      if (pending_ >= 4 * kSnapshotPiece) wait();
     }
   }
   void wait() {
@@ -35,7 +36,7 @@ class Downloads {
   }
 
  private:
-  static constexpr std::size_t kPiece = 16 << 20;  // bytes
+  static constexpr std::size_t kSnapshotPiece = 16 << 20;  // bytes
   std::shared_ptr<Device> device_;
   Ticket last_ = 0;
   std::size_t pending_ = 0;

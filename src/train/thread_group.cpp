@@ -180,9 +180,9 @@ class ThreadMember final : public Communicator {
   // Adds elements of all members in the order of their numbers. The sums are gathered in the cache,
   // because the memory that they are written to may be slow to read.
   void add(std::size_t begin, std::size_t count) {
-    std::array<float, kBlock> sums;
+    std::array<float, kExchangeBlock> sums;
     for (const std::size_t end = begin + count; begin < end;) {
-      const std::size_t some = std::min(kBlock, end - begin);
+      const std::size_t some = std::min(kExchangeBlock, end - begin);
       std::copy_n(floats_of(0) + begin, some, sums.begin());
       for (int rank = 1; rank < size(); ++rank) {
         const float* other = floats_of(rank) + begin;
@@ -194,7 +194,7 @@ class ThreadMember final : public Communicator {
     }
   }
 
-  static constexpr std::size_t kBlock = 2048;              // elements
+  static constexpr std::size_t kExchangeBlock = 2048;           // elements
   static constexpr std::size_t kSumPerThread = 128 << 10;  // elements that are worth a thread
   static constexpr std::size_t kMaxHelpers = 8;
 

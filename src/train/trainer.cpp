@@ -547,9 +547,9 @@ CompileReport TrainerImpl::report() const {
   all.snapshot_bytes = recoverer_->host_bytes();
   for (const State& state : states_) {
     if (!state.optimizers()) continue;
-    constexpr auto kEach = static_cast<std::int64_t>(sizeof(float));
-    all.optimizer_bytes += numel(state.entry.type.shape) * kEach;
-    all.unsharded_optimizer_bytes += state.objective->part().elements * kEach;
+    constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
+    all.optimizer_bytes += numel(state.entry.type.shape) * kFloatBytes;
+    all.unsharded_optimizer_bytes += state.objective->part().elements * kFloatBytes;
   }
   return all;
 }

@@ -22,7 +22,7 @@ constexpr std::int64_t kTileOfC = 32 * 1024;
 constexpr std::int64_t kBatchedResult = 4 * 1024;
 // Words of packed rows of A that tasks share, and of computed columns of B at a time: 16 MiB for
 // all workers. Words of a worker's own columns of B: 1 MiB.
-constexpr std::int64_t kShared = 4 << 20;
+constexpr std::int64_t kSharedCache = 4 << 20;
 constexpr std::int64_t kOwnB = 256 << 10;
 // Minimum nanoseconds of work for which timing decides whether to share a product. Lower than for
 // other launches, as a product reads little for what it computes.
@@ -107,7 +107,7 @@ class Planner {
     if (engine_.direct_b(s_.m)) return;
     const bool lies = b.plain() || b.windowed();
     plan_.columns_of_b = lies ? ColumnsOfB::kByWorker : ColumnsOfB::kByAll;
-    plan_.block_columns = std::min(s_.n, fitting_columns(lies ? kOwnB : kShared));
+    plan_.block_columns = std::min(s_.n, fitting_columns(lies ? kOwnB : kSharedCache));
     if (!lies || !(a.plain() || a.windowed()) || tasks_ == 1) return;
     // Each thread packs its group's columns and its rows of A, and runs the epilogue on its rows.
     // With one group, a call of the epilogue processes many rows, otherwise one.
@@ -224,7 +224,7 @@ class ContractionRunner final : public LaunchRunner {
     const bool costly = engine_.packs_a(plan_.columns) || !engine_.left().plain();
     const bool again =
         shape.batch == 1 ? plan_.columns * plan_.groups < shape.n : engine_.left().repeats();
-    shares_a_ = again && costly && words_a <= kShared;
+    shares_a_ = again && costly && words_a <= kSharedCache;
     packed_a_ = shares_b() ? words_b : 0;
     shared_bytes = static_cast<std::size_t>(packed_a_ + (shares_a_ ? words_a : 0)) * sizeof(float);
   }

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kShortRun = 256;
 // A table is used for strided short rows, and for short rows of equal elements below this length.
 constexpr std::int64_t kMinFill = 16;
-constexpr std::int64_t kTable = 1024;
+constexpr std::int64_t kTableEntries = 1024;
 
 inline Word as_word(Word element) { return element; }
 inline void put(Word value, Word& element) { element = value; }
@@ -255,11 +255,11 @@ void Walker::make_table(bool for_offsets) {
   const OffsetRange range = offset_range(maps_.front());
   if (range.high - range.low > std::numeric_limits<std::int32_t>::max()) return;
   table_axis_ = inner;
-  while (table_axis_ > 0 && table_step_ * v.size[table_axis_] < kTable) {
+  while (table_axis_ > 0 && table_step_ * v.size[table_axis_] < kTableEntries) {
     table_step_ *= v.size[table_axis_--];
   }
   const std::int64_t steps =
-      std::min(v.size[table_axis_], std::max<std::int64_t>(1, kTable / table_step_));
+      std::min(v.size[table_axis_], std::max<std::int64_t>(1, kTableEntries / table_step_));
   table_.resize(static_cast<std::size_t>(steps * table_step_));
   std::int64_t index[kMaxRank] = {};
   for (std::int32_t& entry : table_) {

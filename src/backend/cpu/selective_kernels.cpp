@@ -19,7 +19,7 @@ namespace {
 using Channels = Tag<float>;
 using cpu::SelectiveTile;
 
-constexpr std::int64_t kMax = SelectiveSizes::kChunk;
+constexpr std::int64_t kMaxSteps = SelectiveSizes::kChunk;
 
 HWY_INLINE F take(const float* x) { return {hn::LoadU(Channels(), x)}; }
 HWY_INLINE void give(F v, float* x) { hn::StoreU(v.v, Channels(), x); }
@@ -119,7 +119,7 @@ template <bool kHold, bool kResets>
 void forward_tile(const SelectiveTile& t) {
   const F log2e = set(kLog2e);
   for (std::int64_t v = 0; v < t.pitch; v += width()) {
-    float sums[kMax * 16];
+    float sums[kMaxSteps * 16];
     for (std::int64_t i = 0; i < t.steps; ++i) give(set(0.0F), sums + i * 16);
     for (std::int64_t n = 0; n < t.states; ++n) {
       const F rate = take(t.rates + n * t.pitch + v), base = rate * log2e;
@@ -167,7 +167,7 @@ struct Backwards {
   float* dc;
 
   HWY_INLINE void run(std::int64_t n, std::int64_t v) const {
-    float as[kMax * 16], held[kMax * 16];
+    float as[kMaxSteps * 16], held[kMaxSteps * 16];
     const std::int64_t pitch = t.pitch;
     const F rate = take(t.rates + n * pitch + v), base = rate * set(kLog2e);
     F h = take(t.before + n * pitch + v);
@@ -212,7 +212,7 @@ template <bool kHold, bool kResets>
 void backward_tile(const SelectiveTile& t) {
   const Channels d;
   float* db = t.scratch;
-  float* dc = db + kMax * 16;
+  float* dc = db + kMaxSteps * 16;
   for (std::int64_t i = 0; i < t.steps * t.pitch; i += width()) {
     give(set(0.0F), t.du + i);
     give(set(0.0F), t.ddelta + i);

@@ -34,10 +34,10 @@ const Word* ConstPool::splat(Word bits) {
 }
 
 std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing) {
-  constexpr double kTask = 4000;
+  constexpr double kTaskTime = 4000;
   constexpr std::int64_t kMaxTasks = 64;
   if (ns < worth_sharing) return 1;
-  return std::clamp(static_cast<std::int64_t>(ns / kTask), std::int64_t{1},
+  return std::clamp(static_cast<std::int64_t>(ns / kTaskTime), std::int64_t{1},
                     std::min(kMaxTasks, pieces));
 }
 

@@ -109,8 +109,8 @@ class WgpuNative : public Vendor {
 
   // An empty write triggers the report.
   void report_loss(const Api& api, WGPUQueue queue, WGPUBuffer buffer) const override {
-    constexpr std::uint32_t kNothing = 0;
-    api.QueueWriteBuffer(queue, buffer, 0, &kNothing, 0);
+    constexpr std::uint32_t kZero = 0;
+    api.QueueWriteBuffer(queue, buffer, 0, &kZero, 0);
   }
 
   std::uint64_t submit(const Api&, WGPUQueue queue,

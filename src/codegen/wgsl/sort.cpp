@@ -246,7 +246,7 @@ class TopkWriter : private LineSorter {
     write_source(module_, "value_at", launch_.as<OpaqueLaunch>().inputs[0], domain);
     write_key();
     write_network();
-    module_.shared("counts", "atomic<u32>", kDigits, 4);
+    module_.shared("counts", "atomic<u32>", kRadixDigits, 4);
     module_.shared("sums", "u32", kSums, 4);
     module_.shared("found", "u32", 3, 4);  // a digit, how many to take of it, how many there are
     const std::int64_t lines = open_line(t.rows, t.post);
@@ -265,7 +265,7 @@ class TopkWriter : private LineSorter {
     scope_.line("let looks = select(0u, " + u32_literal(t.count) + ", ties);");
     scope_.line("var end = 0u;");
     int top = 0;
-    while (((t.count - 1) >> top) >= kDigits) top += 8;
+    while (((t.count - 1) >> top) >= kRadixDigits) top += 8;
     for (int shift = top; shift >= 0; shift -= 8) {
       std::string agrees = "key_of(value_at(p, e, q)) == bound";
       if (shift < top) agrees = "e >> " + u32_literal(shift + 8) + " == end && " + agrees;
@@ -280,7 +280,7 @@ class TopkWriter : private LineSorter {
   }
 
  private:
-  static constexpr int kDigits = 256, kSums = 16, kOfSum = kDigits / kSums;
+  static constexpr int kRadixDigits = 256, kSums = 16, kOfSum = kRadixDigits / kSums;
 
   // Finds the next digit, at bit `shift` of `word`, of the element that `rest` elements that agree
   // so far come up to.
@@ -288,7 +288,7 @@ class TopkWriter : private LineSorter {
                   int shift, const std::string& count) {
     Scope clear(&scope_), look(&scope_), add(&scope_), find(&scope_);
     clear.line("atomicStore(&counts[e], 0u);");
-    each(scope_, kDigits, clear);
+    each(scope_, kRadixDigits, clear);
     scope_.line("workgroupBarrier();");
     if (!declare.empty()) look.line(declare);
     look.line((agrees.empty() ? "" : "if (" + agrees + ") ") + "{ atomicAdd(&counts[(" + word +
@@ -310,7 +310,7 @@ class TopkWriter : private LineSorter {
     find.line("if (before < rest && rest <= before + these) {");
     find.line("  found[0] = e;\n  found[1] = rest - before;\n  found[2] = these;");
     find.line("}");
-    each(scope_, kDigits, find);
+    each(scope_, kRadixDigits, find);
     scope_.line("workgroupBarrier();");
   }
 
