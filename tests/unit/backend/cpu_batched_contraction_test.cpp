@@ -47,7 +47,7 @@ std::int64_t rows_packed_once(LaunchBuilder& built, int threads) {
   cpu::Prepare prepare{built.launch(), constants, {}, threads};
   for (std::vector<std::uint32_t>& each : built.contents) prepare.data.push_back(each.data());
   const auto& product = built.launch().as<ContractionLaunch>();
-  const std::size_t bytes = cpu::make_step(prepare, product)->shared_bytes;
+  const std::size_t bytes = cpu::make_runner(prepare, product)->shared_bytes;
   return static_cast<std::int64_t>(bytes / sizeof(float)) / product.k;
 }
 
