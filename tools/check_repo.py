@@ -10,6 +10,7 @@
              code reads, and the code reads none of them from the environment in other ways
   heads      C++ files are ASCII, have the license line, and headers have #pragma once (not -inl.h)
   temporary  files that tests write have unique names (test::TempDir), because tests run in parallel
+  constants  no name stands for two numbers in src, include and cli
   pages      pages of docs/internals have at most 2,000 words, docs/benchmarks.md 300 lines
   includes   C++ files include the standard headers whose names they use (check_includes.py)
 """
@@ -156,6 +157,24 @@ def check_temporary(root):
             yield path, line_of(text, match.start()), "one name for all; test::TempDir has its own"
 
 
+NUMBER = re.compile(r"constexpr[\w:<>\s]*?\s(k[A-Z]\w*) = ((?:std::u?int64_t\{|std::size_t\{)?[\d'][\w' <}]*);")
+# Of another instruction set, system or half of an `if`.
+DIFFERENT = {"kDefaultSteps", "kFlush", "kRows", "kHasThreads", "kStartsThreads"}
+
+
+def check_constants(root):
+    values = {}
+    for path in (p for p in files(root) if p.suffix in {".h", ".cpp"}
+                 and p.relative_to(root).parts[0] in {"src", "include", "cli"}):
+        text = text_of(path)
+        for match in NUMBER.finditer(text):
+            name, value = match[1], match[2].strip()
+            first = values.setdefault(name, (value, path))
+            if name not in DIFFERENT and value != first[0]:
+                yield path, line_of(text, match.start()), (
+                    f"{name} is {value}, but {first[0]} in {first[1].relative_to(root)}")
+
+
 def check_pages(root):
     for path in sorted((root / "docs" / "internals").glob("*.md")):
         words = len(text_of(path).split())
@@ -168,7 +187,7 @@ def check_pages(root):
 
 CHECKS = {"paths": check_paths, "links": check_links, "commands": check_commands,
           "env": check_env, "heads": check_heads, "temporary": check_temporary,
-          "pages": check_pages,
+          "constants": check_constants, "pages": check_pages,
           "includes": check_includes.check}
 
 

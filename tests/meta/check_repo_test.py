@@ -34,6 +34,8 @@ BREACHES = {
               ("a.cpp", "// SPDX-License-Identifier: MIT\n// \u00b5s\n", "a.cpp:2: not ASCII")],
     "temporary": [("tests/a.cpp", "// x\nwrite(::testing::TempDir() + name);\n",
                    "tests/a.cpp:2: one name for all")],
+    "constants": [("src/a/b.cpp", "constexpr int kA = 1;\nconstexpr int kA = 2;\n",
+                   "src/a/b.cpp:2: kA is 2, but 1 in src/a/b.cpp")],
     "pages": [("docs/internals/a.md", "word " * 2001, "docs/internals/a.md:1: 2001 words"),
               ("docs/benchmarks.md", "line\n" * 301, "docs/benchmarks.md:300: 301 lines")],
 }
