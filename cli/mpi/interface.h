@@ -6,17 +6,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace tensorgrad::cli {
 
 constexpr const char* kMpiLibrary = "libtg_mpi.so";
 // The name of the function below. Its number changes with the interface.
-constexpr const char* kMpiJoin = "tg_mpi_join_1";
+constexpr const char* kMpiJoin = "tg_mpi_join_2";
 
 struct MpiGroup {
   void* state = nullptr;  // the first argument of the functions
   int rank = 0, size = 1;
-  void (*all_reduce_sum)(void* state, float* values, std::size_t count) = nullptr;
+  std::int64_t bucket_bytes = 0;
+  void (*all_reduce_sum_into)(void* state, const float* mine, float* sum,
+                              std::size_t count) = nullptr;
   void (*broadcast)(void* state, std::byte* data, std::size_t bytes) = nullptr;
   void (*all_gather)(void* state, const std::byte* mine, std::size_t bytes,
                      std::byte* all) = nullptr;

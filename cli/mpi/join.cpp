@@ -27,16 +27,17 @@ void put_error(std::string_view text, char* error, std::size_t size) {
 
 extern "C" {
 
-[[gnu::visibility("default")]] bool tg_mpi_join_1(double timeout_seconds, MpiGroup* group,
+[[gnu::visibility("default")]] bool tg_mpi_join_2(double timeout_seconds, MpiGroup* group,
                                                   char* error, std::size_t error_size);
 
-bool tg_mpi_join_1(double timeout_seconds, MpiGroup* group, char* error, std::size_t error_size) {
+bool tg_mpi_join_2(double timeout_seconds, MpiGroup* group, char* error, std::size_t error_size) {
   try {
     auto state = std::make_unique<MpiState>(Mpi{.timeout_seconds = timeout_seconds});
     group->rank = (*state)->rank();
     group->size = (*state)->size();
-    group->all_reduce_sum = [](void* of, float* values, std::size_t count) {
-      communicator_of(of).all_reduce_sum({values, count});
+    group->bucket_bytes = (*state)->bucket_bytes();
+    group->all_reduce_sum_into = [](void* of, const float* mine, float* sum, std::size_t count) {
+      communicator_of(of).all_reduce_sum_into({mine, count}, {sum, count});
     };
     group->broadcast = [](void* of, std::byte* data, std::size_t bytes) {
       communicator_of(of).broadcast({data, bytes});

@@ -36,9 +36,11 @@ class MpiRanks final : public Communicator {
 
   [[nodiscard]] int rank() const override { return group_.rank; }
   [[nodiscard]] int size() const override { return group_.size; }
-  void all_reduce_sum(std::span<float> values) override {
-    group_.all_reduce_sum(group_.state, values.data(), values.size());
+  void all_reduce_sum(std::span<float> values) override { all_reduce_sum_into(values, values); }
+  void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum) override {
+    group_.all_reduce_sum_into(group_.state, mine.data(), sum.data(), mine.size());
   }
+  [[nodiscard]] std::int64_t bucket_bytes() const override { return group_.bucket_bytes; }
   void broadcast(std::span<std::byte> bytes) override {
     group_.broadcast(group_.state, bytes.data(), bytes.size());
   }
