@@ -129,6 +129,9 @@ void add_rank_options(CLI::App& command, RankOptions& ranks) {
           },
           "Longest wait for another process before all end with an error: 30s, 5m, 2h")
       ->option_text("TIME (5m)");
+  command.add_flag("--shard-optimizer", ranks.shard_optimizer,
+                   "Divide the optimizer's states among the processes of mpirun (ZeRO-1), to save "
+                   "memory; the results and files stay the same");
 }
 
 void add_ui(CLI::App& command, std::optional<int>& port) {

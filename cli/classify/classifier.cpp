@@ -95,7 +95,8 @@ NetTrainer compile_training(const Run& run, const DeviceOptions& device, const R
        .mixed_precision = run.settings.mixed_precision,
        .seed = run.settings.seed,
        .device = device,
-       .distributed = ranks.communicator()});
+       .distributed = ranks.communicator(),
+       .shard_optimizer = ranks.shards()});
 }
 
 void upload(NetTrainer& trainer, const Task& task, const Samples& train) {

@@ -68,6 +68,7 @@ void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& d
       "model   {}: {} parameters, {} launches per step, {} peak memory, compiled in {:.0f} ms\n",
       model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
       report.milliseconds);
+  fmt::print("{}", rank_memory_text(ranks, report));
   fmt::print("data    {}: {} {} for training, {} for testing, {} classes{}{}\n",
              printable(run.data), task.train_count, task.unit(), task.test_count, task.classes(),
              label_text(run), skipped_text(data));
@@ -94,6 +95,10 @@ int follow(const Run& run, NetTrainer& trainer, const TrainingData& data, const 
     if (given.order == Order::kEnd) return static_cast<int>(given.number);
     if (given.order == Order::kTrain) {
       trainer.run(static_cast<int>(given.number));
+      continue;
+    }
+    if (given.order == Order::kSave) {
+      trainer.save(name_of(RunFile::kModel));  // rank 0 writes the file
       continue;
     }
     try {
@@ -246,7 +251,7 @@ class Training {
                                   trainer_.steps()));
     }
     metrics_.sync();
-    trainer_.save(path(RunFile::kModel));
+    ranks_.lead_save([&] { trainer_.save(path(RunFile::kModel)); });
     saved_step_ = trainer_.steps();
     saved_at_ = now();
     if (page_ != nullptr) page_->saved(saved_step_);
@@ -430,8 +435,8 @@ int start(const TrainArguments& arguments, Ranks& ranks) {
   run.device = device_text(trainer.device());
   upload(trainer, run.task, data.train);
   catch_interrupts();
+  ranks.together([&] { trainer.save(path_in(made, RunFile::kModel)); });
   ranks.on_first([&] {
-    trainer.save(made->path(RunFile::kModel));
     write_file_atomically(made->path(RunFile::kMetrics), std::string_view());
     write_file_atomically(made->path(RunFile::kRun), run_json(run));
     made->publish();

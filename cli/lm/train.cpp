@@ -75,6 +75,10 @@ int lm_follow(const LmRun& run, lm::LanguageTrainer& trainer, const Ranks& ranks
   for (;;) {
     const GivenOrder given = ranks.next_order();
     if (given.order == Order::kEnd) return static_cast<int>(given.number);
+    if (given.order == Order::kSave) {
+      trainer.save(name_of(RunFile::kCheckpoint));  // rank 0 writes the file
+      continue;
+    }
     const std::int64_t done = trainer.steps();
     try {
       if (given.order == Order::kTrain) {
@@ -238,7 +242,7 @@ class LmTraining {
 
   void save() {
     metrics_.sync();
-    trainer_.save(path(RunFile::kCheckpoint));
+    ranks_.lead_save([&] { trainer_.save(path(RunFile::kCheckpoint)); });
     saved_step_ = trainer_.steps();
     saved_at_ = lm_now();
     if (page_ != nullptr) page_->saved(saved_step_);
@@ -387,6 +391,7 @@ void print_lm_head(const LmRun& run, lm::LanguageTrainer& trainer, const LmText&
              !run.settings.training.train_only_bc ? ""
              : attends                            ? ", training only those of B, C and attention"
                                                   : ", training only those of B and C");
+  fmt::print("{}", rank_memory_text(ranks, trainer.trainer().report()));
   fmt::print("text    {}: {} tokens for training, {} held out; vocabulary of {} tokens, {}\n",
              text.documents > 0 ? fmt::format("{} documents", text.documents)
                                 : printable(run.data.front()),
@@ -406,6 +411,7 @@ std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText
   options.device = device;
   options.batch = batch_per_rank(options.batch, ranks);
   options.distributed = ranks.communicator();
+  options.shard_optimizer = ranks.shards();
   if (run.settings.pack) options.document_start = text.tokenizer.eos_id();
   if (from) {
     return std::make_unique<lm::LanguageTrainer>(*from, text.split.train, text.split.validation,
@@ -511,7 +517,9 @@ int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
   ranks.on_first([&] {
     folder = arguments.out.empty() ? free_run_name(run.data.front()) : arguments.out;
     made.emplace(folder, arguments.force);
-    trainer->save(made->path(RunFile::kCheckpoint));
+  });
+  ranks.together([&] { trainer->save(path_in(made, RunFile::kCheckpoint)); });
+  ranks.on_first([&] {
     lm::save_model(made->path(RunFile::kModel), trainer->model(text.tokenizer));
     text.tokenizer.save(made->path(RunFile::kTokenizer));
     write_file_atomically(made->path(RunFile::kTokenizerConfig),

@@ -70,6 +70,21 @@ MpiJoin load_mpi(std::string& reason) {
   return nullptr;
 }
 
+// Throws UserError if this process cannot have others among which the states are divided.
+void check_sharding(const RankOptions& options, const std::optional<Launcher>& launcher) {
+  if (!options.shard_optimizer) return;
+  if (options.mode == "off") {
+    throw UserError(
+        "--shard-optimizer: not supported with --distributed off, where each process trains a run "
+        "of its own");
+  }
+  if (options.mode == "auto" && !launcher) {
+    throw UserError(
+        "--shard-optimizer: divides the optimizer's states among the processes of mpirun, but no "
+        "launcher of MPI started this process; use it as in: mpirun -n 4 tg ... --shard-optimizer");
+  }
+}
+
 }  // namespace
 
 std::optional<Launcher> find_launcher() {
@@ -91,8 +106,9 @@ std::optional<Launcher> find_launcher() {
 }
 
 std::shared_ptr<Communicator> join_mpi(const RankOptions& options) {
-  if (options.mode == "off") return nullptr;
   const std::optional<Launcher> launcher = find_launcher();
+  check_sharding(options, launcher);
+  if (options.mode == "off") return nullptr;
   if (options.mode == "auto" && (!launcher || launcher->size == 1)) return nullptr;
   std::string reason;
   const MpiJoin join = load_mpi(reason);

@@ -17,6 +17,7 @@ struct RankOptions {
   // off: each process trains a run of its own.
   std::string mode = "auto";
   double timeout_seconds = kRankTimeout;
+  bool shard_optimizer = false;  // CompileOptions::shard_optimizer, if there are several ranks
 };
 
 // The launcher that started this process, according to its environment.
@@ -28,8 +29,8 @@ struct Launcher {
 std::optional<Launcher> find_launcher();
 
 // Makes this process a rank of those that the launcher started. Returns null if it is to train by
-// itself. Throws UserError if this tg has no MPI, or if MPI finds another number of processes than
-// the launcher started.
+// itself. Throws UserError if this tg has no MPI, if MPI finds another number of processes than the
+// launcher started, or if optimizer states are to be divided and there is no launcher.
 std::shared_ptr<Communicator> join_mpi(const RankOptions& options);
 
 }  // namespace tensorgrad::cli

@@ -156,6 +156,19 @@ int Ranks::lead_run(const std::function<int()>& work) {
   }
 }
 
+void Ranks::lead_save(const std::function<void()>& save) {
+  if (!shards()) return save();
+  try {
+    lead(Order::kSave, 0, [&] {
+      save();
+      return 0;
+    });
+  } catch (const IoError&) {  // the file is written after all states were gathered
+    failed_on_all_ranks();
+    throw;
+  }
+}
+
 void Ranks::keep_waiting() {
   const auto now = std::chrono::steady_clock::now();
   if (!several() || now - told_ < kKeepWaiting) return;
@@ -174,8 +187,9 @@ GivenOrder Ranks::next_order() const {
 }
 
 Ranks join_ranks(const RankOptions& options, const std::string& command) {
-  Ranks ranks(join_mpi(options));
+  Ranks ranks(join_mpi(options), options.shard_optimizer);
   check_versions(ranks, TENSORGRAD_VERSION_STRING, command);
+  ranks.check_same({{"--shard-optimizer", options.shard_optimizer ? "true" : "false"}});
   return ranks;
 }
 
@@ -230,9 +244,22 @@ int run_rank(const Ranks& ranks, const std::function<int()>& work) {
 }
 
 std::string ranks_text(const Ranks& ranks, std::int64_t batch, std::string_view unit) {
+  if (ranks.has_nothing_to_shard()) return "ranks   1: --shard-optimizer has no effect\n";
   if (!ranks.several()) return "";
   return fmt::format("ranks   {}, each with {} of the {} {} of a batch\n", ranks.size(),
                      batch / ranks.size(), batch, unit);
+}
+
+std::string rank_memory_text(const Ranks& ranks, const CompileReport& report) {
+  if (!ranks.several()) return "";
+  const auto text = [](std::int64_t bytes) {
+    return fmt::format("{} bytes ({})", bytes, bytes_text(bytes));
+  };
+  return fmt::format(
+      "memory  per rank: {}, of which the optimizer has {}{}\n", text(report.peak_bytes),
+      text(report.optimizer_bytes),
+      ranks.shards() ? ", " + text(report.unsharded_optimizer_bytes) + " without --shard-optimizer"
+                     : "");
 }
 
 }  // namespace tensorgrad::cli

@@ -18,6 +18,7 @@
 #include "run/mpi.h"
 #include "tensorgrad/distributed/communicator.h"
 #include "tensorgrad/train/device.h"
+#include "tensorgrad/train/options.h"
 
 namespace tensorgrad::cli {
 
@@ -30,6 +31,7 @@ enum class Order : std::int32_t {
   kWait,   // wait for the next order
   kTrain,  // run as many steps as the number of the order
   kTest,   // evaluate the model on the held-out data
+  kSave,   // call save() of the trainer
   kEnd,    // end; the number is the exit code
   kFail,   // end: rank 0 reports an error
 };
@@ -48,8 +50,9 @@ class Ranks {
  public:
   // One process.
   Ranks() = default;
-  // A rank of a group; null: one process.
-  explicit Ranks(std::shared_ptr<Communicator> group) : group_(std::move(group)) {}
+  // A rank of a group; null: one process. `shard_optimizer`: see shards().
+  explicit Ranks(std::shared_ptr<Communicator> group, bool shard_optimizer = false)
+      : group_(std::move(group)), shard_optimizer_(shard_optimizer) {}
 
   [[nodiscard]] bool several() const { return group_ != nullptr && group_->size() > 1; }
   [[nodiscard]] int size() const { return group_ == nullptr ? 1 : group_->size(); }
@@ -59,6 +62,11 @@ class Ranks {
   [[nodiscard]] std::shared_ptr<Communicator> communicator() const {
     return several() ? group_ : nullptr;
   }
+
+  // For CompileOptions::shard_optimizer: whether there are several ranks, which divide the states.
+  [[nodiscard]] bool shards() const { return shard_optimizer_ && several(); }
+  // Returns true if the states were to be divided, but there is one process.
+  [[nodiscard]] bool has_nothing_to_shard() const { return shard_optimizer_ && !several(); }
 
   // All ranks call the following functions, in the same order.
 
@@ -71,10 +79,11 @@ class Ranks {
   // Throws on all ranks if a rank differs from rank 0: UserError, which names the rank and both
   // texts, on rank 0, and ReportedByFirst on the others. All pass the same number of elements.
   void check_same(const std::vector<SharedText>& all) const;
-  // Does work that exchanges nothing and may fail on some ranks only. If it fails anywhere, rank 0
-  // throws the error of the first rank that failed, and the others throw ReportedByFirst.
+  // Does work that may fail on some ranks only. What it exchanges must come before that. If it
+  // fails anywhere, rank 0 throws the error of the first rank that failed, and the others throw
+  // ReportedByFirst.
   void together(const std::function<void()>& work) const;
-  // As together(), for work that only rank 0 does.
+  // As together(), for work that only rank 0 does. It exchanges nothing.
   void on_first(const std::function<void()>& work) const {
     together([&] {
       if (first()) work();
@@ -102,8 +111,11 @@ class Ranks {
       throw;
     }
   }
-  // Rank 0: called if the work of lead() threw the same error on all ranks.
+  // Rank 0: called if the work of lead() threw the same error on all ranks, or if the others have
+  // done theirs.
   void failed_on_all_ranks() { leads_ = false; }
+  // Rank 0: calls save() of the trainer. If the states are divided, the others do so too.
+  void lead_save(const std::function<void()>& save);
   // Rank 0: does work that sends orders, and returns its exit code. The others end with this code,
   // or after an error of rank 0.
   int lead_run(const std::function<int()>& work);
@@ -118,12 +130,14 @@ class Ranks {
   Message exchange(Order order, std::int64_t number) const;
 
   std::shared_ptr<Communicator> group_;
+  bool shard_optimizer_ = false;
   bool leads_ = false;                               // in the work of lead()
   std::chrono::steady_clock::time_point told_ = {};  // of the last keep_waiting()
 };
 
 // Joins the processes of the launcher. Throws as join_mpi(), and if the ranks have different
-// versions of tg or different commands, such as "tg train --resume".
+// versions of tg, different commands, such as "tg train --resume", or if only some have
+// --shard-optimizer.
 Ranks join_ranks(const RankOptions& options, const std::string& command);
 // Compares the version and the command.
 void check_versions(const Ranks& ranks, const std::string& version, const std::string& command);
@@ -147,5 +161,7 @@ int run_rank(const Ranks& ranks, const std::function<int()>& work);
 
 // Returns "", or how many ranks there are, as a line of the head that `tg train` prints.
 std::string ranks_text(const Ranks& ranks, std::int64_t batch, std::string_view unit);
+// Returns "", or the memory of each of several ranks, as such a line.
+std::string rank_memory_text(const Ranks& ranks, const CompileReport& report);
 
 }  // namespace tensorgrad::cli

@@ -179,6 +179,10 @@ void NewRunFolder::publish() {
   }
 }
 
+std::string path_in(const std::optional<NewRunFolder>& folder, RunFile file) {
+  return folder ? folder->path(file) : name_of(file);
+}
+
 std::string free_run_name(const std::string& data_path) {
   fs::path data = os::utf8_path(data_path).lexically_normal();
   if (!data.has_filename()) data = data.parent_path();

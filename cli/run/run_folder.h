@@ -70,6 +70,10 @@ class NewRunFolder {
   std::optional<TemporaryFolder> made_;
 };
 
+// Returns the path to write a file of a new run to. Of several ranks, the first one has the folder
+// and writes; for the others, returns the name of the file.
+std::string path_in(const std::optional<NewRunFolder>& folder, RunFile file);
+
 // Returns the first path that does not exist: "runs/NAME", "runs/NAME-2", ...
 std::string free_run_name(const std::string& data_path);
 

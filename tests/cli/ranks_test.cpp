@@ -126,6 +126,62 @@ TEST(Ranks, follow_the_orders_of_the_first) {
   EXPECT_THAT(endings, ElementsAre("", "reported"));
 }
 
+TEST(Ranks, that_divide_states_save_together) {
+  const Endings endings = on_rank_threads(2, [](const Ranks& group) {
+    Ranks ranks(group.communicator(), true);
+    EXPECT_TRUE(ranks.shards());
+    // As save() of a trainer: all send their states, then the first one writes.
+    const auto save = [&](bool fails) {
+      EXPECT_THAT(ranks.sum({1}), ElementsAre(2));
+      if (fails && ranks.first()) throw IoError("no space left");
+    };
+    if (!ranks.first()) {
+      for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(ranks.next_order().order, Order::kSave);
+        save(true);
+      }
+      (void)ranks.next_order();
+      return;
+    }
+    ranks.lead_save([&] { save(false); });
+    (void)ranks.lead_run([&] {
+      ranks.lead_save([&] { save(true); });
+      return 0;
+    });
+  });
+  EXPECT_THAT(endings, ElementsAre("no space left", "reported"));
+}
+
+TEST(Ranks, with_whole_states_save_on_the_first_only) {
+  const Endings endings = on_rank_threads(2, [](Ranks& ranks) {
+    EXPECT_FALSE(ranks.shards());
+    if (!ranks.first()) return;
+    bool saved = false;
+    ranks.lead_save([&] { saved = true; });
+    EXPECT_TRUE(saved);
+  });
+  EXPECT_THAT(endings, ElementsAre("", ""));
+}
+
+TEST(Ranks, print_their_memory) {
+  CompileReport report;
+  report.peak_bytes = 5000;
+  report.optimizer_bytes = 1000;
+  report.unsharded_optimizer_bytes = 2000;
+  EXPECT_EQ(rank_memory_text({}, report), "");
+  EXPECT_EQ(ranks_text(Ranks(nullptr, true), 8, "rows"),
+            "ranks   1: --shard-optimizer has no effect\n");
+  const Endings endings = on_rank_threads(2, [&](const Ranks& ranks) {
+    EXPECT_EQ(rank_memory_text(ranks, report),
+              "memory  per rank: 5000 bytes (5.0 kB), of which the optimizer has 1000 bytes "
+              "(1.0 kB)\n");
+    EXPECT_EQ(rank_memory_text(Ranks(ranks.communicator(), true), report),
+              "memory  per rank: 5000 bytes (5.0 kB), of which the optimizer has 1000 bytes "
+              "(1.0 kB), 2000 bytes (2.0 kB) without --shard-optimizer\n");
+  });
+  EXPECT_THAT(endings, ElementsAre("", ""));
+}
+
 TEST(Ranks, are_all_interrupted_by_the_signal_of_one) {
   interrupt_by(15);
   const Endings endings = on_rank_threads(2, [](Ranks& ranks) { ranks.check_interrupted(); });
@@ -169,12 +225,22 @@ class ScopedVariable {
   const char* name_;
 };
 
+void expect_refused(const RankOptions& options, const std::string& text) {
+  try {
+    (void)join_mpi(options);
+    ADD_FAILURE() << "expected: " << text;
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(text));
+  }
+}
+
 TEST(Launcher, is_recognized_by_its_variables) {
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE",
                                  "PMIX_RANK", "SLURM_STEP_NUM_TASKS"})
     ::unsetenv(name);
   EXPECT_FALSE(find_launcher());
   EXPECT_EQ(join_mpi({}), nullptr);
+  expect_refused({.shard_optimizer = true}, "no launcher of MPI started this process");
   {
     const ScopedVariable rank("PMIX_RANK", "0");
     EXPECT_FALSE(find_launcher()->size);
@@ -186,9 +252,12 @@ TEST(Launcher, is_recognized_by_its_variables) {
   EXPECT_EQ(find_launcher()->variable, "PMI_SIZE=4");
   EXPECT_EQ(find_launcher()->size, 4);
   EXPECT_EQ(join_mpi({.mode = "off"}), nullptr);
+  expect_refused({.mode = "off", .shard_optimizer = true},
+                 "--shard-optimizer: not supported with --distributed off");
   const ScopedVariable single("OMPI_COMM_WORLD_SIZE", "1");
   EXPECT_EQ(find_launcher()->size, 1);
   EXPECT_EQ(join_mpi({}), nullptr);
+  EXPECT_EQ(join_mpi({.shard_optimizer = true}), nullptr);
 }
 
 }  // namespace

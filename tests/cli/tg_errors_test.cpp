@@ -124,6 +124,16 @@ TEST_F(TgErrors, an_adapter_without_its_device_is_refused) {
   misused({"bisect", "x.ir", "--adapter", "5"}, text);
 }
 
+TEST_F(TgErrors, states_are_sharded_among_several_processes_only) {
+  const std::string text = "--shard-optimizer: divides the optimizer's states among the processes";
+  train_fails({"--data", "images", "--shard-optimizer"}, text);
+  fails({"train", "--resume", "run", "--device", "cpu", "--shard-optimizer"}, text);
+  fails({"lm", "train", "things.csv", "--out", "new", "--device", "cpu", "--shard-optimizer"},
+        text);
+  train_fails({"--data", "images", "--shard-optimizer", "--distributed", "off"},
+              "--shard-optimizer: not supported with --distributed off");
+}
+
 TEST_F(TgErrors, a_run_that_goes_on_keeps_its_settings) {
   misused({"train", "--resume", "run", "--epochs", "3"},
           "--epochs: cannot be used with --resume: a run keeps its settings (its length is part of "

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <regex>
 #include <sstream>
@@ -145,18 +146,71 @@ TEST(MpiTool, trains_a_language_model_as_one_process_does) {
   expect_near(metrics_of(folder, "two"), metrics_of(folder, "one"));
 }
 
-// Trains with two, one and four processes, and compares with one process.
+const std::string kShard = " --shard-optimizer";
+
+std::string memory_line(const std::string& text) {
+  const std::size_t begin = text.find("memory  per rank: ");
+  return begin == std::string::npos ? text : text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// Compares the memory that was printed of two ranks, with and without sharded states.
+void expect_less_memory(const std::string& sharded, const std::string& whole) {
+  const std::string head = R"(memory  per rank: \d+ bytes \(.*\), of which the optimizer has )";
+  const std::regex with(head +
+                        R"((\d+) bytes \(.*\), (\d+) bytes \(.*\) without --shard-optimizer)");
+  const std::regex without(head + R"((\d+) bytes \(.*\))");
+  std::smatch bytes, bytes_of_whole;
+  ASSERT_TRUE(std::regex_match(sharded, bytes, with)) << sharded;
+  ASSERT_TRUE(std::regex_match(whole, bytes_of_whole, without)) << whole;
+  const std::int64_t unsharded = std::stoll(bytes[2]);  // with the padding of the shards
+  EXPECT_EQ(unsharded, 2 * std::stoll(bytes[1]));
+  EXPECT_LE(std::stoll(bytes_of_whole[1]), unsharded);
+  EXPECT_GT(std::stoll(bytes_of_whole[1]), unsharded / 2);
+}
+
+// Trains with whole and with sharded states, and compares all bits.
+void expect_same_files_sharded(const TestFolder& folder, const std::string& arguments) {
+  const Finished whole = tg(folder, 2, arguments + " --out whole");
+  ASSERT_EQ(whole.status, 0) << whole.text;
+  const Finished sharded = tg(folder, 2, arguments + kShard + " --out sharded");
+  ASSERT_EQ(sharded.status, 0) << sharded.text;
+  EXPECT_EQ(files_in(folder.path() / "whole"), files_in(folder.path() / "sharded"));
+  for (const std::string& file : files_in(folder.path() / "whole")) {
+    if (!file.ends_with(".safetensors")) continue;
+    EXPECT_EQ(read_text(folder / ("whole/" + file)), read_text(folder / ("sharded/" + file)));
+  }
+  EXPECT_EQ(metrics_of(folder, "whole"), metrics_of(folder, "sharded"));
+  const std::string with = memory_line(sharded.text), without = memory_line(whole.text);
+  expect_less_memory(with, without);
+}
+
+TEST(MpiTool, sharded_states_of_a_classifier_make_the_same_files) {
+  for (const char* const optimizer : {"adamw", "sgd"}) {
+    const TestFolder folder;
+    test::write_image_folder(folder.path() / "images");
+    expect_same_files_sharded(folder, kImages + " --optimizer " + optimizer);
+  }
+}
+
+TEST(MpiTool, sharded_states_of_a_language_model_make_the_same_files) {
+  const TestFolder folder;
+  write_book(folder);
+  expect_same_files_sharded(folder, kText);
+}
+
+// Trains with two, one and four processes, and compares with one process. `of_several` are further
+// options of several processes.
 void expect_resumed_by_others(const TestFolder& folder, const std::string& arguments,
-                              const std::string& command) {
+                              const std::string& command, const std::string& of_several = "") {
   ASSERT_EQ(tg(folder, 1, arguments + " --out one").status, 0);
-  const Finished begun = tg(folder, 2, arguments + " --out run --stop-after 9");
+  const Finished begun = tg(folder, 2, arguments + of_several + " --out run --stop-after 9");
   EXPECT_EQ(begun.status, 130) << begun.text;
   EXPECT_EQ(count_of(begun.text, "stopped after step 9 of"), 1U) << begun.text;
   const Finished one_process =
       tg(folder, 1, command + " --resume run --device cpu --stop-after 11");
   EXPECT_EQ(one_process.status, 130) << one_process.text;
   EXPECT_THAT(one_process.text, HasSubstr("resuming after step 9 of"));
-  const Finished four = tg(folder, 4, command + " --resume run --device cpu");
+  const Finished four = tg(folder, 4, command + " --resume run --device cpu" + of_several);
   EXPECT_EQ(four.status, 0) << four.text;
   EXPECT_EQ(count_of(four.text, "resuming after step 11 of"), 1U) << four.text;
   expect_near(metrics_of(folder, "run"), metrics_of(folder, "one"));
@@ -172,6 +226,26 @@ TEST(MpiTool, resumes_a_language_model_with_another_number_of_processes) {
   const TestFolder folder;
   write_book(folder);
   expect_resumed_by_others(folder, kText, " lm train");
+}
+
+TEST(MpiTool, resumes_a_sharded_classifier_with_another_number_of_processes) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  expect_resumed_by_others(folder, kImages, " train", kShard);
+}
+
+TEST(MpiTool, resumes_a_sharded_language_model_with_another_number_of_processes) {
+  const TestFolder folder;
+  write_book(folder);
+  expect_resumed_by_others(folder, kText, " lm train", kShard);
+}
+
+TEST(MpiTool, sharding_with_one_process_has_no_effect) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  const Finished one = tg(folder, 1, kImages + kShard + " --out run --stop-after 1");
+  EXPECT_EQ(one.status, 130) << one.text;
+  EXPECT_THAT(one.text, HasSubstr("\nranks   1: --shard-optimizer has no effect\n"));
 }
 
 // Returns the process that is a rank in the folder, or 0 if there is none.
@@ -190,10 +264,10 @@ pid_t find_rank(const TestFolder& folder, int rank) {
   return 0;
 }
 
-// Starts a long run on two processes, sends a signal to one of them after some steps, and returns
-// how mpirun ended.
-Finished signal_a_rank(const TestFolder& folder, int rank, int signal,
-                       const std::string& options = "") {
+// Starts a long run on two processes, calls a function after some steps, and returns how mpirun
+// ended.
+Finished disturb(const TestFolder& folder, const std::string& options,
+                 const std::function<void()>& disturbance) {
   test::write_image_folder(folder.path() / "images");
   const std::string programs =
       "-n 2 " + kTool + images_command("1000000") + " --out run --checkpoint-every 1s" + options;
@@ -205,10 +279,18 @@ Finished signal_a_rank(const TestFolder& folder, int rank, int signal,
     std::error_code ignored;
     if (fs::exists(metrics, ignored) && fs::file_size(metrics, ignored) > 2000) break;
   }
-  const pid_t pid = find_rank(folder, rank);
-  EXPECT_GT(pid, 0);
-  if (pid > 0) ::kill(pid, signal);
+  disturbance();
   return finished.get();
+}
+
+// Sends a signal to one of the processes.
+Finished signal_a_rank(const TestFolder& folder, int rank, int signal,
+                       const std::string& options = "") {
+  return disturb(folder, options, [&] {
+    const pid_t pid = find_rank(folder, rank);
+    EXPECT_GT(pid, 0);
+    if (pid > 0) ::kill(pid, signal);
+  });
 }
 
 // Expects that one process resumes the run, after at least one step.
@@ -223,7 +305,7 @@ void expect_resumable(const TestFolder& folder) {
 TEST(MpiTool, a_signal_to_one_process_saves_the_run_and_ends_all) {
   for (int rank = 0, tries = 1; rank < 2;) {
     const TestFolder folder;
-    const Finished result = signal_a_rank(folder, rank, SIGTERM);
+    const Finished result = signal_a_rank(folder, rank, SIGTERM, rank == 1 ? kShard : "");
     // Its status is unknown then.
     if (mpirun_hung(result) && tries++ < kMaxTries) continue;
     ++rank;
@@ -243,6 +325,22 @@ TEST(MpiTool, a_killed_process_ends_all_and_the_run_can_be_resumed) {
   expect_resumable(folder);
 }
 
+TEST(MpiTool, one_error_says_that_a_sharded_run_cannot_be_saved) {
+  const TestFolder folder;
+  const Finished result = disturb(folder, kShard, [&] {
+    const fs::path model = folder.path() / "run/model.safetensors";
+    std::error_code ignored;
+    for (int i = 0; i < 1000 && !fs::is_directory(model, ignored); ++i) {  // tg may be faster
+      fs::remove(model, ignored);
+      fs::create_directories(model / "in_the_way", ignored);
+    }
+  });
+  EXPECT_EQ(result.status, 1) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("error: run/model.safetensors: "));
+  EXPECT_EQ(count_of(result.text, "error: "), 1U) << result.text;
+  EXPECT_THAT(result.text, Not(HasSubstr("ended while this rank waited")));
+}
+
 TEST(MpiTool, a_process_that_hangs_ends_all_within_the_timeout) {
   const TestFolder folder;
   const Finished result = signal_a_rank(folder, 1, SIGSTOP, " --distributed-timeout 5s");
@@ -260,6 +358,8 @@ TEST(MpiTool, one_error_names_an_option_that_differs) {
   expect_one_error(
       folder, tg_each(folder, kImages + " --out run", kImages + " --out run --weight-decay 0.5"),
       "rank 1 of 2 differs from rank 0: --weight-decay: 0.5, not 0.01\n");
+  expect_one_error(folder, tg_each(folder, kImages + " --out run", kImages + kShard + " --out run"),
+                   "rank 1 of 2 differs from rank 0: --shard-optimizer: true, not false\n");
   expect_one_error(folder, tg_each(folder, kImages + " --out run", kText + " --out run"),
                    "rank 1 of 2 differs from rank 0: the command: tg lm train, not tg train\n");
   expect_one_error(folder, tg_each(folder, kText + " --out run", kText + " --out run --heads 2"),
