@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Training on several ranks that are threads of this process, each on a GPU of its own if there are
 // several, compared with one rank.
+#include <tensorgrad/distributed/adapters.h>
 #include <tensorgrad/distributed/communicator.h>
 #include <tensorgrad/tensorgrad.h>
 
@@ -57,19 +58,11 @@ class Measured final : public Communicator {
 
 // Returns the numbers of all adapters that equal the one that `auto` selects, or only -1 if it
 // selects no GPU.
-std::vector<int> equal_adapters(const Options& options) {
+std::vector<int> adapters_of(const Options& options) {
   std::string note;
-  std::vector<DeviceDescription> adapters = devices({}, note);
-  std::erase_if(adapters, [](const DeviceDescription& each) { return each.kind != "webgpu"; });
-  const auto best = std::find_if(adapters.begin(), adapters.end(),
-                                 [](const DeviceDescription& each) { return each.chosen_by_auto; });
-  if (options.allow_software || best == adapters.end()) return {-1};
   std::vector<int> equal;
-  for (std::size_t i = 0; i < adapters.size(); ++i) {
-    const DeviceDescription& each = adapters[i];
-    if (each.name == best->name && each.driver == best->driver)
-      equal.push_back(static_cast<int>(i));
-  }
+  if (!options.allow_software) equal = equal_adapters(devices({}, note));
+  if (equal.empty()) equal.push_back(-1);
   return equal;
 }
 
@@ -158,7 +151,7 @@ Result run_ranks(const Options& options, const std::string& device, const std::s
 
 void distributed(const Options& options, const std::string& device, const std::string& workload) {
   const std::vector<int> adapters =
-      device == "webgpu" ? equal_adapters(options) : std::vector<int>{-1};
+      device == "webgpu" ? adapters_of(options) : std::vector<int>{-1};
   const auto median = [](const Result& result) {
     return result.seconds[result.seconds.size() / 2] * 1e6;
   };

@@ -10,6 +10,7 @@
 
 #include "os/process.h"
 #include "run/ranks.h"
+#include "tensorgrad/distributed/adapters.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/ops.h"
 #include "tensorgrad/train/compile.h"
@@ -53,25 +54,11 @@ int threads_of(const std::vector<RankPlace>& places, std::size_t rank) {
 }
 
 // Returns the number of the adapter for a rank: the ranks of a host take in turn those that equal
-// the first usable one. Returns -1 if there is none.
+// the selected one. Returns -1 if there is none.
 int adapter_of(const DeviceOptions& options, std::size_t rank_on_host) {
   std::string note;
-  std::vector<DeviceDescription> adapters = devices(options, note);
-  adapters.erase(adapters.begin());  // the CPU
-  const auto usable = [&](const DeviceDescription& each) {
-    return each.type != "cpu" || options.allow_software;
-  };
-  auto first = std::find_if(adapters.begin(), adapters.end(),
-                            [](const DeviceDescription& each) { return each.chosen_by_auto; });
-  if (options.kind == "webgpu") first = std::find_if(adapters.begin(), adapters.end(), usable);
-  if (first == adapters.end()) return -1;
-  std::vector<int> equal;
-  for (std::size_t i = 0; i < adapters.size(); ++i) {
-    if (adapters[i].name == first->name && adapters[i].driver == first->driver &&
-        usable(adapters[i]))
-      equal.push_back(static_cast<int>(i));
-  }
-  return equal[rank_on_host % equal.size()];
+  const std::vector<int> equal = equal_adapters(devices(options, note), options);
+  return equal.empty() ? -1 : equal[rank_on_host % equal.size()];
 }
 
 // Opens the device and returns its kind. If a rank cannot open its device, this fails before all
