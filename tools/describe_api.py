@@ -53,6 +53,7 @@ SKIPPED = {
     "nn::QuantizedTensor": "in host memory, not in a traced function",
     "nn::StateSpec": "plain data of a result",
     "nn::RecurrentResult": "a result",
+    "nn::SharedTransformer": "part of a LanguageModel, whose layers share its parameters",
     "Parameter": "a face has parameters of its own",
     "Buffer": "a face has buffers of its own",
     "ParameterVisitor": "how C++ walks a model",
@@ -62,7 +63,7 @@ SKIPPED = {
     "TrainingMode": "a scope guard",
 }
 # Methods of layers that are not described.
-SKIPPED_METHODS = {"visit_fields", "state_specs", "quantize", "no_weight_decay"}
+SKIPPED_METHODS = {"visit_fields", "state_specs", "quantize", "no_weight_decay", "run_shared"}
 
 SCALARS = {
     "bool": "bool", "int": "int", "std::int32_t": "int", "std::uint32_t": "int",

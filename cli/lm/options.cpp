@@ -40,7 +40,9 @@ const CLI::Validator kArch(
         (void)nn::mixer_schedule(text, 1);
       } catch (const UserError&) {
         return "expected one of " + CLI::detail::join(names) +
-               ", or a list of mamba1, mamba2, mamba3, attention, mlp and moe, got " + text;
+               ", or a list of mamba1, mamba2, mamba3, attention, mlp, moe and "
+               "mamba2_shared, got " +
+               text;
       }
       return std::string();
     },
@@ -361,10 +363,11 @@ void add_lm_import(CLI::App& app, LmAction& action) {
   auto args = std::make_shared<LmImportArguments>();
   CLI::App& command = *app.add_subcommand("import", "Import a model from another library");
   command
-      .add_option("FROM", args->from,
-                  "Folder with config.json and safetensors of transformers or mamba-ssm (Mamba, "
-                  "Falcon-Mamba, Mamba-2, Llama, GPT-2, Bamba, Jamba), FILE.gguf of llama.cpp, or "
-                  "MBJS file")
+      .add_option(
+          "FROM", args->from,
+          "Folder with config.json and safetensors of transformers or mamba-ssm (Mamba, "
+          "Falcon-Mamba, Mamba-2, Llama, GPT-2, Bamba, Jamba, Zamba2), FILE.gguf of llama.cpp, or "
+          "MBJS file")
       ->required();
   command.add_option("-o,--out", args->out, "File to write")->required();
   command.add_flag_callback(

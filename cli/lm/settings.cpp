@@ -117,7 +117,8 @@ nn::LanguageModelConfig lm_config(const LmShape& shape) {
   }
   config.n_layer = static_cast<std::int64_t>(config.layers.size());
   config.heads = shape.heads;
-  config.attention.max_length = shape.context;
+  config.attention.max_length = config.shared.attention.max_length = shape.context;
+  config.shared.heads = shape.heads;
   config.mamba.d_state = shape.state > 0 ? shape.state : 16;
   config.mamba2.d_state = config.mamba3.d_state = shape.state > 0 ? shape.state : 64;
   config.mamba2.head_dim = head_dim_of(config.mamba2.expand * shape.width);

@@ -43,7 +43,8 @@ double lm_now() {
 
 // Returns the kinds of the layers: "mamba1 mlp attention mlp mamba1 mlp".
 std::string layers_text(const nn::LanguageModelConfig& config) {
-  constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
+  constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3",       "attention",
+                                    "mlp",    "moe",    "mamba2_shared"};
   std::string text;
   for (const nn::MixerKind kind : config.layers)
     text += (text.empty() ? "" : " ") + std::string(kNames[static_cast<std::size_t>(kind)]);
@@ -384,8 +385,9 @@ void print_lm_head(const LmRun& run, lm::LanguageTrainer& trainer, const LmText&
   fmt::print("device  {}\n", trainer.trainer().device());
   fmt::print("{}", ranks_text(ranks, run.settings.training.batch, "windows"));
   const std::vector<nn::MixerKind>& layers = run.config.layers;
-  const bool attends =
-      std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
+  const bool attends = std::any_of(layers.begin(), layers.end(), [](nn::MixerKind kind) {
+    return kind == nn::MixerKind::kAttention || kind == nn::MixerKind::kMamba2Shared;
+  });
   fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers_text(run.config),
              trainer.parameters(),
              !run.settings.training.train_only_bc ? ""

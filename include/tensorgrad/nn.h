@@ -17,4 +17,5 @@
 #include "tensorgrad/nn/recurrent.h"
 #include "tensorgrad/nn/recurrent_state.h"
 #include "tensorgrad/nn/sequential.h"
+#include "tensorgrad/nn/shared_transformer.h"
 #include "tensorgrad/nn/vision.h"

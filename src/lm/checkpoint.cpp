@@ -23,10 +23,16 @@ std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
 }
 
 // Returns a lower bound on the number of elements in a model, without creating it. Counts the
-// embeddings, and in each layer the norm, the first matrix of the mixer and, for Mamba-1, A_log.
+// embeddings, and in each layer the norm, the first matrix of the mixer and, for Mamba-1, A_log. Of
+// shared blocks, counts the first matrices, and in each layer the projection and the adapter of the
+// MLP.
 double least_elements(const nn::LanguageModelConfig& config) {
   const auto width = static_cast<double>(config.d_model);
   double sum = width * static_cast<double>(config.vocab_size + config.n_positions);
+  const auto rank = static_cast<double>(config.shared.adapter_rank);
+  const double shared_width =
+      config.shared.mlp_width > 0 ? static_cast<double>(config.shared.mlp_width) : 4 * width;
+  std::int64_t blocks = 0;  // layers that use a shared block so far
   nn::LanguageModelConfig options = config;
   options.layers.clear();  // avoids a copy for each layer
   options.n_layer = static_cast<std::int64_t>(config.layers.size());
@@ -38,6 +44,11 @@ double least_elements(const nn::LanguageModelConfig& config) {
         inner = 2 * static_cast<double>(layer.mamba.expand) * width;
         each = inner / 2 * static_cast<double>(layer.mamba.d_state);
         break;
+      case nn::MixerKind::kMamba2Shared:
+        each = width * width + rank * (width + 2 * shared_width);
+        if (blocks < config.shared.blocks) sum += 2 * width * 2 * width + 2 * width * shared_width;
+        ++blocks;
+        [[fallthrough]];
       case nn::MixerKind::kMamba2:
         inner = 2 * static_cast<double>(layer.mamba2.expand) * width;
         break;

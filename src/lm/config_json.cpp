@@ -24,7 +24,8 @@ constexpr std::int64_t kMaxLayers = 65'536;
 constexpr std::int64_t kMaxLayerOptions = std::int64_t{1} << 20;  // entries times layers
 constexpr double kMaxNumber = 1e30, kMinNumber = 1e-30;
 // Names of enumerators, in their order. Those of nn::MixerKind are the words of mixer_schedule().
-constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp", "moe"};
+constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3",       "attention",
+                                  "mlp",    "moe",    "mamba2_shared"};
 constexpr std::array kNorms = {"rms_norm", "layer_norm"};                   // nn::NormKind
 constexpr std::array kDecays = {"softplus", "heavy_tail"};                  // nn::DecayActivation
 constexpr std::array kMlps = {"swiglu", "gelu"};                            // nn::MlpKind
@@ -135,7 +136,8 @@ class ConfigReader {
                        [&](const char* name) { return each.is_string() && each == name; });
       if (found == std::end(kKinds)) {
         fail(full(key) + "[" + std::to_string(value.size()) + "]",
-             "expected mamba1, mamba2, mamba3, attention, mlp or moe, got " + shown(each));
+             "expected mamba1, mamba2, mamba3, attention, mlp, moe or mamba2_shared, got " +
+                 shown(each));
       }
       value.push_back(static_cast<MixerKind>(found - std::begin(kKinds)));
     }
@@ -261,6 +263,17 @@ void visit_steps(Visitor& v, Options& o) {
   v.number("dt_floor", o.dt_floor, 0);
 }
 
+template <class Visitor, class Heads, class Options>
+void visit_attention(Visitor& v, Heads& heads, Options& o) {
+  v.size("heads", heads, 1);
+  v.size("kv_heads", o.kv_heads, 0);
+  v.number("rope_base", o.rope_base, kMinNumber);
+  v.size("max_length", o.max_length, 1);
+  v.boolean_or("rope", o.rope, true);
+  v.boolean_or("bias", o.bias, false);
+  v.size_or("rope_dims", o.rope_dims, 0);
+}
+
 // Visits the options of the kinds of layers for which `has` is true.
 template <class Visitor, class Config, class Has>
 void visit_options(Visitor& v, Config& c, const Has& has) {
@@ -281,7 +294,7 @@ void visit_options(Visitor& v, Config& c, const Has& has) {
       visit_steps(in, o);
     });
   }
-  if (has(MixerKind::kMamba2)) {
+  if (has(MixerKind::kMamba2) || has(MixerKind::kMamba2Shared)) {
     v.object("mamba2", [&](Visitor& in) {
       in.size("d_conv", c.mamba2.d_conv, 2);
       in.size("groups", c.mamba2.groups, 1);
@@ -304,15 +317,7 @@ void visit_options(Visitor& v, Config& c, const Has& has) {
     });
   }
   if (has(MixerKind::kAttention)) {
-    v.object("attention", [&](Visitor& in) {
-      in.size("heads", c.heads, 1);
-      in.size("kv_heads", c.attention.kv_heads, 0);
-      in.number("rope_base", c.attention.rope_base, kMinNumber);
-      in.size("max_length", c.attention.max_length, 1);
-      in.boolean_or("rope", c.attention.rope, true);
-      in.boolean_or("bias", c.attention.bias, false);
-      in.size_or("rope_dims", c.attention.rope_dims, 0);
-    });
+    v.object("attention", [&](Visitor& in) { visit_attention(in, c.heads, c.attention); });
   }
   if (has(MixerKind::kMlp)) {
     v.object("mlp", [&](Visitor& in) {
@@ -328,6 +333,17 @@ void visit_options(Visitor& v, Config& c, const Has& has) {
       in.size("width", c.moe.width, 0);
     });
   }
+  if (has(MixerKind::kMamba2Shared)) {
+    v.object("mamba2_shared", [&](Visitor& in) {
+      auto& o = c.shared;
+      in.size("blocks", o.blocks, 1);
+      visit_attention(in, o.heads, o.attention);
+      in.size("mlp_width", o.mlp_width, 0);
+      in.boolean_or("mlp_bias", o.mlp_bias, false);
+      in.size_or("adapter_rank", o.adapter_rank, 0);
+      in.boolean_or("attention_adapters", o.attention_adapters, false);
+    });
+  }
 }
 
 // Returns true if the entry has options for this kind of layer.
@@ -339,6 +355,7 @@ bool has_options(const nn::LayerOptions& entry, MixerKind kind) {
     case MixerKind::kAttention: return entry.attention.has_value();
     case MixerKind::kMlp: return entry.mlp.has_value();
     case MixerKind::kMoe: return entry.moe.has_value();
+    case MixerKind::kMamba2Shared: return false;
   }
   return false;
 }
@@ -377,8 +394,10 @@ void ConfigReader::layer_options(const char* key, nn::LanguageModelConfig& confi
     in.size("first", entry.first, 0);
     in.size("period", entry.period, 0);
     nn::LanguageModelConfig of = config;  // defaults of missing fields
+    // Shared blocks have the same options in all layers, so finish() reports theirs.
     const auto has = [&](MixerKind kind) {
-      return given[i].contains(kKinds[static_cast<std::size_t>(kind)]);
+      return kind != MixerKind::kMamba2Shared &&
+             given[i].contains(kKinds[static_cast<std::size_t>(kind)]);
     };
     visit_options(in, of, has);
     if (has(MixerKind::kMamba1)) entry.mamba = of.mamba;

@@ -52,9 +52,11 @@ std::int64_t piece_of(std::int64_t most) {
 std::int64_t max_context(const nn::LanguageModelConfig& config) {
   std::int64_t most = config.n_positions;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    if (config.layers[i] != nn::MixerKind::kAttention) continue;
+    const bool shared = config.layers[i] == nn::MixerKind::kMamba2Shared;
+    if (!shared && config.layers[i] != nn::MixerKind::kAttention) continue;
     const std::int64_t room =
-        nn::layer_config(config, static_cast<std::int64_t>(i)).attention.max_length;
+        shared ? config.shared.attention.max_length
+               : nn::layer_config(config, static_cast<std::int64_t>(i)).attention.max_length;
     most = most == 0 ? room : std::min(most, room);
   }
   return most;

@@ -135,7 +135,8 @@ RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::LanguageModelConfig& conf
   if (kind == nn::MixerKind::kMamba1 && is_of("x_proj")) {
     return {shape[0] - 2 * config.mamba.d_state, shape[0]};
   }
-  if (kind == nn::MixerKind::kMamba2 && is_of("in_proj")) {
+  if ((kind == nn::MixerKind::kMamba2 || kind == nn::MixerKind::kMamba2Shared) &&
+      is_of("in_proj")) {
     const std::int64_t begin = 2 * config.mamba2.expand * config.d_model;
     return {begin, begin + 2 * config.mamba2.groups * config.mamba2.d_state};
   }
@@ -177,9 +178,10 @@ std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, boo
     return std::any_of(config.layers.begin(), config.layers.end(),
                        [&](nn::MixerKind kind) { return ((kind == kinds) || ...); });
   };
-  const bool states = config.layers.empty() ||
-                      has(nn::MixerKind::kMamba1, nn::MixerKind::kMamba2, nn::MixerKind::kMamba3);
-  const bool attends = attention && has(nn::MixerKind::kAttention);
+  const bool states =
+      config.layers.empty() || has(nn::MixerKind::kMamba1, nn::MixerKind::kMamba2,
+                                   nn::MixerKind::kMamba3, nn::MixerKind::kMamba2Shared);
+  const bool attends = attention && has(nn::MixerKind::kAttention, nn::MixerKind::kMamba2Shared);
   if (!states && !attends) {
     throw UserError("train_only_bc: the model has no layer with B and C", loc);
   }
@@ -205,7 +207,10 @@ std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, boo
     group.name = "attention";
     group.params = [config](const std::string& name, const Shape&) {
       const auto of = mixer_parameter(config, name);
-      return of && of->kind == nn::MixerKind::kAttention;
+      if (of) return of->kind == nn::MixerKind::kAttention;
+      if (match_pattern("backbone.shared.*.attention.*", name)) return true;
+      const auto adapter = match_pattern("backbone.layers.*.shared.*.*", name);
+      return adapter && (adapter->at(1) == "q" || adapter->at(1) == "k" || adapter->at(1) == "v");
     };
     groups.push_back(std::move(group));
   }

@@ -62,15 +62,19 @@ Tensor turned(Tensor x, Tensor at, double base, Loc loc) {
 RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
                                      std::optional<Tensor> documents, Loc loc) const {
   demand_width("CausalAttention", x, d_model, loc);
-  const std::int64_t each = d_model / heads;
-  const Tensor all = in_proj(x, loc);
+  return attend(in_proj(x, loc), state, documents, loc);
+}
+
+RecurrentResult CausalAttention::attend(Tensor qkv, const std::vector<Tensor>& state,
+                                        std::optional<Tensor> documents, Loc loc) const {
+  const std::int64_t each = d_model / heads, batch = qkv.size(0, loc), length = qkv.size(1, loc);
   const auto of_heads = [&](std::int64_t first, std::int64_t count) {
-    const Tensor part = narrow(all, -1, first * each, count * each, loc);
-    return transpose(reshape(part, {x.size(0), x.size(1), count, each}, loc), 1, 2, loc);
+    const Tensor part = narrow(qkv, -1, first * each, count * each, loc);
+    return transpose(reshape(part, {batch, length, count, each}, loc), 1, 2, loc);
   };
   Tensor q = of_heads(0, heads), k = of_heads(heads, kv_heads);
   Tensor v = of_heads(heads + kv_heads, kv_heads);
-  AttentionOptions attending = {.causal = true, .enable_gqa = kv_heads != heads};
+  AttentionOptions attending = {.causal = true, .scale = scale, .enable_gqa = kv_heads != heads};
   std::vector<Tensor> behind;
   if (documents && !state.empty()) {
     throw UserError("CausalAttention: expected documents or a state, got both", loc);
@@ -79,7 +83,7 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
   if (documents) {
     at = cast(document_positions(*documents, loc), f32);
   } else if (!state.empty()) {
-    at = iota({x.size(0), x.size(1)}, 1, f32, loc) + unsqueeze(state.at(2), 1, loc);
+    at = iota({batch, length}, 1, f32, loc) + unsqueeze(state.at(2), 1, loc);
   }
   if (options.rope) {
     const std::int64_t dims = options.rope_dims > 0 ? options.rope_dims : each;
@@ -94,14 +98,14 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
     k = rotated(k);
   }
   if (documents) {
-    const Shape square = {x.size(0), 1, x.size(1), x.size(1)};
+    const Shape square = {batch, 1, length, length};
     const Tensor back = iota(square, 2, f32, loc) - iota(square, 3, f32, loc);
-    attending.mask = back <= reshape(*at, {x.size(0), 1, x.size(1), 1}, loc);
+    attending.mask = back <= reshape(*at, {batch, 1, length, 1}, loc);
   }
   if (!state.empty()) {
     const Tensor position = state.at(2);
-    const std::int64_t length = x.size(1), room = options.max_length;
-    const Tensor start = cast(reshape(position, {x.size(0), 1, 1, 1}, loc), i32);
+    const std::int64_t room = options.max_length;
+    const Tensor start = cast(reshape(position, {batch, 1, 1, 1}, loc), i32);
     // Attention multiplies masked values by zero, so a NaN left in the cache would reach later
     // sequences. It is kept in the key instead, whose score is replaced where it is masked.
     const Tensor finite = isfinite(v);
@@ -112,11 +116,11 @@ RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state,
     const Tensor row = iota({length, room}, 0, f32, loc),
                  column = iota({length, room}, 1, f32, loc);
     attending.causal = false;
-    attending.mask = column - row <= reshape(position, {x.size(0), 1, 1, 1}, loc);
+    attending.mask = column - row <= reshape(position, {batch, 1, 1, 1}, loc);
     behind = {k, v, position + static_cast<double>(length)};
   }
   const Tensor y = scaled_dot_product_attention(q, k, v, attending, loc);
-  return {out_proj(reshape(transpose(y, 1, 2, loc), x.shape(loc), loc), loc), behind};
+  return {out_proj(reshape(transpose(y, 1, 2, loc), {batch, length, d_model}, loc), loc), behind};
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

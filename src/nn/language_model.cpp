@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "nn/layer_options.h"
+#include "nn/spoiled_steps.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
@@ -48,9 +49,13 @@ LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, s
 
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer, Loc loc) {
   static constexpr std::pair<const char*, MixerKind> kKinds[] = {
-      {"mamba1", MixerKind::kMamba1}, {"mamba2", MixerKind::kMamba2},
-      {"mamba3", MixerKind::kMamba3}, {"attention", MixerKind::kAttention},
-      {"mlp", MixerKind::kMlp},       {"moe", MixerKind::kMoe}};
+      {"mamba1", MixerKind::kMamba1},
+      {"mamba2", MixerKind::kMamba2},
+      {"mamba3", MixerKind::kMamba3},
+      {"attention", MixerKind::kAttention},
+      {"mlp", MixerKind::kMlp},
+      {"moe", MixerKind::kMoe},
+      {"mamba2_shared", MixerKind::kMamba2Shared}};
   std::string pattern = name;
   if (name == "jamba") pattern = "mamba2 mamba2 mamba2 attention";
   if (name == "zamba") pattern = "mamba3 mamba3 mamba3 mamba3 mamba3 attention";
@@ -62,7 +67,7 @@ std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_la
     if (found == std::end(kKinds)) {
       throw UserError("mixer_schedule: unknown schedule '" + name +
                           "'; expected jamba, zamba, or a list of mamba1, mamba2, mamba3, "
-                          "attention, mlp and moe",
+                          "attention, mlp, moe and mamba2_shared",
                       loc);
     }
     period.push_back(found->second);
@@ -74,6 +79,10 @@ std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_la
 }
 
 MixerBlock::MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc)
+    : MixerBlock(kind, config, 0, loc) {}
+
+MixerBlock::MixerBlock(MixerKind kind, const LanguageModelConfig& config, std::int64_t shared_block,
+                       Loc loc)
     : norm(config.norm, config.d_model, config.norm_epsilon, loc) {
   const auto of_many = [&](auto options) {
     options.residuals = config.n_layer;
@@ -81,6 +90,9 @@ MixerBlock::MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc lo
   };
   switch (kind) {
     case MixerKind::kMamba1: mamba.emplace(config.d_model, of_many(config.mamba), loc); break;
+    case MixerKind::kMamba2Shared:
+      shared.emplace(config.d_model, config.shared, shared_block, loc);
+      [[fallthrough]];
     case MixerKind::kMamba2: mamba2.emplace(config.d_model, of_many(config.mamba2), loc); break;
     case MixerKind::kMamba3: mamba3.emplace(config.d_model, of_many(config.mamba3), loc); break;
     case MixerKind::kAttention:
@@ -111,6 +123,7 @@ void MixerBlock::visit_fields(ParameterVisitor& visitor) const {
   detail::visit_field(visitor, "mixer", mlp);
   detail::visit_field(visitor, "mixer", gelu_mlp);
   detail::visit_field(visitor, "mixer", moe);
+  detail::visit_field(visitor, "shared", shared);
 }
 
 std::vector<StateSpec> MixerBlock::state_specs(std::int64_t batch) const {
@@ -121,46 +134,37 @@ std::vector<StateSpec> MixerBlock::state_specs(std::int64_t batch) const {
   return {};
 }
 
-namespace {
-
-// Spoiled steps of packed documents: the first step with NaN or infinity in a document, and all
-// later ones. Matrix products in a mixer multiply values of one document by zeros for the others,
-// and NaN * 0 is NaN. So steps that are not finite are zeroed before the mixer, and spoiled steps
-// are set to NaN in its output.
-struct SpoiledSteps {
-  SpoiledSteps(Tensor& x, Tensor documents, Loc loc) : steps_(take_out(x, documents, loc)) {}
-
-  // Sets the spoiled steps of x [B, L, D] to NaN.
-  [[nodiscard]] Tensor put_back(Tensor x, Loc loc) const {
-    return where(unsqueeze(steps_, -1, loc), kNan, x);
-  }
-  // Sets a state [B, ...] after the last step to NaN if that step is spoiled.
-  [[nodiscard]] Tensor put_back_last(Tensor state, Loc loc) const {
-    Shape rows(state.shape(loc).size(), 1);
-    rows[0] = state.size(0, loc);
-    const Tensor last = narrow(steps_, 1, steps_.size(1, loc) - 1, 1, loc);
-    return where(reshape(last, rows, loc), kNan, state);
-  }
-
- private:
-  static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-  static Tensor take_out(Tensor& x, Tensor documents, Loc loc) {
-    const Tensor finite = all(isfinite(Operand(x, loc)), -1, true, loc);  // [B, L, 1]
-    x = where(finite, x, 0.0);
-    const Tensor step = iota(documents.shape(loc), 1, i32, loc);
-    const Tensor last = cummax(where(squeeze(finite, -1, loc), -1, step), 1, loc).values;
-    return last >= step - document_positions(documents, loc);
-  }
-
-  Tensor steps_;  // bool [B, L]
-};
-
-}  // namespace
-
 RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state,
                                 std::optional<Tensor> documents, Loc loc) const {
-  Tensor h = norm(x, loc);
+  if (shared)
+    throw UserError("MixerBlock: a block of mamba2_shared is run by run_shared(), got run()", loc);
+  return mix(x, x, state, documents, loc);
+}
+
+RecurrentResult MixerBlock::run_shared(Tensor x, Tensor embedded,
+                                       const SharedTransformer& transformer,
+                                       const std::vector<Tensor>& state,
+                                       std::optional<Tensor> documents, Loc loc) const {
+  if (!shared) {
+    throw UserError("MixerBlock: only a block of mamba2_shared is run by run_shared(); use run()",
+                    loc);
+  }
+  std::vector<Tensor> own;  // the states of the mixer
+  std::vector<Tensor> attended;
+  if (!state.empty()) {
+    const auto first = static_cast<std::ptrdiff_t>(transformer.state_specs(1).size());
+    attended.assign(state.begin(), state.begin() + first);
+    own.assign(state.begin() + first, state.end());
+  }
+  RecurrentResult added = transformer.run(x, embedded, *shared, attended, documents, loc);
+  RecurrentResult made = mix(x, x + added.y, own, documents, loc);
+  made.state.insert(made.state.begin(), added.state.begin(), added.state.end());
+  return made;
+}
+
+RecurrentResult MixerBlock::mix(Tensor x, Tensor in, const std::vector<Tensor>& state,
+                                std::optional<Tensor> documents, Loc loc) const {
+  Tensor h = norm(in, loc);
   std::optional<SpoiledSteps> spoiled;
   if (documents && !mlp && !gelu_mlp && !moe) spoiled.emplace(h, *documents, loc);
   RecurrentResult made;
@@ -185,6 +189,26 @@ RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state,
 
 namespace {
 
+std::int64_t count_of(const LanguageModelConfig& config, MixerKind kind) {
+  return std::count(config.layers.begin(), config.layers.end(), kind);
+}
+
+void check_shared_options(const SharedTransformer::Options& options, Loc loc) {
+  const auto check = [&](const char* what, std::int64_t least, std::int64_t given) {
+    if (given >= least) return;
+    throw UserError("LanguageModel: shared." + std::string(what) + ": expected " +
+                        std::to_string(least) + " or more, got " + std::to_string(given),
+                    loc);
+  };
+  check("blocks", 1, options.blocks);
+  check("heads", 1, options.heads);
+  check("mlp_width", 0, options.mlp_width);
+  check("adapter_rank", 0, options.adapter_rank);
+  if (!options.attention_adapters || options.adapter_rank > 0) return;
+  throw UserError("LanguageModel: shared.attention_adapters: expected an adapter_rank above 0",
+                  loc);
+}
+
 LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
   if (config.vocab_size < 1 || config.d_model < 1 || config.n_layer < 1) {
     throw UserError("LanguageModel: vocab_size, d_model and n_layer must be given", loc);
@@ -203,23 +227,27 @@ LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
         loc);
   }
   check_layer_options(config, loc);
+  const bool shares = count_of(config, MixerKind::kMamba2Shared) > 0;
+  if (shares) check_shared_options(config.shared, loc);
   if (config.n_positions == 0) return config;
   LanguageModelConfig options = config;
   options.layers.clear();  // avoids a copy for each layer
+  const auto refuse_rope = [&](bool rope, const std::string& what) {
+    if (!rope) return;
+    throw UserError("LanguageModel: n_positions: learned positions cannot be combined with " +
+                        what + "; expected " + what + " = false",
+                    loc);
+  };
   for (std::int64_t i = 0; i < config.n_layer; ++i) {
-    if (config.layers[static_cast<std::size_t>(i)] != MixerKind::kAttention ||
-        !layer_config(options, i, loc).attention.rope) {
-      continue;
-    }
-    throw UserError(
-        "LanguageModel: n_positions: learned positions cannot be combined with "
-        "attention.rope; expected attention.rope = false",
-        loc);
+    if (config.layers[static_cast<std::size_t>(i)] == MixerKind::kAttention)
+      refuse_rope(layer_config(options, i, loc).attention.rope, "attention.rope");
   }
+  refuse_rope(shares && config.shared.attention.rope, "shared.attention.rope");
   const auto limit = [&](CausalAttention::Options& attention) {
     attention.max_length = std::min(attention.max_length, config.n_positions);
   };
   limit(config.attention);
+  limit(config.shared.attention);
   for (LayerOptions& entry : config.layer_options) {
     if (entry.attention) limit(entry.attention->options);
   }
@@ -233,7 +261,17 @@ namespace {
 // Returns the projections of a block that are quantized, the large ones.
 std::vector<Linear*> matrices_of(MixerBlock& block) {
   if (block.mamba) return {&block.mamba->in_proj, &block.mamba->x_proj, &block.mamba->out_proj};
-  if (block.mamba2) return {&block.mamba2->in_proj, &block.mamba2->out_proj};
+  if (block.mamba2) {
+    std::vector<Linear*> all = {&block.mamba2->in_proj, &block.mamba2->out_proj};
+    if (block.shared) {
+      all.push_back(&block.shared->out);
+      for (auto* adapter :
+           {&block.shared->q, &block.shared->k, &block.shared->v, &block.shared->mlp}) {
+        if (*adapter) all.insert(all.end(), {&(*adapter)->down, &(*adapter)->up});
+      }
+    }
+    return all;
+  }
   if (block.mamba3) return {&block.mamba3->in_proj, &block.mamba3->out_proj};
   if (block.attention) return {&block.attention->in_proj, &block.attention->out_proj};
   if (block.gelu_mlp) return {&block.gelu_mlp->fc1, &block.gelu_mlp->fc2};
@@ -248,7 +286,8 @@ LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
       backbone{Embedding(config.vocab_size, config.d_model, loc),
                {},
                {},
-               BlockNorm(config.norm, config.d_model, config.norm_epsilon, loc)} {
+               BlockNorm(config.norm, config.d_model, config.norm_epsilon, loc),
+               {}} {
   backbone.embedding.weight =
       Parameter({config.vocab_size, config.d_model}, init::normal(0, 0.02), loc);
   if (config.n_positions > 0) {
@@ -256,15 +295,28 @@ LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
     backbone.position_embedding->weight =
         Parameter({config.n_positions, config.d_model}, init::normal(0, 0.02), loc);
   }
+  const std::int64_t uses = count_of(config, MixerKind::kMamba2Shared);
+  SharedTransformer::Options shared = config.shared;
+  shared.attention.residuals = config.n_layer;
+  for (std::int64_t i = 0; i < std::min(uses, shared.blocks); ++i)
+    backbone.shared.emplace_back(config.d_model, shared, config.norm_epsilon, loc);
+  std::int64_t use = 0;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     backbone.layers.emplace_back(config.layers[i],
-                                 layer_config(config, static_cast<std::int64_t>(i), loc), loc);
+                                 layer_config(config, static_cast<std::int64_t>(i), loc),
+                                 use % std::max<std::int64_t>(1, shared.blocks), loc);
+    if (config.layers[i] == MixerKind::kMamba2Shared) ++use;
   }
   if (!config.tie_embeddings) lm_head.emplace(config.d_model, config.vocab_size, false, loc);
   if (config.weight_format == WeightFormat::kF32) return;
   backbone.embedding.quantize(config.weight_format, loc);
   for (MixerBlock& block : backbone.layers) {
     for (Linear* each : matrices_of(block)) each->quantize(config.weight_format, loc);
+  }
+  for (SharedTransformer& block : backbone.shared) {
+    for (Linear* each :
+         {&block.attention.in_proj, &block.attention.out_proj, &block.fc1, &block.fc2})
+      each->quantize(config.weight_format, loc);
   }
   if (lm_head) lm_head->quantize(config.weight_format, loc);
 }
@@ -295,8 +347,29 @@ Tensor LanguageModel::hidden(Tensor tokens, std::optional<Tensor> documents, Loc
     }
     x = x + narrow(backbone.position_embedding->weight.tensor(loc), 0, 0, length, loc);
   }
-  for (const MixerBlock& block : backbone.layers) x = block.run(x, {}, documents, loc).y;
+  const Tensor embedded = x;
+  for (const MixerBlock& block : backbone.layers)
+    x = run_layer(block, x, embedded, {}, documents, loc).y;
   return x;
+}
+
+RecurrentResult LanguageModel::run_layer(const MixerBlock& block, Tensor x, Tensor embedded,
+                                         const std::vector<Tensor>& state,
+                                         std::optional<Tensor> documents, Loc loc) const {
+  if (!block.shared) return block.run(x, state, documents, loc);
+  const SharedTransformer& transformer =
+      backbone.shared.at(static_cast<std::size_t>(block.shared->block));
+  return block.run_shared(x, embedded, transformer, state, documents, loc);
+}
+
+std::vector<StateSpec> LanguageModel::layer_states(const MixerBlock& block,
+                                                   std::int64_t batch) const {
+  std::vector<StateSpec> own = block.state_specs(batch);
+  if (!block.shared) return own;
+  std::vector<StateSpec> all =
+      backbone.shared.at(static_cast<std::size_t>(block.shared->block)).state_specs(batch);
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 Tensor LanguageModel::hidden_states(Tensor tokens, std::optional<Tensor> documents, Loc loc) const {
@@ -357,9 +430,10 @@ Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
   const std::int64_t batch = tokens.size(0, loc);
   Tensor x = backbone.embedding(tokens, loc);
   if (backbone.position_embedding) x = x + resumed_positions(tokens, keep, loc);
+  const Tensor embedded = x;
   for (std::size_t i = 0; i < backbone.layers.size(); ++i) {
     const MixerBlock& block = backbone.layers[i];
-    const std::vector<StateSpec> parts = block.state_specs(batch);
+    const std::vector<StateSpec> parts = layer_states(block, batch);
     const std::string prefix = "layers." + std::to_string(i) + ".";
     std::vector<Tensor> before;
     for (const StateSpec& part : parts) {
@@ -369,7 +443,7 @@ Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
       // Not a product with `keep`: a new sequence must not inherit NaN.
       before.push_back(part.cleared ? where(reshape(keep, rows, loc) != 0.0, kept, 0.0) : kept);
     }
-    const RecurrentResult made = block.run(x, before, std::nullopt, loc);
+    const RecurrentResult made = run_layer(block, x, embedded, before, std::nullopt, loc);
     for (std::size_t k = 0; k < parts.size(); ++k)
       set_state(prefix + parts[k].name, made.state.at(k), loc);
     x = made.y;

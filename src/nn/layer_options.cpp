@@ -71,7 +71,8 @@ void check_layer_options(const LanguageModelConfig& config, Loc loc) {
         fail(std::string("has options of ") + what + ", but no layer of it is one");
     };
     demand(entry.mamba.has_value(), has(MixerKind::kMamba1), "mamba1");
-    demand(entry.mamba2.has_value(), has(MixerKind::kMamba2), "mamba2");
+    demand(entry.mamba2.has_value(), has(MixerKind::kMamba2) || has(MixerKind::kMamba2Shared),
+           "mamba2");
     demand(entry.mamba3.has_value(), has(MixerKind::kMamba3), "mamba3");
     demand(entry.attention.has_value(), has(MixerKind::kAttention), "attention");
     demand(entry.mlp.has_value(), has(MixerKind::kMlp), "mlp");

@@ -36,6 +36,9 @@ struct CausalAttention {
   Options options;
   std::int64_t d_model, heads, kv_heads;
   Linear in_proj, out_proj;  ///< `in_proj` computes q, k and v, in this order.
+
+  /// Factor of the scores; default: 1 / sqrt(d_model / heads).
+  std::optional<double> scale = std::nullopt;
   TG_MODULE(in_proj, out_proj)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
@@ -61,6 +64,11 @@ struct CausalAttention {
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
                                     std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
+
+  /// As run(), from the output of `in_proj`: [B, L, (heads + 2 kv_heads) d_model / heads].
+  [[nodiscard]] RecurrentResult attend(Tensor qkv, const std::vector<Tensor>& state,
+                                       std::optional<Tensor> documents = std::nullopt,
+                                       Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "k", "v" and "position".
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;

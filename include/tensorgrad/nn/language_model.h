@@ -13,12 +13,21 @@
 #include "tensorgrad/nn/mamba.h"
 #include "tensorgrad/nn/mixture_of_experts.h"
 #include "tensorgrad/nn/normalization.h"
+#include "tensorgrad/nn/shared_transformer.h"
 #include "tensorgrad/optim/param_groups.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-/// Kind of the mixer of a MixerBlock. kMoe is MixtureOfExperts.
-enum class MixerKind : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention, kMlp, kMoe };
+/// Kind of the mixer of a MixerBlock.
+enum class MixerKind : std::uint8_t {
+  kMamba1,
+  kMamba2,
+  kMamba3,
+  kAttention,
+  kMlp,
+  kMoe,          ///< MixtureOfExperts.
+  kMamba2Shared  ///< Mamba-2 whose input a SharedTransformer changes, as in Zamba2.
+};
 
 /// Kind of the norms of a LanguageModel. kLayerNorm has a bias.
 enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
@@ -86,6 +95,9 @@ struct LanguageModelConfig {
   bool mlp_bias = false;  ///< Adds biases to MLPs of kSwiGlu; those of kGelu have them.
   MixtureOfExperts::Options moe = {};  ///< Options of mixtures of experts.
 
+  /// Options of the blocks that layers of kMamba2Shared share. These layers use them in turn.
+  SharedTransformer::Options shared = {};
+
   /// Options of some layers. If several entries are for a layer, later ones replace earlier ones.
   std::vector<LayerOptions> layer_options = {};
 };
@@ -102,9 +114,9 @@ LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, s
 
 /// Returns the mixers of `n_layer` layers by the name of a schedule. "jamba" uses attention for
 /// every fourth layer, else mamba2. "zamba" uses attention for every sixth layer, else mamba3. Any
-/// other name is a list of "mamba1", "mamba2", "mamba3", "attention", "mlp" and "moe", separated by
-/// spaces, which repeats until there are `n_layer` layers: "mamba2 mlp mamba2 moe". Throws
-/// UserError if a kind is unknown.
+/// other name is a list of "mamba1", "mamba2", "mamba3", "attention", "mlp", "moe" and
+/// "mamba2_shared", separated by spaces, which repeats until there are `n_layer` layers: "mamba2
+/// mlp mamba2 moe". Throws UserError if a kind is unknown.
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
                                       Loc loc = Loc::current());
 
@@ -130,8 +142,15 @@ struct BlockNorm {
 };
 
 /// Residual block of a language model: x + mixer(norm(x)). Exactly one of the mixers is set.
+///
+/// A block of kMamba2Shared has `mamba2` and `shared`. It is x + mamba2(norm(x + t)), with the
+/// output t of a SharedTransformer.
 struct MixerBlock {
   /// Creates a block with a mixer of this kind, by the options of the model (see layer_config()).
+  /// A block of kMamba2Shared uses the shared block `shared_block`.
+  MixerBlock(MixerKind kind, const LanguageModelConfig& config, std::int64_t shared_block,
+             Loc loc = Loc::current());
+  /// As above, with shared block 0.
   MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc = Loc::current());
 
   BlockNorm norm;
@@ -142,8 +161,9 @@ struct MixerBlock {
   std::optional<GatedMlp> mlp;
   std::optional<GeluMlp> gelu_mlp;
   std::optional<MixtureOfExperts> moe;
+  std::optional<SharedTransformer::Use> shared;
 
-  /// Visits the norm, and the mixer under the name "mixer".
+  /// Visits the norm, the mixer under the name "mixer", and `shared`.
   void visit_fields(ParameterVisitor& visitor) const;
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
@@ -157,13 +177,27 @@ struct MixerBlock {
 
   /// Processes the next chunk of each sequence, as the `run()` of the mixer. An MLP has no states.
   /// If the mixer is given NaN or infinity at a step of a packed document, that document is NaN
-  /// from there on, and the other documents are not affected.
+  /// from there on, and the other documents are not affected. Throws UserError if `shared` is set.
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
                                     std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
+  /// As run(), for a block of kMamba2Shared. `transformer` is the block that it uses, and
+  /// `embedded` the embedding of the tokens [B, L, d_model]. The states are those of `transformer`,
+  /// then those of the mixer.
+  [[nodiscard]] RecurrentResult run_shared(Tensor x, Tensor embedded,
+                                           const SharedTransformer& transformer,
+                                           const std::vector<Tensor>& state,
+                                           std::optional<Tensor> documents = std::nullopt,
+                                           Loc loc = Loc::current()) const;
+
   /// Returns the states of the mixer for a batch size.
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
+
+ private:
+  // Returns x + mixer(norm(in)) and the states of the mixer.
+  [[nodiscard]] RecurrentResult mix(Tensor x, Tensor in, const std::vector<Tensor>& state,
+                                    std::optional<Tensor> documents, Loc loc) const;
 };
 
 /// Language model: an embedding, residual blocks, a final norm, and an output layer without bias.
@@ -179,7 +213,11 @@ struct LanguageModel {
     std::optional<Embedding> position_embedding;  ///< Set if LanguageModelConfig::n_positions is.
     std::vector<MixerBlock> layers;
     BlockNorm norm_f;
-    TG_MODULE(embedding, position_embedding, layers, norm_f)
+
+    /// Blocks that the layers of kMamba2Shared use: SharedTransformer::Options::blocks, or one per
+    /// such layer if those are fewer.
+    std::vector<SharedTransformer> shared;
+    TG_MODULE(embedding, position_embedding, layers, norm_f, shared)
   };
 
   /// Creates the parameters. Throws UserError if a size is missing, `layers` does not have
@@ -231,6 +269,13 @@ struct LanguageModel {
   [[nodiscard]] static ParamGroup no_weight_decay();
 
  private:
+  // The output of a layer. `embedded` is the input of the first layer.
+  [[nodiscard]] RecurrentResult run_layer(const MixerBlock& block, Tensor x, Tensor embedded,
+                                          const std::vector<Tensor>& state,
+                                          std::optional<Tensor> documents, Loc loc) const;
+  // The states of a layer.
+  [[nodiscard]] std::vector<StateSpec> layer_states(const MixerBlock& block,
+                                                    std::int64_t batch) const;
   // The output of the blocks for the next chunk: [B, L, d_model]. Updates the states.
   [[nodiscard]] Tensor resumed(Tensor tokens, Tensor keep, Loc loc) const;
   // The embeddings of the positions of the next chunk: [B, L, d_model]. Updates the state.

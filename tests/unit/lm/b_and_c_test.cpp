@@ -49,6 +49,23 @@ TEST(BAndCAlone, selects_the_rows_of_b_and_c_in_mamba3) {
   }
 }
 
+TEST(BAndCAlone, PicksBAndCAndTheAttentionOfSharedBlocks) {
+  nn::LanguageModelConfig config = small_mamba(7, {nn::MixerKind::kMamba2Shared}, 16);
+  config.shared.adapter_rank = 3;
+  config.shared.attention_adapters = true;
+  const std::vector<ParamGroup> groups = lm::train_only_bc(config, true);
+  ASSERT_EQ(groups.size(), 3U);
+  const auto picked = [&](std::size_t group, const std::string& name) {
+    return groups.at(group).params(name, {64, 12});
+  };
+  EXPECT_TRUE(picked(0, "backbone.layers.0.mixer.in_proj.weight"));
+  EXPECT_FALSE(picked(0, "backbone.layers.0.mixer.out_proj.weight"));
+  EXPECT_TRUE(picked(1, "backbone.shared.0.attention.out_proj.weight"));
+  EXPECT_TRUE(picked(1, "backbone.layers.0.shared.k.up.weight"));
+  EXPECT_FALSE(picked(1, "backbone.layers.0.shared.mlp.up.weight"));
+  EXPECT_FALSE(picked(1, "backbone.shared.0.fc1.weight"));
+}
+
 TEST(BAndCAlone, PicksTheRowsOfALayerByItsOwnOptions) {
   nn::LanguageModelConfig config =
       small_mamba(7, {nn::MixerKind::kMamba1, nn::MixerKind::kMamba2, nn::MixerKind::kMamba1}, 16);

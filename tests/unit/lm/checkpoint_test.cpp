@@ -237,7 +237,7 @@ TEST(LmConfig, OptionsOfSingleLayersThatAreMissingAreThoseOfTheModel) {
             "a.json: n_layer: expected an integer from 1 to 65536, got 0");
   EXPECT_EQ(failure(R"({"layers": "rnn", "n_layer": 1})"),
             "a.json: layers: mixer_schedule: unknown schedule 'rnn'; expected jamba, zamba, or a "
-            "list of mamba1, mamba2, mamba3, attention, mlp and moe");
+            "list of mamba1, mamba2, mamba3, attention, mlp, moe and mamba2_shared");
   EXPECT_EQ(failure(R"({"layers": ["mlp"], "n_layer": 1})"), "a.json: n_layer: unknown field");
 }
 
@@ -267,7 +267,8 @@ TEST(LmConfig, errors_name_the_field) {
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":\"big\""),
             "a.json: attention.rope_base: expected a number above 0, got \"big\"");
   EXPECT_EQ(read_with("\"mamba1\",\"mlp\"", "\"mamba1\",\"lstm\""),
-            "a.json: layers[2]: expected mamba1, mamba2, mamba3, attention, mlp or moe, got "
+            "a.json: layers[2]: expected mamba1, mamba2, mamba3, attention, mlp, moe or "
+            "mamba2_shared, got "
             "\"lstm\"");
   EXPECT_EQ(read_with("zero_order_hold", "bilinear"),
             "a.json: mamba1.discretization: expected euler or zero_order_hold, got \"bilinear\"");

@@ -46,6 +46,10 @@ std::vector<std::string> own_configurations() {
                           {.first = 2, .attention = nn::AttentionLayer{.heads = 3}},
                           {.first = 3, .mlp = nn::MlpLayer{.width = 5, .bias = true}}};
   all.push_back(lm::to_json(hybrid));
+  hybrid.layers = nn::mixer_schedule("mamba2_shared mamba2", hybrid.n_layer);
+  hybrid.layer_options = {{.first = 2, .mamba2 = nn::Mamba2Options{.d_state = 3}}};
+  hybrid.shared = {.blocks = 2, .mlp_bias = true, .adapter_rank = 3, .attention_adapters = true};
+  all.push_back(lm::to_json(hybrid));
   return all;
 }
 

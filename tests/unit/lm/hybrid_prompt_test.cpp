@@ -137,6 +137,24 @@ TEST(LmHybridPrompts, OfJambaAreTheWholeOnCpu) {
 TEST(LmHybridPrompts, OfJambaAreTheWholeOnWebGpu) {
   texts_are_the_whole(jamba_prompts(16, 23), {9, 20, 4}, 3, "webgpu");
 }
+// Each use of a shared block has its own keys and values.
+nn::LanguageModelConfig zamba2_prompts(std::int64_t width, std::int64_t most) {
+  nn::LanguageModelConfig config =
+      hybrid_config(nn::mixer_schedule("mamba2_shared mamba2 mamba2_shared", 5), width, most);
+  config.shared = {.blocks = 2,
+                   .heads = 4,
+                   .attention = {.kv_heads = 2, .max_length = most},
+                   .mlp_width = 20,
+                   .adapter_rank = 3,
+                   .attention_adapters = true};
+  return config;
+}
+TEST(LmHybridPrompts, OfZamba2AreTheWholeOnCpu) {
+  texts_are_the_whole(zamba2_prompts(kWidth, 112), {68, 100, 4}, 12, "cpu");
+}
+TEST(LmHybridPrompts, OfZamba2AreTheWholeOnWebGpu) {
+  texts_are_the_whole(zamba2_prompts(16, 23), {9, 20, 4}, 3, "webgpu");
+}
 nn::LanguageModelConfig gpt2_prompts(std::int64_t width, std::int64_t positions) {
   return nn::gpt2_config(kSyllables, width, 2, 4, positions);
 }

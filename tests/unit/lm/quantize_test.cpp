@@ -28,6 +28,11 @@ nn::LanguageModelConfig quantizable(std::vector<MixerKind> layers, bool tied) {
   config.heads = 2;
   config.attention.max_length = 16;
   config.mlp_width = 64;
+  config.shared = {.heads = 2,
+                   .attention = {.max_length = 16},
+                   .mlp_width = 64,
+                   .adapter_rank = 32,
+                   .attention_adapters = true};
   config.tie_embeddings = tied;
   return config;
 }
@@ -62,9 +67,9 @@ double furthest(const std::vector<float>& a, const std::vector<float>& b) {
   return most;
 }
 
-const std::vector<MixerKind> kEveryLayer = {MixerKind::kMamba1, MixerKind::kMamba2,
-                                            MixerKind::kMamba3, MixerKind::kAttention,
-                                            MixerKind::kMlp,    MixerKind::kMoe};
+const std::vector<MixerKind> kEveryLayer = {
+    MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,      MixerKind::kAttention,
+    MixerKind::kMlp,    MixerKind::kMoe,    MixerKind::kMamba2Shared};
 
 void computes_what_its_weights_say(const SavedModel& model) {
   const std::vector<float> whole = logits(model);

@@ -142,6 +142,20 @@ TEST(LanguageModel, GradientsOfJambaAndBambaAreThoseOfDifferences) {
   check_gradients(config);
 }
 
+// Two shared blocks in three layers, of which the first and the last use the same one.
+TEST(LanguageModel, GradientsOfSharedBlocksAreThoseOfDifferences) {
+  const MixerKind shared = MixerKind::kMamba2Shared;
+  LanguageModelConfig config = of_kinds({shared, MixerKind::kMamba2, shared, shared});
+  config.shared = {.blocks = 2,
+                   .heads = 4,
+                   .attention = {.kv_heads = 2, .max_length = 14},
+                   .mlp_width = 10,
+                   .mlp_bias = true,
+                   .adapter_rank = 3,
+                   .attention_adapters = true};
+  check_gradients(config);
+}
+
 TEST(LanguageModel, GradientsOfGpt2AreThoseOfDifferences) {
   check_gradients(nn::gpt2_config(kLetters, 12, 2, 2, 14));
 }

@@ -180,6 +180,19 @@ TEST(PackedDocuments, Mamba3IsThatOfSeparateRowsOnCpu) {
 TEST(PackedDocuments, AttentionIsThatOfSeparateRowsOnCpu) {
   check_packed_kind({MixerKind::kAttention, MixerKind::kMlp, MixerKind::kAttention}, "cpu");
 }
+LanguageModelConfig packed_shared() {
+  LanguageModelConfig config =
+      packed_config({MixerKind::kMamba2Shared, MixerKind::kMamba2, MixerKind::kMamba2Shared});
+  config.shared = {.heads = 2,
+                   .attention = {.max_length = kPackedLength},
+                   .mlp_width = 10,
+                   .adapter_rank = 3,
+                   .attention_adapters = true};
+  return config;
+}
+TEST(PackedDocuments, SharedBlocksAreThoseOfSeparateRowsOnCpu) {
+  check_packed_model(packed_shared(), "cpu");
+}
 TEST(PackedDocuments, Gpt2IsThatOfSeparateRowsOnCpu) {
   // The number of positions is the length of the longest document.
   check_packed_model(nn::gpt2_config(kPackedLetters, 12, 2, 2, 13), "cpu");
@@ -232,6 +245,9 @@ void check_spoiled_mixers(const std::string& device, float value) {
     config.tie_embeddings = false;
     check_spoiled(config, device, value);
   }
+  LanguageModelConfig shared = packed_shared();
+  shared.tie_embeddings = false;
+  check_spoiled(shared, device, value);
 }
 TEST(PackedDocuments, NumbersThatAreNotFiniteStayInTheirDocumentOnCpu) {
   check_spoiled_mixers("cpu", std::numeric_limits<float>::quiet_NaN());
