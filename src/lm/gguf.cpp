@@ -112,7 +112,8 @@ std::span<const GgufTensor> block_of(Architecture kind) {
     case Architecture::kMamba: return kMambaBlock;
     case Architecture::kMamba2:
     case Architecture::kBamba:
-    case Architecture::kJamba: break;
+    case Architecture::kJamba:
+    case Architecture::kZamba2: break;
   }
   return kMamba2Block;
 }
@@ -126,7 +127,8 @@ const char* name_of(Architecture kind) {
     case Architecture::kMamba: return "mamba";
     case Architecture::kMamba2:
     case Architecture::kBamba:
-    case Architecture::kJamba: break;
+    case Architecture::kJamba:
+    case Architecture::kZamba2: break;
   }
   return "mamba2";
 }
@@ -528,7 +530,8 @@ class GgufModel {
       case Architecture::kMamba: read_mamba(in, config); break;
       case Architecture::kMamba2: read_mamba2(in, config); break;
       case Architecture::kBamba:
-      case Architecture::kJamba: break;  // rejected by the constructor
+      case Architecture::kJamba:
+      case Architecture::kZamba2: break;  // rejected by the constructor
     }
     config.n_layer = blocks * layers_of_block(kind_);
     if (!config.layers.empty()) return;
@@ -672,7 +675,8 @@ GgufFile gguf_file(const SavedModel& model) {
   nn::LanguageModelConfig config = model.config;
   if (config.layers.empty()) config.layers.assign(static_cast<std::size_t>(config.n_layer), {});
   const std::optional<Architecture> kind = architecture_of(config);
-  if (!kind || kind == Architecture::kBamba || kind == Architecture::kJamba) {
+  if (!kind || kind == Architecture::kBamba || kind == Architecture::kJamba ||
+      kind == Architecture::kZamba2) {
     refuse_gguf(
         "llama.cpp has no model with these layers and options; expected only Mamba, only Mamba-2, "
         "or attention and MLPs in turn as in Llama or GPT-2");

@@ -160,8 +160,9 @@ SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& 
   const nlohmann::json root = json_file(config);
   SavedModel model{pretrained_config(root, config.name()), {}};
   if (options.context > 0) {
-    model.config.attention.max_length =
-        std::min(model.config.attention.max_length, options.context);
+    for (nn::CausalAttention::Options* each :
+         {&model.config.attention, &model.config.shared.attention})
+      each->max_length = std::min(each->max_length, options.context);
   }
   model.weights = weights_here(weights_in(folder), model.config, folder.name());
   drop_tied_head(model.config, model.weights, folder.name());

@@ -307,6 +307,97 @@ nn::LanguageModelConfig jamba_config(const ForeignConfig& in) {
   return config;
 }
 
+// Returns the kinds of the layers of Zamba2, by `layers_block_type`. Newer versions of transformers
+// have "linear_attention" for "mamba".
+std::vector<MixerKind> zamba2_layers(const ForeignConfig& in) {
+  const std::int64_t count = in.size("num_hidden_layers", kMaxForeignLayers);
+  const ForeignJson& given = in.at("layers_block_type");
+  std::vector<MixerKind> layers;
+  for (const ForeignJson& each : given.is_array() ? given : ForeignJson::array()) {
+    if (each == "hybrid") layers.push_back(MixerKind::kMamba2Shared);
+    if (each == "mamba" || each == "linear_attention") layers.push_back(MixerKind::kMamba2);
+  }
+  const bool shares = std::count(layers.begin(), layers.end(), MixerKind::kMamba2Shared) > 0;
+  if (!shares || layers.size() != given.size() ||
+      static_cast<std::int64_t>(layers.size()) != count) {
+    in.fail("layers_block_type", "expected a list of \"mamba\" and \"hybrid\" for " +
+                                     std::to_string(count) +
+                                     " layers, of which one or more are hybrid");
+  }
+  return layers;
+}
+
+// Reads the options of the shared blocks of Zamba2.
+nn::SharedTransformer::Options zamba2_shared(const ForeignConfig& in, const std::string& file,
+                                             std::int64_t d_model) {
+  nn::SharedTransformer::Options o;
+  o.blocks = in.size_or("num_mem_blocks", 1);
+  o.heads = in.size_or("num_attention_heads", 32);
+  if (2 * d_model % o.heads != 0)
+    in.fail("num_attention_heads", "expected a divisor of 2 * hidden_size");
+  const std::int64_t head_dim = 2 * d_model / o.heads;
+  if (in.has("attention_head_dim") && in.size("attention_head_dim") != head_dim)
+    in.fail("attention_head_dim", "expected 2 * hidden_size / num_attention_heads");
+  const bool grouped = in.has("num_key_value_heads") && !in.at("num_key_value_heads").is_null();
+  o.attention.kv_heads = grouped ? in.size("num_key_value_heads") : o.heads;
+  if (o.heads % o.attention.kv_heads != 0)
+    in.fail("num_key_value_heads", "expected a divisor of num_attention_heads");
+  o.attention.max_length = in.size_or("max_position_embeddings", 4096);
+  o.attention.rope = in.boolean_or("use_mem_rope", false);
+  in.only("use_long_context", false);
+  if (o.attention.rope) {
+    if (head_dim % 2 != 0) {
+      in.fail("num_attention_heads",
+              "expected 2 * hidden_size / num_attention_heads to be even, because heads are "
+              "rotated, got " +
+                  std::to_string(head_dim));
+    }
+    o.attention.rope_base = rope_base(in, file, 1);
+  }
+  in.only("hidden_act", "gelu");
+  const bool wide = in.has("intermediate_size") && !in.at("intermediate_size").is_null();
+  o.mlp_width = wide ? in.size("intermediate_size") : 4 * d_model;
+  if (o.mlp_width > kLargestForeignSize) in.fail("hidden_size", "is too large for the MLP");
+  o.mlp_bias = in.boolean_or("add_bias_linear", false);
+  o.adapter_rank = in.size_or("adapter_rank", 128);  // transformers has adapters in all MLPs
+  o.attention_adapters = in.boolean_or("use_shared_attention_adapter", false);
+  if (o.attention_adapters && o.attention.kv_heads != o.heads) {
+    in.fail("num_key_value_heads", "expected num_attention_heads " + std::to_string(o.heads) +
+                                       " with use_shared_attention_adapter, got " +
+                                       std::to_string(o.attention.kv_heads));
+  }
+  return o;
+}
+
+nn::LanguageModelConfig zamba2_config(const ForeignConfig& in, const std::string& file) {
+  nn::LanguageModelConfig config;
+  config.vocab_size = in.size("vocab_size");
+  config.d_model = in.size("hidden_size");
+  config.norm_epsilon = in.number_or("rms_norm_eps", 1e-5);
+  config.tie_embeddings = in.boolean_or("tie_word_embeddings", true);
+  config.layers = zamba2_layers(in);
+  config.n_layer = static_cast<std::int64_t>(config.layers.size());
+  config.shared = zamba2_shared(in, file, config.d_model);
+  nn::Mamba2Options& o = config.mamba2;
+  o.d_state = in.size_or("mamba_d_state", 64);
+  o.d_conv = in.taps_or("mamba_d_conv", 4);
+  o.expand = in.size_or("mamba_expand", 2);
+  o.groups = in.size_or("mamba_ngroups", 1);
+  o.bias = config.shared.mlp_bias;
+  in.only("use_conv_bias", true);
+  in.only("time_step_limit", nullptr);
+  o.dt_limit_min = in.number_or("time_step_min", 1e-3);
+  const std::int64_t heads = in.size_or("n_mamba_heads", 8), inner = o.expand * config.d_model;
+  if (inner % heads != 0)
+    in.fail("n_mamba_heads",
+            "expected a divisor of mamba_expand * hidden_size, got " + std::to_string(heads));
+  o.head_dim = inner / heads;
+  if (o.head_dim > kLargestForeignSize) in.fail("hidden_size", "is too large for n_mamba_heads");
+  if (in.has("mamba_headdim") && in.size("mamba_headdim") != o.head_dim)
+    in.fail("mamba_headdim", "expected mamba_expand * hidden_size / n_mamba_heads");
+  return config;
+}
+
 nn::LanguageModelConfig gpt2_config(const ForeignConfig& in) {
   const std::int64_t blocks = in.size_or("n_layer", 12);
   if (blocks > kMaxForeignLayers / 2) (void)in.size("n_layer", kMaxForeignLayers / 2);
@@ -414,8 +505,10 @@ nn::LanguageModelConfig pretrained_config(const nlohmann::json& root, const std:
     if (type == "gpt2") return gpt2_config(in);
     if (type == "bamba") return bamba_config(in, file);
     if (type == "jamba") return jamba_config(in);
+    if (type == "zamba2") return zamba2_config(in, file);
     in.fail("model_type",
-            "expected mamba, falcon_mamba, mamba2, llama, mistral, gpt2, bamba or jamba, got " +
+            "expected mamba, falcon_mamba, mamba2, llama, mistral, gpt2, bamba, jamba or zamba2, "
+            "got " +
                 type.dump());
   }
   if (in.has("ssm_cfg") || in.has("n_layer")) return state_spaces_config(in, file);

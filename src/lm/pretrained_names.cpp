@@ -16,9 +16,9 @@ using nn::MixerKind;
 constexpr std::string_view kBackbone = "backbone.";
 constexpr const char* kHead = "lm_head.weight";
 
-// Tensor of a transformers layer. Such a layer is two layers in tensorgrad, a mixer and an MLP. In
-// identifiers, `here` means tensorgrad and `there` transformers.
-struct PairTensor {
+// Tensor of a transformers layer. Except in Zamba2, such a layer is two layers in tensorgrad, a
+// mixer and an MLP. In identifiers, `here` means tensorgrad and `there` transformers.
+struct LayerTensor {
   std::string there;
   int block;  // 0: layer of the mixer, 1: layer of the MLP
   std::string here;
@@ -28,20 +28,20 @@ struct PairTensor {
 };
 
 // Names of the MLP and of norms in transformers.
-struct PairNames {
+struct LayerNames {
   const char* mlp_norm;
   const char* mlp;
   const char* final_norm;
 };
 
-PairNames pair_names(const nn::LanguageModelConfig& config) {
+LayerNames layer_names(const nn::LanguageModelConfig& config) {
   if (architecture_of(config) == Architecture::kLlama)
     return {"post_attention_layernorm", "mlp.", "model.norm.weight"};
   return {"pre_ff_layernorm", "feed_forward.", "model.final_layernorm.weight"};
 }
 
 // Returns the tensors of a Mamba or Mamba-2 mixer, which transformers stores unchanged.
-std::vector<PairTensor> mamba_tensors(const nn::LanguageModelConfig& config, bool second) {
+std::vector<LayerTensor> mamba_tensors(const nn::LanguageModelConfig& config, bool second) {
   const bool bias = second ? config.mamba2.bias : config.mamba.bias;
   std::vector<std::pair<const char*, const char*>> names = {{"A_log", "A_log"},
                                                             {"D", "D"},
@@ -64,15 +64,15 @@ std::vector<PairTensor> mamba_tensors(const nn::LanguageModelConfig& config, boo
                                {"b_layernorm.weight", "b_norm.weight"},
                                {"c_layernorm.weight", "c_norm.weight"}});
   }
-  std::vector<PairTensor> tensors;
+  std::vector<LayerTensor> tensors;
   for (const auto& [there, here] : names)
     tensors.push_back({std::string("mamba.") + there, 0, std::string("mixer.") + here});
   return tensors;
 }
 
-std::vector<PairTensor> attention_tensors(const nn::LanguageModelConfig& config) {
+std::vector<LayerTensor> attention_tensors(const nn::LanguageModelConfig& config) {
   const std::int64_t kv_rows = config.d_model / config.heads * kv_heads_of(config);
-  std::vector<PairTensor> tensors;
+  std::vector<LayerTensor> tensors;
   for (const char* kind : {"weight", "bias"}) {
     if (kind[0] == 'b' && !config.attention.bias) break;
     const std::string last = kind, joined = "mixer.in_proj." + last;
@@ -84,10 +84,10 @@ std::vector<PairTensor> attention_tensors(const nn::LanguageModelConfig& config)
   return tensors;
 }
 
-std::vector<PairTensor> mlp_tensors(const nn::LanguageModelConfig& config, const std::string& mlp,
-                                    bool mixture) {
+std::vector<LayerTensor> mlp_tensors(const nn::LanguageModelConfig& config, const std::string& mlp,
+                                     bool mixture) {
   const std::string fc1 = "mixer.fc1.", fc2 = "mixer.fc2.";
-  std::vector<PairTensor> tensors;
+  std::vector<LayerTensor> tensors;
   if (!mixture) {
     for (const char* kind : {"weight", "bias"}) {
       if (kind[0] == 'b' && !config.mlp_bias) break;
@@ -110,13 +110,13 @@ std::vector<PairTensor> mlp_tensors(const nn::LanguageModelConfig& config, const
   return tensors;
 }
 
-// Returns the tensors of a transformers layer, by their full names.
-std::vector<PairTensor> pair_tensors(const nn::LanguageModelConfig& config, const PairNames& names,
-                                     std::int64_t pair) {
+// Returns the tensors of a transformers layer that is a mixer and an MLP, by their full names.
+std::vector<LayerTensor> pair_tensors(const nn::LanguageModelConfig& config,
+                                      const LayerNames& names, std::int64_t pair) {
   const auto first = static_cast<std::size_t>(2 * pair);
   const MixerKind mixer = config.layers[first];
-  std::vector<PairTensor> tensors = {{"input_layernorm.weight", 0, "norm.weight"},
-                                     {names.mlp_norm + std::string(".weight"), 1, "norm.weight"}};
+  std::vector<LayerTensor> tensors = {{"input_layernorm.weight", 0, "norm.weight"},
+                                      {names.mlp_norm + std::string(".weight"), 1, "norm.weight"}};
   for (auto& each : mixer == MixerKind::kAttention
                         ? attention_tensors(config)
                         : mamba_tensors(config, mixer == MixerKind::kMamba2)) {
@@ -125,16 +125,102 @@ std::vector<PairTensor> pair_tensors(const nn::LanguageModelConfig& config, cons
   for (auto& each : mlp_tensors(config, names.mlp, config.layers[first + 1] == MixerKind::kMoe)) {
     tensors.push_back(std::move(each));
   }
-  for (PairTensor& each : tensors) {
+  for (LayerTensor& each : tensors) {
     each.there = "model.layers." + std::to_string(pair) + "." + each.there;
     each.here = "backbone.layers." + std::to_string(2 * pair + each.block) + "." + each.here;
   }
   return tensors;
 }
 
-std::vector<std::pair<std::string, std::string>> pair_ends(const nn::LanguageModelConfig& config) {
+// Returns the layers that use shared blocks.
+std::vector<std::int64_t> shared_layers(const nn::LanguageModelConfig& config) {
+  std::vector<std::int64_t> layers;
+  for (std::int64_t i = 0; i < config.n_layer; ++i) {
+    if (config.layers[static_cast<std::size_t>(i)] == MixerKind::kMamba2Shared) layers.push_back(i);
+  }
+  return layers;
+}
+
+std::string shared_prefix(std::int64_t layer) {
+  return "model.layers." + std::to_string(layer) + ".shared_transformer.";
+}
+
+// Returns the tensors of a shared block. In transformers, they are in the first layer that uses it.
+std::vector<LayerTensor> shared_tensors(const nn::LanguageModelConfig& config, std::int64_t layer,
+                                        std::int64_t block) {
+  const nn::SharedTransformer::Options& o = config.shared;
+  const std::int64_t head = 2 * config.d_model / o.heads;
+  const std::int64_t kv = head * (o.attention.kv_heads == 0 ? o.heads : o.attention.kv_heads);
+  const std::string there = shared_prefix(layer);
+  const std::string here = "backbone.shared." + std::to_string(block) + ".";
+  const std::string joined = here + "attention.in_proj.weight";
+  std::vector<LayerTensor> tensors = {
+      {there + "input_layernorm.weight", 0, here + "norm.weight"},
+      {there + "self_attn.q_proj.weight", 0, joined, 0, 2 * config.d_model},
+      {there + "self_attn.k_proj.weight", 0, joined, 0, kv},
+      {there + "self_attn.v_proj.weight", 0, joined, 0, kv},
+      {there + "self_attn.o_proj.weight", 0, here + "attention.out_proj.weight"},
+      {there + "pre_ff_layernorm.weight", 0, here + "mlp_norm.weight"}};
+  for (const char* last : {"weight", "bias"}) {
+    if (last[0] == 'b' && !o.mlp_bias) break;
+    tensors.push_back({there + "feed_forward.gate_up_proj." + last, 0, here + "fc1." + last});
+    tensors.push_back({there + "feed_forward.down_proj." + last, 0, here + "fc2." + last});
+  }
+  return tensors;
+}
+
+// Returns the tensors of a layer of Zamba2, by their full names. Its adapters are in the first
+// layer that uses the same shared block, numbered by the layers that use any.
+std::vector<LayerTensor> zamba2_tensors(const nn::LanguageModelConfig& config, std::int64_t layer) {
+  const std::vector<std::int64_t> users = shared_layers(config);
+  const auto found = std::find(users.begin(), users.end(), layer);
+  const bool shares = found != users.end();
+  const std::string there = "model.layers." + std::to_string(layer) + ".";
+  const std::string here = "backbone.layers." + std::to_string(layer) + ".";
+  std::vector<LayerTensor> tensors = mamba_tensors(config, true);
+  tensors.push_back({"input_layernorm.weight", 0, "norm.weight"});
+  for (LayerTensor& each : tensors) {
+    each.there = there + (shares ? "mamba_decoder." : "") + each.there;
+    each.here = here + each.here;
+  }
+  if (!shares) return tensors;
+  tensors.push_back({there + "linear.weight", 0, here + "shared.out.weight"});
+  const std::int64_t use = found - users.begin(), block = use % config.shared.blocks;
+  const std::int64_t first = users[static_cast<std::size_t>(block)];
+  std::vector<std::pair<std::string, std::string>> adapters = {
+      {"feed_forward.gate_up_proj_adapter_list.", "mlp"}};
+  if (config.shared.attention_adapters) {
+    for (const char* part : {"q", "k", "v"})
+      adapters.emplace_back("self_attn.linear_" + std::string(part) + "_adapter_list.", part);
+  }
+  for (const auto& [list, name] : adapters) {
+    const std::string item = shared_prefix(first) + list + std::to_string(use);
+    const std::string adapter = here + "shared." + name;
+    tensors.push_back({item + ".0.weight", 0, adapter + ".down.weight"});
+    tensors.push_back({item + ".1.weight", 0, adapter + ".up.weight"});
+  }
+  if (layer == first) {
+    for (LayerTensor& each : shared_tensors(config, layer, block))
+      tensors.push_back(std::move(each));
+  }
+  return tensors;
+}
+
+// Returns the number of layers that transformers counts.
+std::int64_t layers_there_of(const nn::LanguageModelConfig& config) {
+  return architecture_of(config) == Architecture::kZamba2 ? config.n_layer : config.n_layer / 2;
+}
+
+// Returns the tensors of a transformers layer, by their full names.
+std::vector<LayerTensor> layer_tensors(const nn::LanguageModelConfig& config,
+                                       const LayerNames& names, std::int64_t layer) {
+  return architecture_of(config) == Architecture::kZamba2 ? zamba2_tensors(config, layer)
+                                                          : pair_tensors(config, names, layer);
+}
+
+std::vector<std::pair<std::string, std::string>> layer_ends(const nn::LanguageModelConfig& config) {
   return {{"model.embed_tokens.weight", "backbone.embedding.weight"},
-          {pair_names(config).final_norm, "backbone.norm_f.weight"},
+          {layer_names(config).final_norm, "backbone.norm_f.weight"},
           {kHead, kHead}};
 }
 
@@ -181,7 +267,7 @@ HostTensor part_of(const HostTensor& whole, int axis, std::int64_t begin, std::i
 }
 
 // Throws IoError if a part does not fit the configuration or the parts before it.
-void check_part(const PairTensor& tensor, const HostTensor& part,
+void check_part(const LayerTensor& tensor, const HostTensor& part,
                 const std::vector<HostTensor>& before, const std::string& where) {
   const auto axis = static_cast<std::size_t>(tensor.axis);
   const std::size_t rank = tensor.here.ends_with("bias") ? 1 : 2;
@@ -196,8 +282,37 @@ void check_part(const PairTensor& tensor, const HostTensor& part,
     throw IoError(where + ": " + tensor.there + " has another width than others");
 }
 
-Weights pairs_here(Weights weights, const nn::LanguageModelConfig& config,
-                   const std::string& where) {
+// Gives the tensors of shared blocks the names of the first layer that uses the block. Files may
+// also have them in the other layers. Throws IoError if two copies differ.
+void drop_copies(Weights& weights, const nn::LanguageModelConfig& config, bool base,
+                 const std::string& where) {
+  const std::vector<std::int64_t> users = shared_layers(config);
+  const auto prefix_of = [&](std::int64_t layer) {
+    const std::string prefix = shared_prefix(layer);
+    return base ? prefix.substr(prefix.find('.') + 1) : prefix;
+  };
+  for (std::size_t use = 0; use < users.size(); ++use) {
+    const std::size_t block = use % static_cast<std::size_t>(config.shared.blocks);
+    if (block == use) continue;
+    const std::string prefix = prefix_of(users[use]), first = prefix_of(users[block]);
+    for (auto at = weights.lower_bound(prefix);
+         at != weights.end() && at->first.starts_with(prefix);) {
+      auto copy = weights.extract(at++);
+      const std::string name = copy.key();
+      copy.key() = first + name.substr(prefix.size());
+      const auto [kept, inserted, left] = weights.insert(std::move(copy));
+      if (inserted || (left.mapped().shape == kept->second.shape &&
+                       left.mapped().bytes == kept->second.bytes)) {
+        continue;
+      }
+      throw IoError(where + ": " + name + " differs from " + kept->first +
+                    ", but the two layers share a block");
+    }
+  }
+}
+
+Weights layers_here(Weights weights, const nn::LanguageModelConfig& config,
+                    const std::string& where) {
   const bool base = std::none_of(weights.begin(), weights.end(), [](const auto& each) {
     return each.first.starts_with("model.") || each.first == kHead;
   });
@@ -205,10 +320,11 @@ Weights pairs_here(Weights weights, const nn::LanguageModelConfig& config,
   const auto take = [&](const std::string& name) {
     return weights.extract(base ? name.substr(name.find('.') + 1) : name);
   };
-  const PairNames names = pair_names(config);
-  for (std::int64_t pair = 0; pair < config.n_layer / 2; ++pair) {
+  if (architecture_of(config) == Architecture::kZamba2) drop_copies(weights, config, base, where);
+  const LayerNames names = layer_names(config);
+  for (std::int64_t layer = 0; layer < layers_there_of(config); ++layer) {
     std::map<std::string, std::pair<int, std::vector<HostTensor>>> joined;
-    for (const PairTensor& tensor : pair_tensors(config, names, pair)) {
+    for (const LayerTensor& tensor : layer_tensors(config, names, layer)) {
       auto found = take(tensor.there);
       if (found.empty()) throw IoError(where + ": the tensor " + tensor.there + " is missing");
       if (tensor.axis < 0) {
@@ -222,7 +338,7 @@ Weights pairs_here(Weights weights, const nn::LanguageModelConfig& config,
     }
     for (const auto& [name, each] : joined) result[name] = joined_parts(each.second, each.first);
   }
-  for (const auto& [there, here] : pair_ends(config)) {
+  for (const auto& [there, here] : layer_ends(config)) {
     if (auto found = take(there); !found.empty()) result[here] = std::move(found.mapped());
   }
   // Older files contain inv_freq, which is not a parameter.
@@ -232,12 +348,12 @@ Weights pairs_here(Weights weights, const nn::LanguageModelConfig& config,
   return result;
 }
 
-Weights pairs_there(const Weights& weights, const nn::LanguageModelConfig& config) {
+Weights layers_there(const Weights& weights, const nn::LanguageModelConfig& config) {
   Weights result;
-  const PairNames names = pair_names(config);
-  for (std::int64_t pair = 0; pair < config.n_layer / 2; ++pair) {
+  const LayerNames names = layer_names(config);
+  for (std::int64_t layer = 0; layer < layers_there_of(config); ++layer) {
     std::map<std::string, std::int64_t> begins;  // start of the next part
-    for (const PairTensor& tensor : pair_tensors(config, names, pair)) {
+    for (const LayerTensor& tensor : layer_tensors(config, names, layer)) {
       const HostTensor& whole = weights.at(tensor.here);
       if (tensor.axis < 0) {
         result[tensor.there] = whole;
@@ -248,7 +364,7 @@ Weights pairs_there(const Weights& weights, const nn::LanguageModelConfig& confi
       begin += tensor.size;
     }
   }
-  for (const auto& [there, here] : pair_ends(config)) {
+  for (const auto& [there, here] : layer_ends(config)) {
     if (const auto found = weights.find(here); found != weights.end())
       result[there] = found->second;
   }
@@ -363,7 +479,7 @@ bool is_pairs(const nn::LanguageModelConfig& config) {
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const MixerKind kind = config.layers[i];
     const bool is_mlp = kind == MixerKind::kMlp || kind == MixerKind::kMoe;
-    if (is_mlp != (i % 2 == 1)) return false;
+    if (is_mlp != (i % 2 == 1) || kind == MixerKind::kMamba2Shared) return false;
   }
   return config.layers.size() % 2 == 0 && is_rms(config) && config.mlp == nn::MlpKind::kSwiGlu;
 }
@@ -393,6 +509,18 @@ bool is_jamba(const nn::LanguageModelConfig& config) {
          (plain || !has_layer(config, MixerKind::kAttention)) &&
          (norms || !has_layer(config, MixerKind::kMamba1));
 }
+// Returns true for Mamba-2, some with shared blocks that have adapters.
+bool is_zamba2(const nn::LanguageModelConfig& config) {
+  const nn::SharedTransformer::Options& o = config.shared;
+  const std::int64_t kv_heads = o.attention.kv_heads == 0 ? o.heads : o.attention.kv_heads;
+  const auto fits = [](MixerKind kind) {
+    return kind == MixerKind::kMamba2 || kind == MixerKind::kMamba2Shared;
+  };
+  return is_rms(config) && has_layer(config, MixerKind::kMamba2Shared) &&
+         std::all_of(config.layers.begin(), config.layers.end(), fits) && o.adapter_rank > 0 &&
+         config.mamba2.conv_bias && config.mamba2.bias == o.mlp_bias && !o.attention.bias &&
+         o.attention.rope_dims == 0 && (!o.attention_adapters || kv_heads == o.heads);
+}
 bool is_gpt2(const nn::LanguageModelConfig& config) {
   const nn::CausalAttention::Options& o = config.attention;
   return config.norm == nn::NormKind::kLayerNorm && config.n_positions > 0 &&
@@ -400,9 +528,9 @@ bool is_gpt2(const nn::LanguageModelConfig& config) {
          (o.kv_heads == 0 || o.kv_heads == config.heads);
 }
 
-bool has_pairs(const std::optional<Architecture>& kind) {
+bool has_layer_tensors(const std::optional<Architecture>& kind) {
   return kind == Architecture::kLlama || kind == Architecture::kBamba ||
-         kind == Architecture::kJamba;
+         kind == Architecture::kJamba || kind == Architecture::kZamba2;
 }
 
 }  // namespace
@@ -423,6 +551,7 @@ std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& confi
   if (is_llama(config)) return Architecture::kLlama;
   if (is_bamba(config)) return Architecture::kBamba;
   if (is_jamba(config)) return Architecture::kJamba;
+  if (is_zamba2(config)) return Architecture::kZamba2;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i] != (i % 2 == 0 ? MixerKind::kAttention : MixerKind::kMlp)) return std::nullopt;
   }
@@ -433,7 +562,7 @@ std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& confi
 Weights weights_here(Weights weights, const nn::LanguageModelConfig& config,
                      const std::string& where) {
   const std::optional<Architecture> kind = architecture_of(config);
-  if (has_pairs(kind)) return pairs_here(std::move(weights), config, where);
+  if (has_layer_tensors(kind)) return layers_here(std::move(weights), config, where);
   if (kind == Architecture::kGpt2) return gpt2_here(std::move(weights), config, where);
   const bool base = std::none_of(weights.begin(), weights.end(), [](const auto& each) {
     return each.first.starts_with(kBackbone) || each.first == kHead;
@@ -450,7 +579,7 @@ Weights weights_here(Weights weights, const nn::LanguageModelConfig& config,
 
 Weights weights_there(const Weights& weights, const nn::LanguageModelConfig& config) {
   const std::optional<Architecture> kind = architecture_of(config);
-  if (has_pairs(kind)) return pairs_there(weights, config);
+  if (has_layer_tensors(kind)) return layers_there(weights, config);
   if (kind == Architecture::kGpt2) return gpt2_there(weights, config);
   Weights result = weights;
   auto table = result.extract("backbone.embedding.weight");

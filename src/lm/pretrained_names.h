@@ -15,7 +15,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 using Weights = std::map<std::string, HostTensor>;
 
 // Architectures of transformers that nn::LanguageModel supports.
-enum class Architecture : std::uint8_t { kMamba, kMamba2, kLlama, kGpt2, kBamba, kJamba };
+enum class Architecture : std::uint8_t { kMamba, kMamba2, kLlama, kGpt2, kBamba, kJamba, kZamba2 };
 
 // Returns the architecture of a model, or nullopt if transformers has none for it.
 std::optional<Architecture> architecture_of(const nn::LanguageModelConfig& config);

@@ -175,6 +175,52 @@ void jamba_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
   out["mamba_proj_bias"] = o.bias;
 }
 
+void zamba2_fields(const nn::LanguageModelConfig& config, FolderJson& out) {
+  const nn::Mamba2Options& o = config.mamba2;
+  const nn::SharedTransformer::Options& shared = config.shared;
+  if (o.norm_epsilon != 1e-5)
+    refuse_export("transformers has an epsilon of 1e-5 in the Mamba-2 layers of Zamba2");
+  if (o.dt_limit_max > 0)
+    refuse_export("transformers has no upper bound of dt in the Mamba-2 layers of Zamba2");
+  if (!config.tie_embeddings) {
+    refuse_export(
+        "transformers shares blocks of Zamba2 only if the output layer is tied to the embedding");
+  }
+  out["architectures"] = {"Zamba2ForCausalLM"};
+  out["model_type"] = "zamba2";
+  out["num_hidden_layers"] = config.n_layer;
+  out["layers_block_type"] = FolderJson::array();
+  out["hybrid_layer_ids"] = FolderJson::array();
+  for (std::int64_t i = 0; i < config.n_layer; ++i) {
+    const bool hybrid = config.layers[static_cast<std::size_t>(i)] == nn::MixerKind::kMamba2Shared;
+    out["layers_block_type"].push_back(hybrid ? "hybrid" : "mamba");
+    if (hybrid) out["hybrid_layer_ids"].push_back(i);
+  }
+  out["rms_norm_eps"] = config.norm_epsilon;
+  out["mamba_d_state"] = o.d_state;
+  out["mamba_d_conv"] = o.d_conv;
+  out["mamba_expand"] = o.expand;
+  out["mamba_ngroups"] = o.groups;
+  out["n_mamba_heads"] = o.expand * config.d_model / o.head_dim;
+  out["chunk_size"] = o.chunk;
+  // transformers takes the logarithm of this lower bound of dt.
+  constexpr double kNoBound = 1e-30;
+  out["time_step_min"] = o.dt_limit_min > 0 ? o.dt_limit_min : kNoBound;
+  out["add_bias_linear"] = o.bias;
+  out["num_mem_blocks"] = shared.blocks;
+  out["num_attention_heads"] = shared.heads;
+  out["num_key_value_heads"] =
+      shared.attention.kv_heads == 0 ? shared.heads : shared.attention.kv_heads;
+  out["max_position_embeddings"] = shared.attention.max_length;
+  out["use_mem_rope"] = shared.attention.rope;
+  out["rope_theta"] = shared.attention.rope_base;
+  out["rope_parameters"] = {{"rope_theta", shared.attention.rope_base}, {"rope_type", "default"}};
+  out["intermediate_size"] = shared.mlp_width > 0 ? shared.mlp_width : 4 * config.d_model;
+  out["adapter_rank"] = shared.adapter_rank;
+  out["use_shared_mlp_adapter"] = true;
+  out["use_shared_attention_adapter"] = shared.attention_adapters;
+}
+
 // Returns the width of all MLPs and experts. Throws UserError if it is not the same in all.
 std::int64_t pair_width(const SavedModel& model) {
   std::int64_t width = 0;
@@ -242,11 +288,12 @@ std::map<std::string, std::vector<std::byte>> pretrained_files(const SavedModel&
   if (!kind) {
     refuse_export(
         "transformers has no model with these layers and options; expected only Mamba, only "
-        "Mamba-2, or mixers and MLPs in turn as in Llama, GPT-2, Bamba or Jamba, with the same "
-        "options in all layers");
+        "Mamba-2, mixers and MLPs in turn as in Llama, GPT-2, Bamba or Jamba, or Mamba-2 with "
+        "shared blocks as in Zamba2, with the same options in all layers");
   }
   FolderJson out;
-  if (kind != Architecture::kMamba && kind != Architecture::kMamba2)
+  const bool zamba2 = kind == Architecture::kZamba2;
+  if (kind != Architecture::kMamba && kind != Architecture::kMamba2 && !zamba2)
     config.mlp_width = config.moe.width = pair_width(model);
   switch (*kind) {
     case Architecture::kMamba: mamba_fields(config, out); break;
@@ -254,12 +301,13 @@ std::map<std::string, std::vector<std::byte>> pretrained_files(const SavedModel&
     case Architecture::kLlama: llama_fields(config, out); break;
     case Architecture::kBamba: bamba_fields(config, out); break;
     case Architecture::kJamba: jamba_fields(config, out); break;
+    case Architecture::kZamba2: zamba2_fields(config, out); break;
     case Architecture::kGpt2: gpt2_fields(config, config.mlp_width, out); break;
   }
   out["vocab_size"] = config.vocab_size;
   if (kind != Architecture::kGpt2) {
     out["hidden_size"] = config.d_model;
-    out["hidden_act"] = "silu";
+    out["hidden_act"] = zamba2 ? "gelu" : "silu";
   }
   out["tie_word_embeddings"] = config.tie_embeddings;
   out["torch_dtype"] = "float32";

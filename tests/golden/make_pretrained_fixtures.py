@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from transformers import (BambaConfig, BambaForCausalLM, FalconMambaConfig, FalconMambaForCausalLM, GPT2Config,
                           GPT2LMHeadModel, JambaConfig, JambaForCausalLM, LlamaConfig, LlamaForCausalLM, Mamba2Config,
-                          Mamba2ForCausalLM, MambaConfig, MambaForCausalLM)
+                          Mamba2ForCausalLM, MambaConfig, MambaForCausalLM, Zamba2Config, Zamba2ForCausalLM)
 
 from make_fixtures import draw, write_safetensors
 
@@ -59,6 +59,8 @@ def expected(model, folder, vocab, generator):
                 more["position_ids"] = torch.tensor([[i]])
             first = model(tokens[:, i:i + 1], use_cache=True, **more)
         limits = getattr(model.config, "time_step_limit", (0.0, math.inf))
+        if getattr(model.config, "time_step_min", 0) > 0.1 and model.config.model_type == "zamba2":
+            limits = (model.config.time_step_min, math.inf)
         if tuple(limits) == (0.0, math.inf):  # its step forgets the limits
             assert (first.logits[:, -1] - logits[:, -1]).abs().max() < 1e-4
     write_safetensors(folder / "expected.safetensors", {"tokens": tokens, "logits": logits})
@@ -175,6 +177,21 @@ def jambas(generator):
         mamba_proj_bias=True, tie_word_embeddings=True), torch.float16, generator, shard="9KB")
 
 
+def zamba2s(generator):
+    common = {"max_position_embeddings": 32, "use_mem_rope": True}
+    transformers_fixture("zamba2", Zamba2ForCausalLM, Zamba2Config(
+        vocab_size=23, hidden_size=16, intermediate_size=20, num_hidden_layers=4,
+        layers_block_type=["mamba", "hybrid", "hybrid", "mamba"], num_attention_heads=2, adapter_rank=3,
+        use_shared_attention_adapter=True, mamba_d_state=6, n_mamba_heads=4, mamba_ngroups=2, chunk_size=4,
+        rms_norm_eps=1e-3, **common), torch.float32, generator)
+    transformers_fixture("zamba2_odd", Zamba2ForCausalLM, Zamba2Config(
+        vocab_size=19, hidden_size=12, intermediate_size=28, num_hidden_layers=6,
+        layers_block_type=["hybrid", "mamba", "hybrid", "hybrid", "mamba", "hybrid"], num_mem_blocks=2,
+        num_attention_heads=4, num_key_value_heads=2, adapter_rank=5, mamba_d_state=5, mamba_d_conv=3, mamba_expand=3,
+        n_mamba_heads=3, chunk_size=8, add_bias_linear=True, time_step_min=0.3, time_step_max=0.4, rope_theta=500.0,
+        **common), torch.bfloat16, generator, shard="9KB")
+
+
 def selective_scan(u, delta, a, b, c, d, z, delta_bias):
     """u, delta and z [B, D, L], a [D, N], b and c [B, N, L], as mamba-ssm's selective_scan_fn takes them."""
     delta = F.softplus(delta + delta_bias[:, None])
@@ -238,6 +255,7 @@ def main():
     biased_llamas(torch.Generator().manual_seed(48))
     bambas(torch.Generator().manual_seed(49))
     jambas(torch.Generator().manual_seed(50))
+    zamba2s(torch.Generator().manual_seed(56))  # others lose up to 5e-4 of the largest logit in float32
     write_safetensors("mamba_functions.safetensors", functions(generator))
 
 

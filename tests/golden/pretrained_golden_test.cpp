@@ -202,6 +202,13 @@ TEST(Pretrained, JambaHasLogitsOfTransformersOnWebGpu) { check_pretrained("jamba
 // No experts, biases except in the convolution, its own rank of dt, a tied head, shards in F16.
 TEST(Pretrained, OddJambaHasLogitsOfTransformers) { check_pretrained("jamba_odd", "cpu"); }
 
+// One shared block in two layers, with adapters of attention, and groups of Mamba-2.
+TEST(Pretrained, Zamba2HasLogitsOfTransformers) { check_pretrained("zamba2", "cpu"); }
+TEST(Pretrained, Zamba2HasLogitsOfTransformersOnWebGpu) { check_pretrained("zamba2", "webgpu"); }
+// Two shared blocks in four layers, adapters of MLPs only,
+// biases, grouped key-value heads, a lower bound of dt, shards in BF16.
+TEST(Pretrained, OddZamba2HasLogitsOfTransformers) { check_pretrained("zamba2_odd", "cpu"); }
+
 TEST(Pretrained, Gpt2HasLogitsOfTransformers) { check_pretrained("gpt2", "cpu"); }
 // An untied head, its own width of the MLP, all positions in use, shards in F16.
 TEST(Pretrained, OddGpt2HasLogitsOfTransformers) { check_pretrained("gpt2_odd", "cpu"); }
@@ -240,7 +247,7 @@ TEST(Pretrained, ContextOfLlamaCanBeLimited) {
 TEST(Pretrained, WritesFoldersThatItReads) {
   for (const char* name : {"mamba", "mamba_odd", "mamba2", "mamba2_odd", "ssm_mamba2", "llama",
                            "llama_tied", "llama_bias", "gpt2", "gpt2_odd", "falcon_mamba", "bamba",
-                           "bamba_odd", "jamba", "jamba_odd"}) {
+                           "bamba_odd", "jamba", "jamba_odd", "zamba2", "zamba2_odd"}) {
     SCOPED_TRACE(name);
     lm::SavedModel model = lm::load_pretrained(pretrained_path(name));
     Tokenizer tokenizer = Tokenizer::bytes({"<end>"});
@@ -281,6 +288,22 @@ TEST(Pretrained, RefusesToWriteWhatTransformersLacks) {
   model.config.mamba2.norm_epsilon = 0.5;
   EXPECT_EQ(failure(model),
             "pretrained_files: transformers has one epsilon for all norms of Bamba");
+  model = lm::load_pretrained(pretrained_path("zamba2"));
+  model.config.mamba2.norm_epsilon = 0.5;
+  EXPECT_EQ(
+      failure(model),
+      "pretrained_files: transformers has an epsilon of 1e-5 in the Mamba-2 layers of Zamba2");
+  model.config.mamba2.norm_epsilon = 1e-5;
+  model.config.mamba2.dt_limit_max = 0.5;
+  EXPECT_EQ(
+      failure(model),
+      "pretrained_files: transformers has no upper bound of dt in the Mamba-2 layers of Zamba2");
+  model.config.mamba2.dt_limit_max = 0;
+  model.weights["lm_head.weight"] = model.weights.at("backbone.embedding.weight");
+  model.config.tie_embeddings = false;
+  EXPECT_EQ(failure(model),
+            "pretrained_files: transformers shares blocks of Zamba2 only if the output layer is "
+            "tied to the embedding");
   model = lm::load_pretrained(pretrained_path("llama"));
   model.config.layer_options = {
       {.attention = nn::AttentionLayer{.heads = 3, .options = model.config.attention}}};
@@ -361,8 +384,8 @@ std::string failure_with(const std::string& fixture, const std::string& old, con
 
 TEST(Pretrained, unsupported_configurations_are_rejected) {
   EXPECT_EQ(
-      failure_with("mamba", R"("model_type": "mamba")", R"("model_type": "zamba2")"),
-      R"(/config.json: model_type: expected mamba, falcon_mamba, mamba2, llama, mistral, gpt2, bamba or jamba, got "zamba2")");
+      failure_with("mamba", R"("model_type": "mamba")", R"("model_type": "zamba")"),
+      R"(/config.json: model_type: expected mamba, falcon_mamba, mamba2, llama, mistral, gpt2, bamba, jamba or zamba2, got "zamba")");
   EXPECT_EQ(failure_with("gpt2", R"("activation_function": "gelu_new")",
                          R"("activation_function": "relu")"),
             R"(/config.json: activation_function: only "gelu_new" is supported, got "relu")");
@@ -445,6 +468,74 @@ TEST(Pretrained, unsupported_configurations_are_rejected) {
             ": backbone.embedding.weight: expected f32[24,16], got f32[23,16]");
   EXPECT_THAT(failure_with("mamba", R"("num_hidden_layers": 2)", R"("num_hidden_layers": 60000)"),
               ::testing::HasSubstr("has more parameters than the"));
+}
+
+TEST(Pretrained, UnsupportedConfigurationsOfZamba2AreRejected) {
+  const auto with = [](const std::string& old, const std::string& put) {
+    return failure_with("zamba2", old, put);
+  };
+  EXPECT_EQ(with(R"("hidden_act": "gelu")", R"("hidden_act": "silu")"),
+            R"(/config.json: hidden_act: only "gelu" is supported, got "silu")");
+  EXPECT_EQ(with(R"("use_long_context": false)", R"("use_long_context": true)"),
+            "/config.json: use_long_context: only false is supported, got true");
+  EXPECT_EQ(with(R"("use_conv_bias": true)", R"("use_conv_bias": false)"),
+            "/config.json: use_conv_bias: only true is supported, got false");
+  EXPECT_EQ(with(R"("use_conv_bias")", R"("time_step_limit": [0.1, 0.2], "use_conv_bias")"),
+            "/config.json: time_step_limit: only null is supported, got [0.1,0.2]");
+  EXPECT_EQ(with(R"("n_mamba_heads": 4)", R"("n_mamba_heads": 5)"),
+            "/config.json: n_mamba_heads: expected a divisor of mamba_expand * hidden_size, got 5");
+  EXPECT_EQ(with(R"("num_attention_heads": 2)", R"("num_attention_heads": 3)"),
+            "/config.json: num_attention_heads: expected a divisor of 2 * hidden_size");
+  EXPECT_EQ(with(R"("num_key_value_heads": 2)", R"("num_key_value_heads": 1)"),
+            "/config.json: num_key_value_heads: expected num_attention_heads 2 with "
+            "use_shared_attention_adapter, got 1");
+  EXPECT_EQ(with(R"("rope_type": "default")", R"("rope_type": "yarn")"),
+            R"(/config.json: rope_parameters.rope_type: only "default" is supported, got "yarn")");
+  for (const char* kinds :
+       {R"("layers_block_type": ["mamba"], "old": [)",
+        R"("layers_block_type": ["mamba", "mamba", "mamba", "mamba"], "old": [)",
+        R"("layers_block_type": ["mamba", "mamba", "hybrid", "moe"], "old": [)",
+        R"("layers_block_type": "hybrid", "old": [)"}) {
+    EXPECT_EQ(with(R"("layers_block_type": [)", kinds),
+              "/config.json: layers_block_type: expected a list of \"mamba\" and \"hybrid\" for 4 "
+              "layers, of which one or more are hybrid");
+  }
+  EXPECT_EQ(with(R"("adapter_rank": 3)", R"("adapter_rank": 4)"),
+            ": backbone.layers.1.shared.q.down.weight: expected f32[4,32], got f32[3,32]");
+  EXPECT_EQ(with(R"("num_mem_blocks": 1)", R"("num_mem_blocks": 2)"),
+            ": the tensor model.layers.2.shared_transformer.feed_forward.gate_up_proj_adapter_list."
+            "1.0.weight is missing");
+}
+
+// transformers may write the weights of a shared block in each layer that uses it.
+TEST(Pretrained, CopiesOfSharedBlocksMustBeEqual) {
+  const SpoiltFolder folder("zamba2");
+  const std::string path = folder.file("model.safetensors").string();
+  StoredFile file = read_safetensors(path);
+  const std::string first = "model.layers.1.shared_transformer.";
+  const std::string second = "model.layers.2.shared_transformer.";
+  int copies = 0;
+  for (const auto& [name, tensor] : StoredFile(file).tensors) {
+    if (!name.starts_with(first)) continue;
+    file.tensors[second + name.substr(first.size())] = tensor;
+    // Some are only in the other layer.
+    if (++copies % 2 == 0) file.tensors.erase(name);
+  }
+  EXPECT_GT(copies, 8);
+  write_safetensors(path, file);
+  check_logits(lm::load_pretrained(folder.file("").string()), "zamba2", "cpu");
+  const std::string norm = "input_layernorm.weight";
+  file.tensors[first + norm] = file.tensors.at(second + norm);
+  file.tensors.at(second + norm).data[5] ^= std::byte{1};
+  write_safetensors(path, file);
+  EXPECT_EQ(folder.failure(), ": " + second + norm + " differs from " + first + norm +
+                                  ", but the two layers share a block");
+}
+
+TEST(Pretrained, ContextOfZamba2CanBeLimited) {
+  EXPECT_EQ(lm::max_context(lm::load_pretrained(pretrained_path("zamba2")).config), 32);
+  EXPECT_EQ(lm::max_context(lm::load_pretrained(pretrained_path("zamba2"), {.context = 9}).config),
+            9);
 }
 
 // Weights as written by MambaModel.save_pretrained().

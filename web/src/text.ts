@@ -135,7 +135,7 @@ export class Tokenizer {
  * - the bytes of a file of saveLanguageModel(), of `tg lm`, or of llama.cpp (GGUF), or
  * - the files of a folder of Hugging Face's transformers by their names: 'config.json',
  *   'model.safetensors' or its shards, and those of the tokenizer. The architectures are Mamba,
- *   Mamba-2, Llama, GPT-2, Bamba and Jamba.
+ *   Mamba-2, Llama, GPT-2, Bamba, Jamba and Zamba2.
  *
  * Quantized weights of GGUF, and f16 and bf16 weights, become f32.
  */

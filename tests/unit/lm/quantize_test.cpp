@@ -67,9 +67,9 @@ double furthest(const std::vector<float>& a, const std::vector<float>& b) {
   return most;
 }
 
-const std::vector<MixerKind> kEveryLayer = {
-    MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,      MixerKind::kAttention,
-    MixerKind::kMlp,    MixerKind::kMoe,    MixerKind::kMamba2Shared};
+const std::vector<MixerKind> kEveryLayer = {MixerKind::kMamba1, MixerKind::kMamba2,
+                                            MixerKind::kMamba3, MixerKind::kAttention,
+                                            MixerKind::kMlp,    MixerKind::kMoe};
 
 void computes_what_its_weights_say(const SavedModel& model) {
   const std::vector<float> whole = logits(model);
@@ -91,6 +91,17 @@ void computes_what_its_weights_say(const SavedModel& model) {
 
 TEST(Quantized, model_computes_with_its_rounded_weights) {
   computes_what_its_weights_say(some_model(quantizable(kEveryLayer, false)));
+}
+TEST(Quantized, SharedBlocksComputeWhatTheirWeightsSay) {
+  const MixerKind shared = MixerKind::kMamba2Shared;
+  const SavedModel model = some_model(quantizable({shared, shared}, false));
+  computes_what_its_weights_say(model);
+  const SavedModel packed = lm::quantize(model, WeightFormat::kInt8);
+  for (const char* name :
+       {"shared.0.attention.in_proj", "shared.0.attention.out_proj", "shared.0.fc1", "shared.0.fc2",
+        "layers.1.shared.out", "layers.1.shared.q.up", "layers.1.shared.mlp.down"}) {
+    EXPECT_TRUE(packed.weights.contains("backbone." + std::string(name) + ".weight.data")) << name;
+  }
 }
 TEST(Quantized, Gpt2ComputesWhatItsWeightsSay) {
   computes_what_its_weights_say(some_model(nn::gpt2_config(kQuantizedVocab, 32, 2, 2, 16)));
