@@ -9,10 +9,12 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Returns the parts concatenated along an axis. Their other sizes and their types must be equal;
-/// in mixed precision, f16 and f32 parts become f32.
+/// in mixed precision, f16 and f32 parts become f32. Calls with a list in braces need the
+/// namespace: `tg::concat({a, b})`.
 Tensor concat(const std::vector<Tensor>& parts, int axis = 0, Loc loc = Loc::current());
 
-/// Returns the parts stacked along a new axis. Their shapes must be equal.
+/// Returns the parts stacked along a new axis. Their shapes must be equal. Calls with a list in
+/// braces need the namespace: `tg::stack({a, b})`.
 Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Loc loc = Loc::current());
 
 /// Returns `x` padded with `value`. The amounts are pairs (before, after), those of the last axis
