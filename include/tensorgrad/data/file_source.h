@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,10 @@ concept PathLike = std::convertible_to<const T&, std::string>;
 /// A contiguous range of bytes.
 template <class T>
 concept ByteRange = std::convertible_to<const T&, std::span<const std::byte>>;
+
+/// A range of bytes that owns them, such as a vector; not a view, such as a span.
+template <class T>
+concept OwnedByteRange = ByteRange<T> && std::ranges::range<T> && !std::ranges::borrowed_range<T>;
 }  // namespace detail
 
 /// File or bytes in memory that a function reads. Converts from a path and from bytes:
@@ -46,6 +51,10 @@ class FileSource {
   FileSource(const Path& path) : name_(path) {}  // NOLINT(google-explicit-constructor)
 
   /// Creates a source of bytes. `name` stands for the path in errors.
+  template <detail::OwnedByteRange Bytes>
+  FileSource(const Bytes& bytes TENSORGRAD_LIFETIMEBOUND,  // NOLINT(google-explicit-constructor)
+             std::string name = detail::kInMemory)
+      : name_(std::move(name)), bytes_(bytes), in_memory_(true) {}
   template <detail::ByteRange Bytes>
   FileSource(const Bytes& bytes,  // NOLINT(google-explicit-constructor)
              std::string name = detail::kInMemory)
@@ -67,8 +76,9 @@ class FileSource {
   /// Returns whether the source is bytes in memory.
   [[nodiscard]] bool in_memory() const { return in_memory_; }
 
-  /// Returns the bytes; empty if the source is a file. read_file() returns those of both.
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  /// Returns the bytes; empty if the source is a file. read_file() returns those of both. The span
+  /// is valid as long as the source.
+  [[nodiscard]] std::span<const std::byte> bytes() const TENSORGRAD_LIFETIMEBOUND { return bytes_; }
 
  private:
   friend class FolderSource;

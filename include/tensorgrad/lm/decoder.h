@@ -52,13 +52,14 @@ class Decoder {
   /// The logits of a text do not depend on the other texts, except for the last bits: all texts end
   /// at the same step, and the lengths of the others change where its chunks begin.
   std::span<const float> prefill(std::span<const std::vector<std::int32_t>> texts,
-                                 Loc loc = Loc::current());
+                                 Loc loc = Loc::current()) TENSORGRAD_LIFETIMEBOUND;
 
   /// Appends one token to each text and returns the logits [B, V] after it, valid until the next
   /// call. Expects B tokens; those of rows without a text have no effect on the others. If
   /// LanguageModelConfig::n_positions is set, the logits of longer texts are NaN; throws UserError
   /// if all texts are longer.
-  std::span<const float> step(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
+  std::span<const float> step(std::span<const std::int32_t> tokens,
+                              Loc loc = Loc::current()) TENSORGRAD_LIFETIMEBOUND;
 
   /// Returns the number of texts decoded together, B.
   [[nodiscard]] std::int64_t batch() const { return options_.batch; }

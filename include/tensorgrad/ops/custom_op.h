@@ -28,25 +28,27 @@ struct TensorType {
 class CustomCall {
  public:
   /// Creates the argument of one call. Used by the CPU device.
-  CustomCall(const CustomKernel& kernel, std::span<const void* const> inputs, void* result,
-             std::int64_t begin, std::int64_t end)
+  CustomCall(const CustomKernel& kernel TENSORGRAD_LIFETIMEBOUND,
+             std::span<const void* const> inputs, void* result, std::int64_t begin,
+             std::int64_t end)
       : first(begin), last(end), kernel_(kernel), inputs_(inputs), result_(result) {}
 
   const std::int64_t first, last;  ///< The kernel computes the elements [first, last).
 
   /// Returns the elements of input i: f32 as floats, i32 as ints, u32 and bool (0 or 1) as words.
-  /// Throws DtypeError if the input has another type, and UserError if it does not exist.
-  [[nodiscard]] std::span<const float> floats(std::size_t i) const;
-  [[nodiscard]] std::span<const std::int32_t> ints(std::size_t i) const;
-  [[nodiscard]] std::span<const std::uint32_t> words(std::size_t i) const;
+  /// Valid during the call. Throws DtypeError if the input has another type, and UserError if it
+  /// does not exist.
+  [[nodiscard]] std::span<const float> floats(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
+  [[nodiscard]] std::span<const std::int32_t> ints(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
+  [[nodiscard]] std::span<const std::uint32_t> words(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
 
   /// Returns the shape of input i.
-  [[nodiscard]] const Shape& shape(std::size_t i) const;
+  [[nodiscard]] const Shape& shape(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
 
   /// Returns all elements of the result, f32 or i32. The kernel writes [first, last) only. Throws
   /// DtypeError if the result has the other type.
-  [[nodiscard]] std::span<float> result() const;
-  [[nodiscard]] std::span<std::int32_t> result_ints() const;
+  [[nodiscard]] std::span<float> result() const TENSORGRAD_LIFETIMEBOUND;
+  [[nodiscard]] std::span<std::int32_t> result_ints() const TENSORGRAD_LIFETIMEBOUND;
 
  private:
   [[nodiscard]] std::int64_t check(std::size_t i, DType wanted) const;
