@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -25,6 +27,8 @@ namespace tensorgrad::testing {
 namespace {
 
 constexpr std::int64_t kMaxGrowth = 8 << 20;  // bytes that allocators and drivers may keep
+constexpr double kMaxSlowdown = 1.25;         // of later steps
+constexpr int kMinTimedSteps = 20'000;
 
 // Returns the bytes in use. Sanitizers keep freed blocks until they are purged.
 std::int64_t bytes_in_use() {
@@ -81,7 +85,7 @@ void stays_flat(const std::string& kind, int steps) {
   some(steps / 5 + 150);  // every size has been used once
   const std::int64_t before = bytes_in_use();
   const int steps_in_part = steps / 10;
-  // Measures ten parts, so that ./dev soak shows whether later steps are slower.
+  // Measures ten parts, so that ./dev soak finds out whether later steps are slower.
   std::vector<double> milliseconds;
   for (int part = 0; part < 10; ++part) {
     const auto began = std::chrono::steady_clock::now();
@@ -95,6 +99,13 @@ void stays_flat(const std::string& kind, int steps) {
   for (const double each : milliseconds) std::printf(" %.4f", each);
   std::printf("\n");
   EXPECT_LT(growth, kMaxGrowth);
+  // Other work on the machine slows down single parts, so the fastest of each half are compared.
+  // The parts of a short run take too little time for that.
+  if (steps < kMinTimedSteps) return;
+  const auto middle = milliseconds.begin() + 5;
+  const double early = *std::min_element(milliseconds.begin(), middle);
+  const double late = *std::min_element(middle, milliseconds.end());
+  EXPECT_LT(late, kMaxSlowdown * early);
 }
 
 // The long version sets the number of steps; see docs/testing.md.
