@@ -112,6 +112,26 @@ class CheckProse(unittest.TestCase):
                     self.assertIn(f"{scope}: so many is", result.stdout)
                     (root / name).write_text(good)
 
+    def test_strings_have_only_maximums(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name in ("cli/a.cpp", "src/a.cpp"):
+                (root / name).parent.mkdir()
+                good = f"// {GOOD}"
+                (root / name).write_text(good + 'error("the file has another version");\n')
+                result = self.check(root)
+                self.assertNotIn("strings:", result.stdout)
+                for text, term in (("this gives another result", "give"),
+                                   ("a file where a folder is expected", "where"),
+                                   ("the device alone has " + "many " * 9, "alone"),
+                                   ("it has so many names", "so many")):
+                    with self.subTest(name=name, term=term):
+                        (root / name).write_text(good + f'error("{text}");\n')
+                        result = self.check(root)
+                        self.assertEqual(result.returncode, 1, result.stdout)
+                        self.assertIn(f"strings: {term} is", result.stdout)
+                (root / name).write_text(good)
+
     def check(self, root):
         return subprocess.run([sys.executable, "-B", ROOT / "tools/check_prose.py", "--check",
                                "--root", root], capture_output=True, text=True)
