@@ -21,7 +21,10 @@ export { assets } from './instance.js';
 export type { FitEpoch, FitOptions, FitProgress, FitResult } from './fit.js';
 export { DataLoader, prefetch, type Batch, type Sample } from './loader.js';
 export { Init, Optimizer, Schedule, adjustable, type Adjustable } from './make.js';
-export { Buffer, type BufferValues, Layer, LayerParameter, Module, Parameter, Sequential } from './module.js';
+export {
+  Buffer, type BufferValues, type ByParameter, Layer, LayerParameter, Module, Parameter,
+  type ParameterNames, Sequential,
+} from './module.js';
 export type {
   Elements, Feed, InputDeclaration, InputDeclarations, InputSpec, ParamFilter, TracedBatches,
   TracedInputs,

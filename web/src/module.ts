@@ -104,10 +104,11 @@ export abstract class Layer extends Module {
 
 /** Modules applied in order. Parameters are named by position, for example "0.weight". */
 export class Sequential<M extends { forward(x: TensorLike): Tensor } & Module> extends Module {
-  /** @internal */
-  readonly layers: readonly M[];
+  private readonly layers: readonly M[];
   /** Creates a sequence of modules. */
   constructor(...layers: M[]) { super(); this.layers = layers; }
+  /** @internal */
+  static fieldsOf(of: Sequential<any>): readonly Module[] { return of.layers; }
   /** Returns the output of the last module. */
   forward(x: TensorLike): Tensor {
     let y = x;
@@ -115,6 +116,32 @@ export class Sequential<M extends { forward(x: TensorLike): Tensor } & Module> e
     return y as Tensor;
   }
 }
+
+// Names of what a field holds. Those below layers, sequences and arrays begin with its name.
+type NamesOf<T, K extends string, Depth extends unknown[]> =
+  0 extends 1 & T ? K | `${K}.${string}`
+  : T extends Parameter | Buffer ? K
+  : T extends LayerParameter ? never
+  : T extends Layer | Sequential<any> | readonly (Module | Parameter | Buffer | readonly unknown[])[]
+    ? `${K}.${string}`
+  : T extends Module ? `${K}.${ParameterNames<T, [...Depth, T]>}` : never;
+
+/**
+ * Names of the parameters and buffers of a model, as far as the types of its public fields contain
+ * them: "scale", or "hidden.\${string}" if `hidden` is a layer. `string` if nothing is known, and for
+ * modules in modules from the fifth level on.
+ */
+export type ParameterNames<M, Depth extends unknown[] = []> =
+  0 extends 1 & M ? string
+  : M extends Layer | Sequential<any> ? string
+  : Depth['length'] extends 4 ? string
+  : { [K in keyof M & string]-?: NamesOf<M[K], K, Depth> }[keyof M & string];
+
+/** Values by the names of a model's parameters and buffers. */
+export type ByParameter<M, T> =
+  [ParameterNames<M>] extends [never] ? { readonly [name: string]: T }
+  : string extends ParameterNames<M> ? { readonly [name: string]: T }
+  : { readonly [K in ParameterNames<M>]?: T };
 
 /** @internal A model as C++ reads it, and the numbers of its entries. */
 export interface ModelEntries {
@@ -156,7 +183,7 @@ export function entriesOf(model: object): ModelEntries {
     }
     if (open.includes(value)) throw new UserError(`the model: module '${path}' contains itself`);
     open.push(value);
-    const fields = value instanceof Sequential ? value.layers : value;
+    const fields = value instanceof Sequential ? Sequential.fieldsOf(value) : value;
     for (const [name, each] of Object.entries(fields)) visit(each, path ? `${path}.${name}` : name);
     open.pop();
   };

@@ -33,8 +33,10 @@ export interface StepOptions<C extends string = string> {
 /** One of the losses of a MultiTrainer: `trainer.objectives.NAME`. A Trainer has the same calls. */
 export class Objective<I extends InputDeclarations = InputDeclarations> {
   /** @internal `name` is empty if it is the only loss. */
-  constructor(/** @internal */ readonly trainer: TrainerBase<any, any>, readonly name: string,
-              /** @internal */ readonly specs: readonly InputSpec[]) {}
+  constructor(
+    /** @internal */
+    readonly trainer: Pick<TrainerBase<any, any>, 'askObjective' | 'info' | 'recordFor' | 'save'>,
+    readonly name: string, /** @internal */ readonly specs: readonly InputSpec[]) {}
 
   /** @internal */
   ask(call: string, args: object = {}): Promise<any> {

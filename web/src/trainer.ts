@@ -14,7 +14,7 @@ import { forgetHidden, pauseWhenHidden, type WhenHidden } from './hidden.js';
 import type { DataLoader } from './loader.js';
 import { type Location, userLocation } from './location.js';
 import type { Optimizer } from './make.js';
-import { entriesOf, type ModelEntries, type Module } from './module.js';
+import { entriesOf, type ByParameter, type ModelEntries, type Module } from './module.js';
 import { Objective } from './objective.js';
 import { CustomOptimizer, Update } from './optimizer.js';
 import {
@@ -204,9 +204,9 @@ export class TrainerBase<M extends Module = Module,
   downloadBuffers(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadBuffers'); }
   /**
    * Sets parameters and buffers by name. All parameters are required unless `partial` is set;
-   * buffers are always optional.
+   * buffers are always optional. The type knows the names that public fields of the model have.
    */
-  uploadParams(values: { readonly [name: string]: TensorData },
+  uploadParams(values: ByParameter<M, TensorData>,
                options: UploadOptions = {}): Promise<void> {
     return this.ask('uploadParams', { values, options });
   }

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT
 // What the type system accepts and refuses. Compiled, never run.
 import {
-  CustomOp, DataLoader, add, argmax, cast, checkSupport, lt, mul, prefetch, sub, sum, Conv2d, Linear, Module, Tensor, adjustable, checkpoint, compile, compileFunction, crossEntropy,
+  CustomOp, DataLoader, add, argmax, cast, checkSupport, lt, mul, prefetch, sub, sum, BatchNorm, Conv2d, Linear, Module, Tensor, adjustable, checkpoint, compile, compileFunction, crossEntropy,
   init, max, mse, optim, relu, schedule, singleFlight, softmax, split, topk, type CompileOptions,
 } from 'tensorgrad';
 
+class Part extends Module {
+  shift = this.param([64]);
+  count = this.buffer([1], 0, 'i32');
+  norm = new BatchNorm(64);
+}
+
 class Mlp extends Module {
+  part = new Part();
   in = new Linear(1, 64);
   blocks = [new Linear(64, 64), new Linear(64, 64, false)];
   conv = new Conv2d(1, 4, [3, 3], { padding: 1, stride: [1, 2] });
@@ -31,6 +38,11 @@ export async function accepted(): Promise<void> {
   const { loss, captures } = await trainer.step({ x: new Float32Array(32), y: new Int32Array(32) });
   await trainer.step({ x: [1, 2], y: [0, 1] }, { captures: ['h'] });
   await trainer.uploadData('images', new Float32Array(1000 * 784));
+  const value = new Float32Array(64);
+  await trainer.uploadParams({
+    'in.weight': value, 'blocks.1.weight': { data: value, shape: [64] }, scale: value, 'part.shift': value,
+    'part.norm.running_mean': value, 'part.count': new Int32Array(1) }, { partial: true });
+  await trainer.uploadParams(await trainer.downloadParams());
   const predict = await trainer.attach({
     forward: (net, { x }) => ({ h: net.forward(x), p: softmax(x) }), inputs: { x: [null, 1] } });
   const { h, p } = await predict.run({ x: [1] });
@@ -94,8 +106,18 @@ export async function refused(): Promise<void> {
     dataset: { labels: { shape: [100], dtype: 'u32' } },
     // @ts-expect-error there is no input z
     loss: (net, { x, z }) => mse(net.forward(x), z), optimizer: optim.adam() });
+  const typed = await compile({
+    model: new Mlp(), loss: (net, { x }) => net.forward(x), inputs: { x: [1, 1] }, optimizer: optim.adam() });
   // @ts-expect-error y is missing
   await trainer.step({ x: new Float32Array(32) });
+  // @ts-expect-error the model has no field 'inn'
+  await typed.uploadParams({ 'inn.weight': new Float32Array(64) }, { partial: true });
+  // @ts-expect-error the module 'part' has no field 'scale'
+  await typed.uploadParams({ 'part.scale': new Float32Array(64) }, { partial: true });
+  // @ts-expect-error 'scale' is a parameter, not a module
+  await typed.uploadParams({ 'scale.weight': new Float32Array(64) }, { partial: true });
+  // @ts-expect-error values are no text
+  await typed.uploadParams({ scale: 'ones' }, { partial: true });
   // @ts-expect-error there is no input w
   await trainer.step({ x: new Float32Array(32), y: new Int32Array(32), w: [1] });
   // @ts-expect-error y is i32
