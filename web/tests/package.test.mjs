@@ -52,6 +52,48 @@ test('trains through esbuild', () => {
   trained(run(process.execPath, ['bundle/app.js']));
 });
 
+// Line 10 has the error. Types and the comment make the bundle's lines differ from those of the file.
+const failing = `import {
+  Linear, Module, compile, matmul, mean, optim, type Tensor,
+} from 'tensorgrad';
+
+interface Seen { file: string; line: number; message: string }
+class Net extends Module {
+  fc: Linear = new Linear(1, 4);
+  forward(x: Tensor): Tensor {
+    const hidden: Tensor = this.fc.forward(x);
+    return matmul(hidden, hidden);
+  }
+}
+
+try {
+  await compile({
+    model: new Net(), loss: (net, { x }) => mean(net.forward(x)), inputs: { x: [8, 1] },
+    optimizer: optim.sgd({ lr: 1 }) });
+} catch (error) {
+  const { file, line, message } = error as Seen;
+  console.log(JSON.stringify({ file, line, message }));
+}
+process.exit(0);
+`;
+const bundles = { external: ['--external:tensorgrad'], bundled: [], 'bundled and minified': ['--minify'] };
+for (const [name, options] of Object.entries(bundles)) {
+  test(`an error names its line of TypeScript through source maps: the package is ${name}`, () => {
+    const out = join(project, `mapped-${name.replaceAll(' ', '-')}`);
+    mkdirSync(out);
+    writeFileSync(join(project, 'failing.ts'), failing);
+    run(tool('.bin/esbuild'), ['failing.ts', '--bundle', '--format=esm', '--target=es2022', '--sourcemap',
+      '--log-level=error', `--outfile=${join(out, 'app.js')}`, ...options]);
+    for (const file of ['worker.js', 'tensorgrad.wasm', 'threads.js', 'threads.wasm'])
+      cpSync(join(project, 'node_modules/tensorgrad/dist', file), join(out, file));
+    const { file, line, message } =
+      JSON.parse(run(process.execPath, ['--enable-source-maps', join(out, 'app.js')]));
+    assert.match(file, /failing\.ts$/);
+    assert.equal(line, 10, message);
+    assert.match(message, /matmul: inner sizes differ.*failing\.ts:10/s);
+  });
+}
+
 test('Vite finds the worker and the module', () => {
   writeFileSync(join(project, 'index.html'), '<script type="module" src="/train.js"></script>');
   symlinkSync(tool('vite'), join(project, 'node_modules/vite'));
