@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "plot/svg_text.h"
+#include "support/decimal_comma.h"
 #include "xml_check.h"
 
 namespace tensorgrad::cli {
@@ -268,6 +269,22 @@ TEST(SvgText, ticks_are_round_numbers_inside) {
   EXPECT_EQ(short_number(0.25), "0.25");
   EXPECT_EQ(short_number(0.000'001), "1e-06");
   EXPECT_EQ(coordinate(-0.001), "0");
+}
+
+TEST(CurvesSvg, is_the_same_with_a_decimal_comma) {
+  const auto curves = [] {
+    return curves_svg("run 12345",
+                      {{"loss", "step", {{"a", {0, 1234.5, 20000}, {0.25, 1e-4, 7.5}}}},
+                       {"accuracy", "step", {{"b", {1, 2}, {0.125, 0.875}}}, true}});
+  };
+  const auto confusion = [] {
+    return confusion_svg(
+        {.title = "digits", .class_names = {"a", "b"}, .counts = {12345, 1, 3, 67890}});
+  };
+  const std::string plain_curves = curves(), plain_confusion = confusion();
+  const test::DecimalComma comma;
+  EXPECT_EQ(curves(), plain_curves);
+  EXPECT_EQ(confusion(), plain_confusion);
 }
 
 }  // namespace

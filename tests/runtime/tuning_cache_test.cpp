@@ -3,7 +3,10 @@
 // when they read it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/shared.h"
+#include "support/decimal_comma.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -45,6 +48,29 @@ TEST(TuningCache, of_a_trainer_on_webgpu_fixes_the_bits_and_keeps_the_losses) {
   const auto without = tuned_steps({.kind = "webgpu", .allow_software = true});
   for (std::size_t i = 0; i < first.second.size(); ++i)
     EXPECT_NEAR(first.second[i], without.second[i], 1e-5);
+}
+
+TEST(TuningCache, is_the_same_with_a_decimal_comma_on_webgpu) {
+  const test::TempDir dir;
+  const auto device = [&](const std::string& file) {
+    return DeviceOptions{.kind = "webgpu", .allow_software = true, .tuning_cache = dir / file};
+  };
+  const auto plain = tuned_steps(device("plain.txt"));
+  const std::string text = read_text_file(dir / "plain.txt");
+  {
+    const test::DecimalComma comma;
+    EXPECT_EQ(tuned_steps(device("plain.txt")), plain);
+    tuned_steps(device("comma.txt"));
+  }
+  EXPECT_EQ(read_text_file(dir / "plain.txt"), text);  // nothing was measured again
+  // Which variants are fastest may differ, but not how the file is written.
+  const std::string with_comma = read_text_file(dir / "comma.txt");
+  EXPECT_EQ(std::count(with_comma.begin(), with_comma.end(), '\n'),
+            std::count(text.begin(), text.end(), '\n'));
+  const auto again = tuned_steps(device("comma.txt"));
+  EXPECT_EQ(read_text_file(dir / "comma.txt"), with_comma);
+  for (std::size_t i = 0; i < plain.second.size(); ++i)
+    EXPECT_NEAR(again.second[i], plain.second[i], 1e-5);
 }
 
 TEST(TuningCache, is_ignored_on_the_cpu) {

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "base/numbers.h"
 #include "ir/graph.h"
 #include "support/decimal_comma.h"
+#include "support/graph_builder.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -71,6 +74,38 @@ TEST(DecimalComma, is_not_in_checkpoints_and_explanations) {
   EXPECT_EQ(read_file(dir / "comma.safetensors"), read_file(dir / "point.safetensors"));
   other.load(dir / "point.safetensors");
   EXPECT_EQ(other.lr(), point.lr());
+}
+
+TEST(DecimalComma, is_not_in_profiles_and_their_pages) {
+  auto trainer = wide();
+  const Profile profile = trainer.profile({{"x", std::vector<float>(12, 1)}});
+  const std::string table = profile.table(), page = profile.html(), trace = profile.trace_events();
+  EXPECT_NE(page.find("<html"), std::string::npos);
+  const test::DecimalComma comma;
+  EXPECT_EQ(profile.table(), table);
+  EXPECT_EQ(profile.html(), page);
+  EXPECT_EQ(profile.trace_events(), trace);
+}
+
+// graph.html, memory.svg, kernels and programs. timeline.json contains times.
+TEST(DecimalComma, is_not_in_dumps) {
+  const auto dump = [](const test::TempDir& dir) {
+    const ScopedEnv env("TENSORGRAD_DUMP", dir.str());
+    wide();
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir.str())) {
+      if (entry.is_regular_file() && entry.path().filename() != "timeline.json") {
+        files[std::filesystem::relative(entry.path(), dir.str()).string()] =
+            read_text_file(entry.path().string());
+      }
+    }
+    return files;
+  };
+  const test::TempDir plain, with_comma;
+  const std::map<std::string, std::string> files = dump(plain);
+  EXPECT_TRUE(files.contains("0_train/graph.html") && files.contains("0_train/memory.svg"));
+  const test::DecimalComma comma;
+  EXPECT_EQ(dump(with_comma), files);
 }
 
 TEST(DecimalComma, is_not_in_messages) {
