@@ -2,6 +2,12 @@
 // The shadow run accepts correct programs on every device and pinpoints errors in others.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "compile/debug/graph_run.h"
 #include "debug/wrong_device.h"
 #include "support/random_graph.h"
@@ -193,6 +199,51 @@ std::vector<float> losses_of_three_steps() {
   }
   return trainer.run(3);
 }
+
+struct Policy {
+  nn::Linear in{27, 64}, middle{64, 64}, out{64, 9};
+  TG_MODULE(in, middle, out)
+  Tensor operator()(Tensor x) const { return out(tanh(middle(tanh(in(x))))); }
+};
+
+// REINFORCE with a policy that is nearly sure of its moves: probabilities, gradients and the
+// second moments of Adam are subnormal, and a device may flush them to zero.
+void expect_underflow_is_accepted(const std::string& kind) {
+  constexpr std::int64_t kMoves = 24;
+  auto loss = [](const Policy& policy, const Inputs& in) {
+    const Tensor logits = policy(in["board"]) * 400.0;
+    capture("least", min(softmax(logits)));
+    const Tensor chosen = sum(log_softmax(logits) * one_hot(in["move"], 9), -1);
+    return -sum(chosen * in["advantage"]) / static_cast<double>(kMoves);
+  };
+  const ScopedEnv shadow("TENSORGRAD_SHADOW", "1");
+  auto trainer = compile(
+      Policy{}, loss,
+      {.inputs = {{"board", {kMoves, 27}}, {"move", {kMoves}, i32}, {"advantage", {kMoves}}},
+       .optimizer = optim::Adam{.lr = 5e-3},
+       .seed = 1,
+       .device = {.kind = kind, .threads = 1, .allow_software = true}});
+  Draw draw(7);
+  float least = 1;
+  for (int step = 0; step < 12; ++step) {
+    std::vector<float> board, advantage;
+    std::vector<std::int32_t> move;
+    for (std::int64_t i = 0; i < kMoves; ++i) {
+      for (int k = 0; k < 27; ++k) board.push_back(draw.chance(0.3) ? 1.0F : 0.0F);
+      move.push_back(static_cast<std::int32_t>(draw.whole(0, 8)));
+      // Products of these and of probabilities are subnormal, and so are their squares.
+      const double size = std::exp2(draw.real(-70, 0));
+      advantage.push_back(static_cast<float>(draw.chance(0.5) ? size : -size));
+    }
+    const StepResult result = trainer.step(
+        {{"board", board}, {"move", move}, {"advantage", advantage}}, {.captures = {"least"}});
+    EXPECT_TRUE(std::isfinite(result.loss));
+    least = std::min(least, result.captures.at("least").floats().at(0));
+  }
+  EXPECT_LT(least, 1e-37F);
+}
+TEST(Shadow, accepts_training_with_underflow_on_cpu) { expect_underflow_is_accepted("cpu"); }
+TEST(Shadow, accepts_training_with_underflow_on_webgpu) { expect_underflow_is_accepted("webgpu"); }
 
 TEST(Shadow, does_not_change_training) {
   const std::vector<float> plain = losses_of_three_steps();

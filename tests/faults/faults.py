@@ -22,6 +22,7 @@ WRITES = {"create", "write", "pwrite", "fsync", "mkdir", "rename", "link", "ftru
 ERRORS = {  # the calls that return it
     errno.EIO: {"open", "read", "pread", "rmdir", "unlink", *WRITES},
     errno.ENOSPC: WRITES,
+    errno.EMFILE: {"open", "create"},
     errno.EACCES: {"open", "create", "mkdir", "rename", "unlink", "rmdir", "link"},
     errno.EINTR: {"open", "create", "read", "write", "pread", "pwrite", "close", "ftruncate"},
 }
