@@ -13,7 +13,7 @@
 namespace tensorgrad {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Runs posted work on the caller's thread when run_one() is called.
 class ManualExecutor : public Executor {
