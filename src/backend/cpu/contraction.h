@@ -128,7 +128,7 @@ class TileEngine {
               sums_ = 0, frame_ = 0, worker_bytes_ = 0;
 };
 
-// Creates a step for vector times matrix, or matrix times vector, if the matrix can be read in
+// Creates a runner for a vector-matrix or matrix-vector product if the matrix can be read in
 // place. Returns null for other launches.
 std::unique_ptr<LaunchRunner> make_row_product(const Prepare& prepare, const ContractionLaunch& l);
 

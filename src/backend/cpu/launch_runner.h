@@ -83,7 +83,7 @@ class LaunchRunner {
   }
 };
 
-// Return the runner of prepare.launch; the second argument is its kind.
+// Creates the runner of prepare.launch, whose kind is the second argument.
 std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const MapLaunch& map);
 std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const RowLaunch& row);
 std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const ContractionLaunch& product);
