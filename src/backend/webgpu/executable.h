@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the device prepares for a program: kernels, their pipelines, and the steps that run them.
+// What the device prepares for a program: kernels, their pipelines, and the dispatches.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ struct Pipeline {
 struct BoundDispatch {
   std::string name;
   SourceLocation location;
-  std::size_t launches = 1;  // number of the program's launches in this step
+  std::size_t launches = 1;  // number of the program's launches in this dispatch
   std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;
   Handle<WGPUBindGroup> group;                // of set 0
