@@ -194,7 +194,7 @@ class ThreadMember final : public Communicator {
     }
   }
 
-  static constexpr std::size_t kExchangeBlock = 2048;           // elements
+  static constexpr std::size_t kExchangeBlock = 2048;      // elements
   static constexpr std::size_t kSumPerThread = 128 << 10;  // elements that are worth a thread
   static constexpr std::size_t kMaxHelpers = 8;
 
