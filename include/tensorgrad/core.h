@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Includes everything except language models, tokenizers and file readers.
+// Includes what models, training and checkpoints need. It leaves out data.h (data sets, file
+// formats and tokenizers) and lm.h (language models). Of data/, it includes only file_source.h,
+// whose types convert the path in `trainer.save("run.safetensors")`.
 #pragma once
 
 #include "tensorgrad/error.h"

@@ -9,6 +9,7 @@
 #include "tensorgrad/train/debug.h"
 #include "tensorgrad/train/device.h"
 #include "tensorgrad/train/device_tensor.h"
+#include "tensorgrad/train/export_options.h"
 #include "tensorgrad/train/external_device.h"
 #include "tensorgrad/train/fit.h"
 #include "tensorgrad/train/graph_view.h"

@@ -11,11 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/data/onnx.h"
-#include "tensorgrad/data/web.h"
-#include "tensorgrad/data/weights.h"
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/train/async.h"
 #include "tensorgrad/train/device_tensor.h"
+#include "tensorgrad/train/export_options.h"
 #include "tensorgrad/train/graph_view.h"
 #include "tensorgrad/train/handle.h"
 #include "tensorgrad/train/options.h"

@@ -221,6 +221,25 @@ struct UploadOptions {
   bool partial = false;  ///< Keeps tensors that are not passed instead of throwing UserError.
 };
 
+/// Rule that renames tensors of a file and permutes their axes.
+struct NameRule {
+  std::string pattern;      ///< Pattern of names in the file, see match_pattern().
+  std::string replacement;  ///< New name; its i-th wildcard stands for the i-th one of `pattern`.
+
+  /// Axes of the permutation, as for permute(). Use {1, 0} for matrices stored as [in, out], and
+  /// {3, 2, 0, 1} for convolutions stored as [kH, kW, in, out]. Empty: unchanged.
+  std::vector<int> permute = {};
+};
+
+/// Options of read_weights(), CompiledFunction::import_weights() and TrainerBase::import_weights().
+struct ImportOptions {
+  std::vector<NameRule> names = {};      ///< The first rule that matches applies; else no change.
+  std::vector<std::string> ignore = {};  ///< Patterns of names in the file to skip.
+
+  /// Keeps parameters and buffers that are not in the file, and allows rules that match nothing.
+  bool partial = false;
+};
+
 /// What TrainerBase::reset() resets.
 struct ResetOptions {
   bool params = true;  ///< Parameters and model states, to their initial values.

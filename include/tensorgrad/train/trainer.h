@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/data/onnx.h"
-#include "tensorgrad/data/weights.h"
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/train/async.h"
 #include "tensorgrad/train/compiled_function.h"
 #include "tensorgrad/train/data_loader.h"
