@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tools for language models: checkpoints and pretrained weights, training, evaluation,
+// Language models, and tools for them: checkpoints and pretrained weights, training, evaluation,
 // embeddings, quantization, sampling and generation.
 #pragma once
 
@@ -15,3 +15,4 @@
 #include "tensorgrad/lm/quantize.h"
 #include "tensorgrad/lm/sampling.h"
 #include "tensorgrad/lm/trainer.h"
+#include "tensorgrad/nn/language_model.h"

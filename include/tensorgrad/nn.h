@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Layers of neural networks. Layers that PyTorch has use its weight layouts and initialization.
+// nn/language_model.h, a whole model, is in lm.h.
 #pragma once
 
 #include "tensorgrad/nn/activations.h"
@@ -7,7 +8,6 @@
 #include "tensorgrad/nn/causal_attention.h"
 #include "tensorgrad/nn/gated_mlp.h"
 #include "tensorgrad/nn/init.h"
-#include "tensorgrad/nn/language_model.h"
 #include "tensorgrad/nn/linear.h"
 #include "tensorgrad/nn/mamba.h"
 #include "tensorgrad/nn/mixture_of_experts.h"
