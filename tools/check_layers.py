@@ -24,15 +24,16 @@ class Layers:
     """The parsed contents of src/LAYERS."""
 
     def __init__(self, path):
-        self.modules, self.owners, self.apart, self.only = {}, {}, {}, {}
-        kinds = {"module": self.modules, "owner": self.owners, "apart": self.apart, "only": self.only}
+        self.modules, self.owners, self.light, self.apart, self.only = {}, {}, {}, {}, {}
+        kinds = {"module": self.modules, "owner": self.owners, "light": self.light,
+                 "apart": self.apart, "only": self.only}
         for number, line in enumerate(path.read_text().splitlines(), 1):
             line = line.split("#")[0].strip()
             if not line:
                 continue
             match = re.fullmatch(r"(\w+)\s+(\S+)\s*<-\s*(.*)", line)
             if not match or match[1] not in kinds:
-                sys.exit(f"{path}:{number}: expected `module|owner|apart|only NAME <- WORD ...`")
+                sys.exit(f"{path}:{number}: expected `module|owner|light|apart|only NAME <- WORD ...`")
             kinds[match[1]][match[2]] = match[3].split()
         for module, allowed in self.modules.items():
             earlier = list(self.modules)[: list(self.modules).index(module)]
@@ -51,6 +52,13 @@ class Layers:
                 if name in headers:
                     return module
         return None
+
+    def in_light(self, light, header):
+        """Returns whether the line `light` allows a header of include/tensorgrad."""
+        names = self.light[light]
+        if f"!{header}" in names:
+            return False
+        return header in names or any(n.endswith("/") and header.startswith(n) for n in names)
 
     def may(self, module, target):
         allowed = self.modules[module]
@@ -120,8 +128,33 @@ def complaint(layers, root, path, name, quoted):
     return f"{module} may include {allowed}, not {to_module}"
 
 
+def light_problems(layers, root, light):
+    """Returns the includes by which a header of include/tensorgrad reaches one that the line `light`
+    does not allow. Follows the includes of allowed headers only."""
+    public = root / "include" / PUBLIC
+    if not (public / light).exists():
+        return [f"src/LAYERS:1: light {light}: there is no include/{PUBLIC}{light}"]
+    problems, chains = [], {light: light}
+    waiting = [light]
+    while waiting:
+        header = waiting.pop(0)
+        for number, line in enumerate((public / header).read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            name = (match[1] or match[2]) if match else ""
+            other = name[len(PUBLIC):]
+            if not name.startswith(PUBLIC) or not (public / other).exists() or other in chains:
+                continue
+            chains[other] = f"{chains[header]} -> {other}"
+            if layers.in_light(light, other):
+                waiting.append(other)
+            else:
+                problems.append(f"include/{PUBLIC}{header}:{number}: {light} may not include {other} "
+                                f"({chains[other]}); see `light {light}` in src/LAYERS")
+    return problems
+
+
 def check(layers, root):
-    problems = []
+    problems = [problem for light in layers.light for problem in light_problems(layers, root, light)]
     top = [root / "src", root / "include"] + [root / module for module in TOP_MODULES]
     for path in sorted(p for folder in top for p in folder.rglob("*") if p.suffix in SUFFIXES):
         module, _ = place_of(root, path)
@@ -150,6 +183,11 @@ def table(layers):
         if "*" in headers and len(headers) > 1:
             named += " and every header not named here"
         rows.append(f"- Of `include/tensorgrad/`, {named} {'belongs' if len(headers) == 1 else 'belong'} to `{module}`.")
+    for light, headers in layers.light.items():
+        named = " ".join(f"`{h}`" for h in headers if not h.startswith("!"))
+        never = " ".join(f"`{h[1:]}`" for h in headers if h.startswith("!"))
+        rows.append(f"- `{light}` includes, directly or indirectly, only {named}"
+                    f"{f'; not {never}' if never else ''}.")
     for module, parts in layers.apart.items():
         named = " ".join(f"`{p}`" for p in parts)
         rows.append(f"- Inside `{module}`, these do not include each other: {named}.")

@@ -10,7 +10,10 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 GOOD = {
+    "include/tensorgrad/core.h": '#include "tensorgrad/error.h"\n#include "tensorgrad/train.h"\n',
     "include/tensorgrad/error.h": "#include <string>\n",
+    "include/tensorgrad/train.h": '#include "tensorgrad/train/trainer.h"\n',
+    "include/tensorgrad/train/trainer.h": '#include "tensorgrad/types.h"\n',
     "include/tensorgrad/types.h": "#include <vector>\n",
     "include/tensorgrad/data/safetensors.h": '#include "tensorgrad/error.h"\n',
     "include/tensorgrad/ops.h": '#include "tensorgrad/types.h"\n',
@@ -103,6 +106,31 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(run(self.root, "--update").returncode, 0)
         self.assertEqual(run(self.root).returncode, 0)
         self.assertIn("`src/extra/`", (self.root / "src/README.md").read_text())
+
+    def names_only(self, problem):
+        result = run(self.root)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertEqual(result.stdout, problem + "\n")
+
+    def test_names_how_a_light_header_reaches_one_that_is_not_allowed(self):
+        self.write("include/tensorgrad/train/trainer.h",
+                   '#include <map>\n#include "tensorgrad/data/safetensors.h"\n')
+        self.names_only("include/tensorgrad/train/trainer.h:2: core.h may not include "
+                         "data/safetensors.h (core.h -> train.h -> train/trainer.h -> "
+                         "data/safetensors.h); see `light core.h` in src/LAYERS")
+
+    def test_names_a_header_that_is_excluded_from_an_allowed_folder(self):
+        self.write("include/tensorgrad/nn/language_model.h", "")
+        self.write("include/tensorgrad/nn/linear.h", "")
+        self.write("include/tensorgrad/types.h", '#include <tensorgrad/nn/linear.h>\n'
+                   '#include <tensorgrad/nn/language_model.h>\n')
+        result = run(self.root).stdout
+        self.assertIn("types.h:2: core.h may not include nn/language_model.h", result)
+        self.assertNotIn("core.h may not include nn/linear.h", result)
+
+    def test_notices_that_a_light_header_is_missing(self):
+        (self.root / "include/tensorgrad/core.h").unlink()
+        self.names_only("src/LAYERS:1: light core.h: there is no include/tensorgrad/core.h")
 
     def test_refuses_an_arrow_that_points_up(self):
         self.write("src/LAYERS", "module base <- ir\nmodule ir <- base\n")
