@@ -24,7 +24,7 @@ class Writing {
       : prompt_(prompt),
         options_(options),
         room_(room),
-        sampler_(options.sampling, options.first_stream + prompt, loc),
+        sampler_(options.sampling, options.first_random_stream + prompt, loc),
         stream_(tokenizer, {.skip_special_tokens = true}),
         text_(options.stop) {
     sampler_.add(tokens);

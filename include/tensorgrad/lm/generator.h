@@ -33,8 +33,8 @@ struct GenerateOptions {
   std::vector<std::int32_t> stop_tokens = {};  ///< Tokens that end a text, in addition to eos.
   bool ignore_eos = false;                     ///< Does not stop at eos.
 
-  /// Prompt k draws its random numbers from stream `first_stream` + k (see Sampler).
-  std::uint64_t first_stream = 0;
+  /// Prompt k draws its random numbers from stream `first_random_stream` + k (see Sampler).
+  std::uint64_t first_random_stream = 0;
 
   /// Called when a token completes some text of a prompt. If it returns false, the text of this
   /// prompt ends. Exceptions that it throws end generate().

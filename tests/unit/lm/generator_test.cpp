@@ -225,7 +225,7 @@ TEST(LmGenerator, batch_does_not_change_the_texts) {
   EXPECT_EQ(together.times().steps, 12);  // two batches; the first token comes from the prompt
   Generator alone(model, {.batch = 1, .max_chunk = 4, .device = {.kind = "cpu"}});
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    options.first_stream = i;
+    options.first_random_stream = i;
     EXPECT_EQ(written_by(alone, {prompts[i]}, options).front(), texts[i]) << i;
   }
 }
