@@ -75,7 +75,7 @@ tg::TextData read_works(const std::string& folder, int most) {
     texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     all += texts.back();
   }
-  tg::TextData data{tg::Vocabulary::of(all, folder), {}, {}};
+  tg::TextData data{tg::CharVocabulary::of(all, folder), {}, {}};
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const tg::TextData work = tg::read_text(tg::FileSource::text(texts[i], paths[i]),
                                             {.vocabulary = data.vocabulary.symbols()});
@@ -104,7 +104,7 @@ double loss_on(tg::CompiledFunction& forward, tg::DataLoader& loader, std::int64
   return sum / static_cast<double>(batches);
 }
 
-std::string write(tg::CompiledFunction& next, const tg::Vocabulary& vocabulary,
+std::string write(tg::CompiledFunction& next, const tg::CharVocabulary& vocabulary,
                   std::int64_t length) {
   sample::Random random(1);
   std::vector<std::int32_t> text = vocabulary.encode("\n\nKING. ");

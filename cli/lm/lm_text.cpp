@@ -47,7 +47,7 @@ Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::strin
   if (wanted == "characters") {
     std::set<std::string> all;
     for (std::size_t i = 0; i < documents.size(); ++i) {
-      const Vocabulary here = Vocabulary::of(documents[i], files[i]);
+      const CharVocabulary here = CharVocabulary::of(documents[i], files[i]);
       all.insert(here.symbols().begin(), here.symbols().end());
     }
     return with_end(Tokenizer::characters({all.begin(), all.end()}, {kEndOfText}));

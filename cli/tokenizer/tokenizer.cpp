@@ -152,7 +152,7 @@ int train_tokenizer(const TokenizerTrainArguments& arguments) {
     if (arguments.kind == "characters") {
       std::string all;
       for (const std::string& path : arguments.data) all += read_text_file(path, kMaxText);
-      return Tokenizer::characters(Vocabulary::of(all).symbols(), arguments.specials);
+      return Tokenizer::characters(CharVocabulary::of(all).symbols(), arguments.specials);
     }
     return Tokenizer::train_from_files(
         std::vector<FileSource>(arguments.data.begin(), arguments.data.end()),

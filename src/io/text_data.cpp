@@ -28,7 +28,7 @@ void for_each_character(std::string_view text, std::string_view name, const Take
 
 }  // namespace
 
-Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(symbols)) {
+CharVocabulary::CharVocabulary(std::vector<std::string> symbols) : symbols_(std::move(symbols)) {
   for (const std::string& symbol : symbols_) {
     const bool one = !symbol.empty() && io::utf8_length(symbol) == symbol.size();
     const auto number = static_cast<std::int32_t>(numbers_.size());
@@ -38,13 +38,14 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(sy
   }
 }
 
-Vocabulary Vocabulary::of(std::string_view text, std::string_view name) {
+CharVocabulary CharVocabulary::of(std::string_view text, std::string_view name) {
   std::set<std::string_view> seen;
   for_each_character(text, name, [&](std::string_view c, std::size_t) { seen.insert(c); });
-  return Vocabulary(std::vector<std::string>(seen.begin(), seen.end()));
+  return CharVocabulary(std::vector<std::string>(seen.begin(), seen.end()));
 }
 
-std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_view name) const {
+std::vector<std::int32_t> CharVocabulary::encode(std::string_view text,
+                                                 std::string_view name) const {
   std::vector<std::int32_t> tokens;
   tokens.reserve(text.size());
   for_each_character(text, name, [&](std::string_view c, std::size_t at) {
@@ -58,7 +59,7 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_
   return tokens;
 }
 
-std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
+std::string CharVocabulary::decode(std::span<const std::int32_t> tokens) const {
   std::string text;
   for (const std::int32_t token : tokens) {
     if (token < 0 || token >= size()) {
@@ -79,10 +80,10 @@ TextData read_text(const FileSource& source, const TextOptions& options) {
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (text.empty()) throw IoError(name + ": is empty; expected text");
-  TextData data{
-      options.vocabulary.empty() ? Vocabulary::of(text, name) : Vocabulary(options.vocabulary),
-      {},
-      {}};
+  TextData data{options.vocabulary.empty() ? CharVocabulary::of(text, name)
+                                           : CharVocabulary(options.vocabulary),
+                {},
+                {}};
   data.train = data.vocabulary.encode(text, name);
   const auto held =
       static_cast<std::ptrdiff_t>(options.holdout * static_cast<double>(data.train.size()));

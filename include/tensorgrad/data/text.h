@@ -18,14 +18,14 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Vocabulary of characters. Symbol i is token i. A character is a code point in UTF-8.
-class Vocabulary {
+class CharVocabulary {
  public:
   /// Creates a vocabulary. Throws IoError if a symbol is not a single character or occurs twice.
-  explicit Vocabulary(std::vector<std::string> symbols);
+  explicit CharVocabulary(std::vector<std::string> symbols);
 
   /// Returns the vocabulary of a text: its characters, sorted by code point. Throws IoError if the
   /// text is not UTF-8. `name` stands for the text in errors.
-  static Vocabulary of(std::string_view text, std::string_view name = "text");
+  static CharVocabulary of(std::string_view text, std::string_view name = "text");
 
   /// Returns the number of symbols.
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(symbols_.size()); }
@@ -60,7 +60,7 @@ struct TextOptions {
 
 /// Text encoded by a vocabulary of characters.
 struct TextData {
-  Vocabulary vocabulary;
+  CharVocabulary vocabulary;
   std::vector<std::int32_t> train, validation;  ///< Tokens.
 };
 

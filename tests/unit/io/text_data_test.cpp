@@ -68,8 +68,8 @@ TEST(TextData, errors_name_the_byte) {
               ThrowsMessage<IoError>(HasSubstr("text exceeds the limit of 9 bytes")));
 }
 
-TEST(Vocabulary, tokens_out_of_range_are_rejected) {
-  const Vocabulary letters({"a", "b"});
+TEST(CharVocabulary, tokens_out_of_range_are_rejected) {
+  const CharVocabulary letters({"a", "b"});
   EXPECT_THAT([&] { std::ignore = letters.decode(std::vector<std::int32_t>{0, 2}); },
               ThrowsMessage<IoError>(HasSubstr("token 2 is out of range; expected 0 to 1")));
   EXPECT_THAT([&] { std::ignore = letters.decode(std::vector<std::int32_t>{-1}); },

@@ -119,7 +119,7 @@ TEST(Tokenizer, of_bytes_has_their_values_as_ids) {
 
 TEST(Tokenizer, of_characters_is_the_vocabulary_of_the_text) {
   const std::string text = "b\u00e9a\nab\U0001F600";
-  const Vocabulary vocabulary = Vocabulary::of(text);
+  const CharVocabulary vocabulary = CharVocabulary::of(text);
   const Tokenizer characters = Tokenizer::characters(vocabulary.symbols(), {"<s>"});
   EXPECT_EQ(characters.kind(), "characters");
   EXPECT_EQ(characters.encode(text), vocabulary.encode(text));
