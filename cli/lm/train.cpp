@@ -43,11 +43,9 @@ double lm_now() {
 
 // Returns the kinds of the layers: "mamba1 mlp attention mlp mamba1 mlp".
 std::string layers_text(const nn::LanguageModelConfig& config) {
-  constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3",       "attention",
-                                    "mlp",    "moe",    "mamba2_shared"};
   std::string text;
   for (const nn::MixerKind kind : config.layers)
-    text += (text.empty() ? "" : " ") + std::string(kNames[static_cast<std::size_t>(kind)]);
+    text += (text.empty() ? "" : " ") + std::string(nn::to_string(kind));
   return text;
 }
 

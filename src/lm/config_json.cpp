@@ -23,9 +23,7 @@ constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // the product of 
 constexpr std::int64_t kMaxLayers = 65'536;
 constexpr std::int64_t kMaxLayerOptions = std::int64_t{1} << 20;  // entries times layers
 constexpr double kMaxNumber = 1e30, kMinNumber = 1e-30;
-// Names of enumerators, in their order. Those of nn::MixerKind are the words of mixer_schedule().
-constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3",       "attention",
-                                  "mlp",    "moe",    "mamba2_shared"};
+// Names of enumerators, in their order.
 constexpr std::array kNorms = {"rms_norm", "layer_norm"};                   // nn::NormKind
 constexpr std::array kDecays = {"softplus", "heavy_tail"};                  // nn::DecayActivation
 constexpr std::array kMlps = {"swiglu", "gelu"};                            // nn::MlpKind
@@ -41,7 +39,7 @@ class ConfigWriter {
   void boolean(const char* key, const bool& value) { out_[key] = value; }
   void kinds(const char* key, const std::vector<MixerKind>& value) {
     out_[key] = ConfigJson::array();
-    for (const MixerKind kind : value) out_[key].push_back(kKinds[static_cast<std::size_t>(kind)]);
+    for (const MixerKind kind : value) out_[key].push_back(nn::to_string(kind));
   }
   void rule(const char* key, const Discretization& value) {
     out_[key] = value == Discretization::kEuler ? "euler" : "zero_order_hold";
@@ -131,15 +129,14 @@ class ConfigReader {
     }
     value.clear();
     for (const nlohmann::json& each : given) {
-      const auto* const found =
-          std::find_if(std::begin(kKinds), std::end(kKinds),
-                       [&](const char* name) { return each.is_string() && each == name; });
-      if (found == std::end(kKinds)) {
+      std::optional<MixerKind> kind;
+      if (each.is_string()) kind = nn::parse_mixer_kind(each.get_ref<const std::string&>());
+      if (!kind) {
         fail(full(key) + "[" + std::to_string(value.size()) + "]",
              "expected mamba1, mamba2, mamba3, attention, mlp, moe or mamba2_shared, got " +
                  shown(each));
       }
-      value.push_back(static_cast<MixerKind>(found - std::begin(kKinds)));
+      value.push_back(*kind);
     }
   }
   void rule(const char* key, Discretization& value) {
@@ -397,7 +394,7 @@ void ConfigReader::layer_options(const char* key, nn::LanguageModelConfig& confi
     // Shared blocks have the same options in all layers, so finish() reports theirs.
     const auto has = [&](MixerKind kind) {
       return kind != MixerKind::kMamba2Shared &&
-             given[i].contains(kKinds[static_cast<std::size_t>(kind)]);
+             given[i].contains(std::string(nn::to_string(kind)));
     };
     visit_options(in, of, has);
     if (has(MixerKind::kMamba1)) entry.mamba = of.mamba;

@@ -2,6 +2,7 @@
 #include "tensorgrad/nn/language_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -13,6 +14,26 @@
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
+
+namespace {
+
+// Names of the enumerators of MixerKind, in their order.
+constexpr std::array<std::string_view, 7> kMixerKinds = {
+    "mamba1", "mamba2", "mamba3", "attention", "mlp", "moe", "mamba2_shared"};
+static_assert(kMixerKinds.size() == static_cast<std::size_t>(MixerKind::kMamba2Shared) + 1);
+
+}  // namespace
+
+std::string_view to_string(MixerKind kind) {
+  return kMixerKinds.at(static_cast<std::size_t>(kind));
+}
+
+std::optional<MixerKind> parse_mixer_kind(std::string_view name) {
+  for (std::size_t i = 0; i < kMixerKinds.size(); ++i) {
+    if (kMixerKinds[i] == name) return static_cast<MixerKind>(i);
+  }
+  return std::nullopt;
+}
 
 BlockNorm::BlockNorm(NormKind kind, std::int64_t size, double epsilon, Loc loc) {
   if (kind == NormKind::kRmsNorm) {
@@ -48,29 +69,20 @@ LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, s
 }
 
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer, Loc loc) {
-  static constexpr std::pair<const char*, MixerKind> kKinds[] = {
-      {"mamba1", MixerKind::kMamba1},
-      {"mamba2", MixerKind::kMamba2},
-      {"mamba3", MixerKind::kMamba3},
-      {"attention", MixerKind::kAttention},
-      {"mlp", MixerKind::kMlp},
-      {"moe", MixerKind::kMoe},
-      {"mamba2_shared", MixerKind::kMamba2Shared}};
   std::string pattern = name;
   if (name == "jamba") pattern = "mamba2 mamba2 mamba2 attention";
   if (name == "zamba") pattern = "mamba3 mamba3 mamba3 mamba3 mamba3 attention";
   std::istringstream words(pattern);
   std::vector<MixerKind> period, layers;
   for (std::string word; words >> word;) {
-    const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                           [&](const auto& each) { return word == each.first; });
-    if (found == std::end(kKinds)) {
+    const std::optional<MixerKind> kind = parse_mixer_kind(word);
+    if (!kind) {
       throw UserError("mixer_schedule: unknown schedule '" + name +
                           "'; expected jamba, zamba, or a list of mamba1, mamba2, mamba3, "
                           "attention, mlp, moe and mamba2_shared",
                       loc);
     }
-    period.push_back(found->second);
+    period.push_back(*kind);
   }
   if (period.empty()) throw UserError("mixer_schedule: expected the name of a schedule", loc);
   for (std::int64_t i = 0; i < n_layer; ++i)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensorgrad/functional/losses.h"
@@ -28,6 +29,13 @@ enum class MixerKind : std::uint8_t {
   kMoe,          ///< MixtureOfExperts.
   kMamba2Shared  ///< Mamba-2 whose input a SharedTransformer changes, as in Zamba2.
 };
+
+/// Returns the name of a kind: "mamba1", "mamba2", "mamba3", "attention", "mlp", "moe" or
+/// "mamba2_shared".
+std::string_view to_string(MixerKind kind);
+
+/// Returns the kind with a name returned by to_string(), or nullopt if the name is unknown.
+std::optional<MixerKind> parse_mixer_kind(std::string_view name);
 
 /// Kind of the norms of a LanguageModel. kLayerNorm has a bias.
 enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
@@ -114,9 +122,8 @@ LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, s
 
 /// Returns the mixers of `n_layer` layers by the name of a schedule. "jamba" uses attention for
 /// every fourth layer, else mamba2. "zamba" uses attention for every sixth layer, else mamba3. Any
-/// other name is a list of "mamba1", "mamba2", "mamba3", "attention", "mlp", "moe" and
-/// "mamba2_shared", separated by spaces, which repeats until there are `n_layer` layers: "mamba2
-/// mlp mamba2 moe". Throws UserError if a kind is unknown.
+/// other name is a list of names of kinds, separated by spaces, which repeats until there are
+/// `n_layer` layers: "mamba2 mlp mamba2 moe". Throws UserError if a kind is unknown.
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
                                       Loc loc = Loc::current());
 

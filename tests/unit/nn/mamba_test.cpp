@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <span>
@@ -523,6 +524,21 @@ TEST(LanguageModel, inputs_that_do_not_fit_are_rejected) {
   EXPECT_EQ(nn::mixer_schedule("jamba", 4)[3], MixerKind::kAttention);
   EXPECT_EQ(nn::mixer_schedule("zamba", 6)[5], MixerKind::kAttention);
   EXPECT_EQ(nn::mixer_schedule("zamba", 6)[4], MixerKind::kMamba3);
+}
+
+TEST(MixerKind, names_are_read_as_they_are_written) {
+  const char* const names[] = {"mamba1", "mamba2", "mamba3",       "attention",
+                               "mlp",    "moe",    "mamba2_shared"};
+  for (const char* name : names) {
+    const std::optional<MixerKind> kind = nn::parse_mixer_kind(name);
+    ASSERT_TRUE(kind) << name;
+    EXPECT_EQ(nn::to_string(*kind), name);
+    EXPECT_EQ(nn::mixer_schedule(name, 1).front(), *kind);
+  }
+  EXPECT_EQ(nn::to_string(MixerKind::kAttention), "attention");
+  EXPECT_EQ(nn::to_string(MixerKind::kMamba2Shared), "mamba2_shared");
+  EXPECT_FALSE(nn::parse_mixer_kind("lstm"));
+  EXPECT_FALSE(nn::parse_mixer_kind("mamba2 "));
 }
 
 }  // namespace
