@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/token_type.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
@@ -26,16 +27,6 @@ using Pair = std::pair<std::string, std::string>;
 constexpr const char* kTokenizerPrefix = "tokenizer.ggml.";
 constexpr const char* kSpaceMark = "\xE2\x96\x81";  // U+2581, which stands for a space
 constexpr std::size_t kMaxMergedToken = 512;        // in bytes, of tokens made by merges
-
-// llama.cpp's enum llama_token_type.
-enum TokenType : std::int32_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6
-};
 
 struct PreTokenizer {
   std::string_view name;  // in GGUF
@@ -146,7 +137,7 @@ class GgufTokenizerReader {
  private:
   void read_tokens() {
     tokens_ = in_.list<std::string>("tokens");
-    types_.assign(tokens_.size(), kNormal);
+    types_.assign(tokens_.size(), kNormalToken);
     if (in_.has("token_type")) types_ = in_.list<std::int32_t>("token_type");
     if (types_.size() != tokens_.size()) in_.fail("token_type", "expected a type for each token");
     if (tokens_.empty()) in_.fail("tokens", "expected at least one token");
@@ -154,11 +145,11 @@ class GgufTokenizerReader {
     TokenJson vocab = TokenJson::object();
     std::set<std::string_view> seen;
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
-      if (types_[id] == kUnused) continue;
+      if (types_[id] == kUnusedToken) continue;
       if (!seen.insert(tokens_[id]).second)
         in_.fail("tokens", "token " + std::to_string(id) + " is there twice");
-      const bool is_added =
-          types_[id] == kControl || types_[id] == kUserDefined || types_[id] == kUnknown;
+      const bool is_added = types_[id] == kControlToken || types_[id] == kUserDefinedToken ||
+                            types_[id] == kUnknownToken;
       if (is_added) {
         added.push_back({{"id", id},
                          {"content", tokens_[id]},
@@ -166,9 +157,9 @@ class GgufTokenizerReader {
                          {"lstrip", false},
                          {"rstrip", false},
                          {"normalized", false},
-                         {"special", types_[id] != kUserDefined}});
+                         {"special", types_[id] != kUserDefinedToken}});
       }
-      if (types_[id] == kNormal || types_[id] == kByte || types_[id] == kUnknown)
+      if (types_[id] == kNormalToken || types_[id] == kByteToken || types_[id] == kUnknownToken)
         vocab.push_back({tokens_[id], id});
     }
     root_ = {{"version", "1.0"},          {"truncation", nullptr},
@@ -210,9 +201,9 @@ class GgufTokenizerReader {
     std::vector<bool> mergeable;
     std::size_t bytes = 0;
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
-      mergeable.push_back(types_[id] == kNormal);
-      bytes += types_[id] == kByte ? 1U : 0U;
-      if (types_[id] == kNormal && tokens_[id].size() > kMaxMergedToken) {
+      mergeable.push_back(types_[id] == kNormalToken);
+      bytes += types_[id] == kByteToken ? 1U : 0U;
+      if (types_[id] == kNormalToken && tokens_[id].size() > kMaxMergedToken) {
         in_.fail("tokens", "token " + std::to_string(id) + " has " +
                                std::to_string(tokens_[id].size()) + " bytes, expected at most " +
                                std::to_string(kMaxMergedToken));
@@ -223,7 +214,7 @@ class GgufTokenizerReader {
     root_["normalizer"] = space_normalizer(prefix);
     root_["decoder"] = space_decoder(prefix);
     TokenJson& model = root_["model"];
-    const auto unknown = std::find(types_.begin(), types_.end(), kUnknown);
+    const auto unknown = std::find(types_.begin(), types_.end(), kUnknownToken);
     if (unknown != types_.end())
       model["unk_token"] = tokens_[static_cast<std::size_t>(unknown - types_.begin())];
     model["fuse_unk"] = true;
@@ -263,14 +254,14 @@ class GgufTokenizerReader {
     if (in_.has(key))
       id = static_cast<std::size_t>(in_.integer(key, 0, std::numeric_limits<std::uint32_t>::max()));
     // llama.cpp ignores ids that are not in the vocabulary.
-    if (!id || *id >= tokens_.size() || types_[*id] == kUnused) return std::nullopt;
+    if (!id || *id >= tokens_.size() || types_[*id] == kUnusedToken) return std::nullopt;
     return tokens_[*id];
   }
 
   void read_marks(bool usual_bos, bool pieces) {
     const auto usual = [&](std::size_t id) {
-      return pieces && id < types_.size() && types_[id] == kControl ? std::optional(id)
-                                                                    : std::nullopt;
+      return pieces && id < types_.size() && types_[id] == kControlToken ? std::optional(id)
+                                                                         : std::nullopt;
     };
     bos_ = mark("bos_token_id", usual(1));
     eos_ = mark("eos_token_id", usual(2));
@@ -360,10 +351,10 @@ class GgufTokenizerWriter {
 
   void collect_tokens() {
     tokens_.resize(size_);
-    types_.assign(size_, kUnused);
+    types_.assign(size_, kUnusedToken);
     for (const auto& [token, id] : root_["model"]["vocab"].items()) {
       tokens_[id.get<std::size_t>()] = token;
-      types_[id.get<std::size_t>()] = kNormal;
+      types_[id.get<std::size_t>()] = kNormalToken;
     }
     for (const AddedToken& token : tokenizer_.added_tokens()) {
       if (token.lstrip || token.rstrip || token.single_word) {
@@ -372,10 +363,10 @@ class GgufTokenizerWriter {
       }
       const auto id = static_cast<std::size_t>(token.id);
       tokens_[id] = token.content;
-      types_[id] = token.special ? kControl : kUserDefined;
+      types_[id] = token.special ? kControlToken : kUserDefinedToken;
     }
     for (std::size_t id = 0; id < size_; ++id) {
-      if (types_[id] == kUnused) tokens_[id] = "[PAD" + std::to_string(id) + "]";
+      if (types_[id] == kUnusedToken) tokens_[id] = "[PAD" + std::to_string(id) + "]";
     }
     const std::set<std::string_view> distinct(tokens_.begin(), tokens_.end());
     if (distinct.size() != tokens_.size()) refuse_tokenizer("has two tokens of one text");
@@ -421,7 +412,7 @@ class GgufTokenizerWriter {
   // Marks the space in a vocabulary of single characters.
   void mark_characters() {
     for (std::size_t id = 0; id < size_; ++id) {
-      if (types_[id] != kNormal) continue;
+      if (types_[id] != kNormalToken) continue;
       if (tokens_[id] == kSpaceMark) refuse_tokenizer("has U+2581, which stands for a space");
       if (tokens_[id] == " ") tokens_[id] = kSpaceMark;
     }
@@ -437,7 +428,7 @@ class GgufTokenizerWriter {
       prefix = *found;
     }
     if (const auto unknown = tokenizer_.unk_id()) {
-      types_[static_cast<std::size_t>(*unknown)] = kUnknown;
+      types_[static_cast<std::size_t>(*unknown)] = kUnknownToken;
       put("unknown_token_id", static_cast<std::uint32_t>(*unknown));
     }
     if (root_["model"].value("byte_fallback", false)) {
@@ -447,7 +438,7 @@ class GgufTokenizerWriter {
                                  kDigits[static_cast<std::size_t>(byte % 16)] + ">";
         const auto id = tokenizer_.token_to_id(name);
         if (!id) refuse_tokenizer("has no token " + name);
-        types_[static_cast<std::size_t>(*id)] = kByte;
+        types_[static_cast<std::size_t>(*id)] = kByteToken;
       }
     }
     put("model", "llama");
@@ -472,7 +463,7 @@ class GgufTokenizerWriter {
     std::vector<bool> mergeable;
     std::size_t others = ranks.size();
     for (std::size_t id = 0; id < size_; ++id) {
-      mergeable.push_back(types_[id] == kNormal);
+      mergeable.push_back(types_[id] == kNormalToken);
       const auto found = ranks.find(tokens_[id]);
       scores.push_back(-static_cast<float>(found == ranks.end() ? others++ : found->second));
     }
@@ -487,7 +478,7 @@ class GgufTokenizerWriter {
   // Returns the ids that the post-processor adds before and after a text.
   [[nodiscard]] std::array<std::vector<std::int32_t>, 2> around_text() const {
     for (std::size_t id = 0; id < size_; ++id) {
-      if (types_[id] != kNormal) continue;
+      if (types_[id] != kNormalToken) continue;
       const std::string text = tokenizer_.decode_bytes(std::array{static_cast<std::int32_t>(id)});
       const auto plain =
           tokenizer_.encode(text, {.add_special_tokens = false, .parse_special = false});

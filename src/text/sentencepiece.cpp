@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/token_type.h"
 #include "io/protobuf_reader.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -24,20 +25,10 @@ constexpr const char* kPieceSpace = "\u2581";           // stands for a space
 constexpr std::size_t kLongestMergedPiece = 512;        // in bytes; bounds the time to find merges
 constexpr std::int32_t kUnigramType = 1, kBpeType = 2;  // TrainerSpec.model_type
 
-// ModelProto.SentencePiece.Type.
-enum PieceType : std::int32_t {
-  kNormalPiece = 1,
-  kUnknownPiece = 2,
-  kControlPiece = 3,
-  kUserDefinedPiece = 4,
-  kUnusedPiece = 5,
-  kBytePiece = 6
-};
-
 struct Piece {
   std::string text;
   float score = 0;
-  std::int32_t type = kNormalPiece;
+  std::int32_t type = kNormalToken;
 };
 
 // What is read of a ModelProto, with the defaults of the schema.
@@ -79,8 +70,8 @@ Piece read_piece(io::ProtoReader in, std::size_t id) {
     at += size;
   }
   if (!std::isfinite(piece.score)) in.fail(name + "the score is not finite");
-  if (piece.type == kUnusedPiece) in.fail(name + "the type UNUSED is not supported");
-  if (piece.type < kNormalPiece || piece.type > kBytePiece)
+  if (piece.type == kUnusedToken) in.fail(name + "the type UNUSED is not supported");
+  if (piece.type < kNormalToken || piece.type > kByteToken)
     in.fail(name + "expected a type of 1 to 6, got " + std::to_string(piece.type));
   return piece;
 }
@@ -178,17 +169,17 @@ void check_pieces(PieceModel& model, const std::string& file) {
       throw IoError(file + ": piece " + std::to_string(id) + ": " + io::in_quotes(piece.text) +
                     what);
     };
-    if (piece.type == kUnknownPiece) {
+    if (piece.type == kUnknownToken) {
       if (model.unk != kNoId) fail(" is a second piece of type UNKNOWN");
       model.unk = static_cast<Id>(id);
     }
-    if (piece.type == kBytePiece) {
+    if (piece.type == kByteToken) {
       ++bytes;
       if (!is_byte_token(piece.text)) fail(" has the type BYTE; expected <0x00> to <0xFF>");
       if (!model.byte_fallback) fail(" has the type BYTE, but byte_fallback is false");
     }
-    const bool literal = piece.type == kUserDefinedPiece;
-    const bool merged = model.type == kBpeType && piece.type == kNormalPiece;
+    const bool literal = piece.type == kUserDefinedToken;
+    const bool merged = model.type == kBpeType && piece.type == kNormalToken;
     const std::size_t longest = literal ? kLongestLiteral : kLongestMergedPiece;
     if ((literal || merged) && piece.text.size() > longest) {
       fail(" has " + std::to_string(piece.text.size()) + " bytes; expected at most " +
@@ -249,14 +240,14 @@ std::vector<Merge> merges_of_pieces(const PieceModel& model, const TokenTable& t
   const auto normal = [&](std::string_view text) {
     const Id id = tokens.find(text);
     const bool found =
-        id != kNoId && model.pieces[static_cast<std::size_t>(id)].type == kNormalPiece;
+        id != kNoId && model.pieces[static_cast<std::size_t>(id)].type == kNormalToken;
     return found ? id : kNoId;
   };
   std::vector<Id> order;
   for (std::size_t id = 0; id < model.pieces.size(); ++id) {
     // Text has no spaces anymore, and merges of a tokenizer.json cannot contain them.
     const Piece& piece = model.pieces[id];
-    if (piece.type == kNormalPiece && piece.text.find(' ') == std::string::npos)
+    if (piece.type == kNormalToken && piece.text.find(' ') == std::string::npos)
       order.push_back(static_cast<Id>(id));
   }
   std::stable_sort(order.begin(), order.end(), [&](Id a, Id b) {
@@ -319,7 +310,7 @@ Json pre_tokenizer_part(const PieceModel& model, const PieceConfig& config, bool
   }
   std::vector<std::string> literals;
   for (const Piece& piece : model.pieces) {
-    if (piece.type == kUserDefinedPiece) literals.push_back(piece.text);
+    if (piece.type == kUserDefinedToken) literals.push_back(piece.text);
   }
   if (!literals.empty()) {
     std::stable_sort(literals.begin(), literals.end(),
@@ -349,9 +340,9 @@ void add_piece_tokens(const PieceModel& model, const PieceConfig& config, const 
   std::vector<AddedToken> controls;
   for (std::size_t id = 0; id < model.pieces.size(); ++id) {
     const Piece& piece = model.pieces[id];
-    if (piece.type != kControlPiece && piece.type != kUnknownPiece) continue;
+    if (piece.type != kControlToken && piece.type != kUnknownToken) continue;
     controls.push_back({.content = piece.text, .id = static_cast<Id>(id)});
-    if (piece.type == kUnknownPiece) continue;
+    if (piece.type == kUnknownToken) continue;
     if (piece.text == model.bos) definition.bos = static_cast<Id>(id);
     if (piece.text == model.eos) definition.eos = static_cast<Id>(id);
     if (piece.text == model.pad) definition.pad = static_cast<Id>(id);
@@ -389,7 +380,7 @@ Definition definition_of_sentencepiece(std::string_view bytes, std::string_view 
     if (model.type == kUnigramType) subword.scores.push_back(double{piece.score});
     // The pre-tokenizer isolates user-defined pieces, which become tokens without merging.
     made.ignore_merges =
-        made.ignore_merges || (model.type == kBpeType && piece.type == kUserDefinedPiece);
+        made.ignore_merges || (model.type == kBpeType && piece.type == kUserDefinedToken);
   }
   check_entries(entries, name + ": pieces");
   made.tokens = TokenTable(std::move(entries));
