@@ -5,6 +5,11 @@ include(SampleData)
 tensorgrad_provide_sample_data(sample_data)
 file(GLOB common_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/examples/common/*.cpp")
 add_library(example_common STATIC ${common_sources})
+if(EMSCRIPTEN)  # web/pages/samples_worker.ts puts the data there, and runs the samples
+  set(sample_data "/data")
+  target_link_options(example_common PUBLIC -O1 -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=worker
+    -sINVOKE_RUN=0 -sFORCE_FILESYSTEM -sEXPORTED_RUNTIME_METHODS=callMain,FS)
+endif()
 set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/examples/common/sample.cpp" PROPERTIES
   COMPILE_DEFINITIONS "TENSORGRAD_SAMPLE_DATA=\"${sample_data}\"")
 target_link_libraries(example_common PUBLIC tensorgrad::tensorgrad)
@@ -22,7 +27,7 @@ endif()
 tensorgrad_own_target(example_common)
 set(examples "")
 file(GLOB example_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp")
-if(NOT TENSORGRAD_WEBGPU)
+if(NOT TENSORGRAD_WEBGPU OR EMSCRIPTEN)  # it is linked to a WebGPU library
   list(FILTER example_sources EXCLUDE REGEX "/own_device.cpp$")
 endif()
 foreach(source IN LISTS example_sources)

@@ -8,6 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import {fileURLToPath} from 'node:url';
 
+import {builtSamples} from '../../web/pages/samples.mjs';
 import {launch, serve} from './browser.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -24,7 +25,7 @@ function build() {
   const library = path.join(root, 'build/npm/dist/tensorgrad.js');
   if (!time(library)) throw new Error('no package in build/npm; build it with ./dev npm');
   const sources = fs.readdirSync(path.join(web, 'pages')).map((each) => path.join(web, 'pages', each));
-  const newest = Math.max(...[library, ...sources].map(time));
+  const newest = Math.max(...[library, ...sources, ...builtSamples()].map(time));
   if (time(path.join(built, 'index.html')) > newest) return;
   if (!fs.existsSync(path.join(web, 'node_modules/uplot')))
     execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], {cwd: web});

@@ -8,6 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { packDigits } from './data.mjs';
+import { collectSamples } from './samples.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const web = join(here, '..');
@@ -23,7 +24,7 @@ mkdirSync(join(out, 'tensorgrad'), { recursive: true });
 for (const name of readdirSync(dist).filter((each) => /\.(js|wasm)$/.test(each)))
   copyFileSync(join(dist, name), join(out, 'tensorgrad', name));
 await build({
-  entryPoints: [...pages.map((name) => join(here, `${name}.ts`)), join(here, 'style.css')],
+  entryPoints: [...[...pages, 'samples_worker'].map((name) => join(here, `${name}.ts`)), join(here, 'style.css')],
   outdir: out, bundle: true, format: 'esm', target: 'es2022', sourcemap: true, logLevel: 'warning',
   plugins: [{ name: 'package', setup: (b) => b.onResolve({ filter: /^tensorgrad$/ },
     () => ({ path: './tensorgrad/tensorgrad.js', external: true })) }],
@@ -41,3 +42,4 @@ const cards = pages.map((name) => {
 writeFileSync(join(out, 'index.html'), readFileSync(join(here, 'index.html'), 'utf8')
   .replace('<!-- pages -->', () => cards.map((each) => each.html).join('\n')));
 packDigits(join(out, 'digits.gz'));
+collectSamples(out);

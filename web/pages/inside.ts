@@ -28,7 +28,7 @@ async function listPages(): Promise<void> {
   const index = new DOMParser().parseFromString(await (await fetch('index.html')).text(), 'text/html');
   for (const link of index.querySelectorAll<HTMLAnchorElement>('.pages a')) {
     const name = link.getAttribute('href')!.replace('.html', '');
-    if (name !== 'inside') select.add(new Option(link.querySelector('h2')!.textContent!, name));
+    if (!['inside', 'samples'].includes(name)) select.add(new Option(link.querySelector('h2')!.textContent!, name));
   }
   const wanted = new URLSearchParams(location.search).get('model') ?? 'kan';
   select.value = [...select.options].some(({ value }) => value === wanted) ? wanted : select.options[0]!.value;
