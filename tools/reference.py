@@ -7,15 +7,18 @@
 
 Headers: `tensorgrad::inline TENSORGRAD_ABI` becomes `tensorgrad`. TG_MODULE(), inherited
 constructors and namespaces named detail are left out. A `///` comment documents every function,
-alias and constant below it, up to the next blank line or comment: Doxygen reads a copy for each.
-Each header is a group, described by the comment at its top. The group of ops/creation.h is a
-subgroup of that of ops.h.
+alias and constant below it, up to the next blank line or comment: Doxygen reads a copy for each. The
+comment on a field, above (`///`) or behind (`///<`), documents all fields of its declaration, but
+not those of the next one: Doxygen reads `int a, b;` as two declarations with the comment. Each
+header is a group, described by the comment at its top. The group of ops/creation.h is a subgroup of
+that of ops.h.
 
 Markdown: headings get the anchors that GitHub generates, and links to pages and headers become
 Doxygen's. Links to other files, including pages outside docs/, become plain text.
 
-Fields, enumerators, destructors, overrides, defaulted and deleted functions, functions of types
-from detail and the operators == and = need no comment.
+Every declaration needs a comment, including fields and enumerators, except destructors, overrides,
+defaulted and deleted functions, functions of types from detail and the operators == and =. Doxygen
+1.9 does not warn about enumerators, so `check` finds them in the headers.
 """
 
 import argparse
@@ -39,8 +42,10 @@ QUOTE_IN_CODE = re.compile(r"(?<!`)`([^`]*'[^`]*)`(?!`)")
 CODE_OR_LINK = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|" + LINK.pattern)
 WARNING = re.compile(r"(.+?):(\d+): (?:warning|error): (.*)")
 NO_COMMENT_NEEDED = re.compile(
-    r"Member (?:.*\(variable\) of (?:struct|class)|~|operator==?\(|.*= ?(?:default|delete)\b"
-    r"|.*\boverride\b|.*\bdetail::).* is not documented")
+    r"Member (?:~|operator==?\(|.*= ?(?:default|delete)\b|.*\boverride\b|.*\bdetail::).*"
+    r" is not documented")
+NO_FIELD = re.compile(r"\(|\b(?:using|operator|return|friend)\b|" + TYPE.pattern)
+ENUM = re.compile(r"\s*enum (?:class |struct )?(\w+)")
 
 
 def nesting(line):
@@ -62,8 +67,42 @@ def signature(lines):
     """Returns a declaration up to its body or value, without the contents of brackets."""
     text, before = " ".join(NOT_CODE.sub("", line) for line in lines).replace("->", ""), None
     while text != before:
-        before, text = text, re.sub(r"<[^<>(){}]*>|\([^(){}]*\)", "()", text)
+        before, text = text, re.sub(r"<[^<>(){}]*>", "", re.sub(r"\([^(){}]*\)", "()", text))
     return re.split(r"[{;=]", text)[0]
+
+
+def split_at_commas(text):
+    """Returns the parts of a text between the commas that are outside of brackets."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "([{<") - (c in ")]}>")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
+def is_field(declaration, declared):
+    """Returns true if a declaration in a class, with this signature, is that of fields."""
+    code = NOT_CODE.sub("", declaration[-1]).rstrip()
+    return declaration[0].startswith(" ") and code.endswith(";") and not NO_FIELD.search(declared) \
+        and sum(map(nesting, declaration)) == 0
+
+
+def one_each(declaration, comment):
+    """Returns a declaration of several fields as one for each, with the comment above or behind."""
+    text = "\n".join(declaration)
+    behind = "".join(re.findall(r"///<(.*)", text))
+    behind = behind and f"  ///<{behind}"
+    code, *more = split_at_commas(re.sub(r"\s*//.*", "", text).rstrip().removesuffix(";"))
+    if not more:
+        return declaration
+    kind = re.match(r"(.*?)\w+\s*(?:[={[].*)?$", code, re.DOTALL)[1]
+    result = [f"{code};{behind}"]
+    for declarator in more:
+        result += [*comment, f"{kind}{declarator.strip()};{behind}"]
+    return result
 
 
 def blank(lines, index):
@@ -121,20 +160,50 @@ def header(name, text):
         if NO_DECLARATION.match(lines[index]):
             if shared or not lines[index].lstrip().startswith("//"):
                 comment = []
-        elif comment:
+        elif comment or lines[index].startswith(" "):
             declaration = lines[index:end_of(lines, index)]
             declared = signature(declaration)
+            if is_field(declaration, declared):
+                end = index + len(declaration)
+                while end < len(lines) and lines[end].lstrip().startswith("///<"):
+                    end += 1
+                above = [] if shared else [line for line, _ in comment]
+                result += [(line, index + 1) for line in one_each(lines[index:end], above)]
+                index, comment = end, []
+                continue
             if TYPE.search(declared):
                 comment = []  # its members have their own comments
-            else:
+            elif comment:
                 end = index + len(declaration)
-                is_field = lines[index].startswith(" ") and not re.search(r"\(|\busing\b", declared)
-                if shared and not is_field and "///<" not in "".join(declaration):
+                if shared and "///<" not in "".join(declaration):
                     result += comment
             shared = True
         result += [(lines[i], i + 1) for i in range(index, end)]
         index = end
     return result
+
+
+def enumerators_without_comment(lines):
+    """Returns each enumerator of a prepared header that has no comment, with its line number."""
+    found, enum, has_comment = [], None, False
+    for text, number in lines:
+        code = NOT_CODE.sub("", text)
+        if enum is None and (start := ENUM.match(code)) and "{" in code:
+            enum, code = start[1], code.partition("{")[2]
+        if enum is None:
+            continue
+        if DOC.match(text):
+            has_comment = True
+            continue
+        names = [name[0] for part in split_at_commas(code.partition("}")[0])
+                 if (name := re.search(r"\w+", part))]
+        for name in names:
+            if not has_comment and not ("///<" in text and name == names[-1]):
+                found.append((f"{enum}::{name}", number))
+            has_comment = False
+        if "}" in code:
+            enum, has_comment = None, False
+    return found
 
 
 def label(page, anchor=""):
@@ -192,7 +261,7 @@ def page(root, name, text):
 
 def problems(root, log):
     """Returns the warnings of a log that count, each once, with the line numbers of the original
-    files."""
+    files, and the enumerators of the headers that have no comment."""
     found, counts = [], False
     for text in log.splitlines():
         warning = WARNING.match(text)
@@ -207,6 +276,11 @@ def problems(root, log):
                 text = f"{name}:{number}: {words}"
         if counts or not warning and not text.startswith(" "):
             found.append(text)
+    for path in sorted((root / HEADERS).rglob("*.h")):
+        name = path.relative_to(root).as_posix()
+        lines = header(name.removeprefix(HEADERS), path.read_text())
+        found += [f"{name}:{number}: Enumerator {enumerator} is not documented."
+                  for enumerator, number in enumerators_without_comment(lines)]
     return list(dict.fromkeys(found))
 
 

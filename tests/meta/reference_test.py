@@ -40,6 +40,13 @@ struct Layer : Base {
   /// The weight.
   Tensor weight;
   Tensor bias;
+  double lo = min(1, 2), hi{3};  ///< The
+                                 ///< bounds.
+  int size = 0;  ///< The size.
+  /// Sums.
+  const std::map<int, int> all,
+      none = {{1, 2}};
+  int other, last_one;
   /// Functions.
   using One = std::function<void(int)>;
   using Two = std::function<void(int, int)>;
@@ -92,6 +99,15 @@ struct Layer : Base {
   /// The weight.
   Tensor weight;
   Tensor bias;
+  double lo = min(1, 2);  ///< The bounds.
+  double hi{3};  ///< The bounds.
+  int size = 0;  ///< The size.
+  /// Sums.
+  const std::map<int, int> all;
+  /// Sums.
+  const std::map<int, int> none = {{1, 2}};
+  int other;
+  int last_one;
   /// Functions.
   using One = std::function<void(int)>;
   /// Functions.
@@ -106,6 +122,27 @@ struct Layer : Base {
 };
 
 }  // namespace tensorgrad
+"""
+
+ENUMS = """\
+/// A fan.
+enum class Fan { kIn, kOut };
+
+/// A kind.
+enum Kind : int {
+  kFirst = f(1, 2),  ///< The first.
+  kSecond,           ///< The
+                     ///< second.
+  kThird,
+  kFourth, kFifth,   ///< The fifth.
+
+  // Not documentation.
+  kSixth,
+  /// The
+  /// seventh.
+  kSeventh
+};
+enum class Declared;
 """
 
 PAGE = """\
@@ -173,6 +210,7 @@ class Reference(unittest.TestCase):
     def test_names_what_lacks_a_comment_once_with_its_line_in_the_header(self):
         line = PREPARED.splitlines().index("Tensor undocumented();") + 1
         for what in ("Member undocumented() (function) of namespace tensorgrad",
+                     "Member weight (variable) of struct tensorgrad::Layer",
                      "Member kSize (variable) of namespace tensorgrad",
                      "Member Mode (enumeration) of struct tensorgrad::Layer",
                      "Compound tensorgrad::Layer"):
@@ -181,6 +219,15 @@ class Reference(unittest.TestCase):
             self.assertEqual(result.returncode, 1, what)
             self.assertEqual(result.stdout,
                              f"include/tensorgrad/ops/sum.h:21: {what} is not documented.\n")
+
+    def test_names_enumerators_that_lack_a_comment(self):
+        self.write(self.header, "// Kinds.\n#pragma once\nnamespace tensorgrad {\n" + ENUMS + "}\n")
+        result = self.check()
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout, "".join(
+            f"include/tensorgrad/ops/sum.h:{line}: Enumerator {name} is not documented.\n"
+            for line, name in ((5, "Fan::kIn"), (5, "Fan::kOut"), (12, "Kind::kThird"),
+                               (13, "Kind::kFourth"), (16, "Kind::kSixth"))))
 
     def test_names_every_other_problem(self):
         for warning in (f"{self.root}/docs/a.md:3: warning: unable to resolve reference to 'b'",
@@ -192,7 +239,7 @@ class Reference(unittest.TestCase):
     def test_accepts_what_needs_no_comment(self):
         result = self.check(*(
             f"{self.header}:1: warning: Member {what} of class tensorgrad::A is not documented."
-            for what in ("x (variable)", "~A() (function)", "operator==(const A &) const (function)",
+            for what in ("~A() (function)", "operator==(const A &) const (function)",
                          "A(A &&)=default (function)", "A(const A &) = delete (function)",
                          "what() const noexcept override (function)",
                          "A(std::shared_ptr< detail::Impl > impl) (function)")), "  and more")
