@@ -26,7 +26,7 @@ struct Hyperparameter {
   /// Creates a constant.
   Hyperparameter(double number) : value(number) {}  // NOLINT(google-explicit-constructor)
 
-  double value;
+  double value;             ///< The constant, or the initial value of the scalar.
   bool adjustable = false;  ///< Set by the function adjustable().
 
   /// Returns the initial value.
@@ -83,8 +83,8 @@ class Update {
 
   /// Name and shape of a trained parameter.
   struct ParamInfo {
-    std::string name;
-    Shape shape;
+    std::string name;  ///< Path in the model, such as "fc1.weight".
+    Shape shape;       ///< Shape in the model, not that of the flat tensors.
   };
 
   /// Returns the trained parameters in the order of the flat tensors.
@@ -106,13 +106,13 @@ class Update {
 /// Stochastic gradient descent, as `torch.optim.SGD`: p -= lr * v with v = momentum * v + (1 -
 /// dampening) * g. In the first update, v = g.
 struct SGD {
-  static constexpr const char* kName = "SGD";
-  Schedule lr = 1e-3;
-  Hyperparameter momentum = 0;
-  bool nesterov = false;  ///< p -= lr * (g + momentum * v). Requires momentum and no dampening.
-  double weight_decay = 0;
-  double dampening = 0;
-  bool maximize = false;  ///< Maximizes the loss.
+  static constexpr const char* kName = "SGD";  ///< Name in checkpoints.
+  Schedule lr = 1e-3;                          ///< Learning rate.
+  Hyperparameter momentum = 0;  ///< Factor of the previous v, at least 0. If 0, v is g.
+  bool nesterov = false;    ///< p -= lr * (g + momentum * v). Requires momentum and no dampening.
+  double weight_decay = 0;  ///< Factor of p that is added to g; 0: no decay.
+  double dampening = 0;     ///< Reduces g in v, from the second update on.
+  bool maximize = false;    ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or `nesterov` is not allowed.
   void operator()(Update& update) const;
 };
@@ -120,17 +120,18 @@ struct SGD {
 /// Adam (Kingma and Ba 2015), as `torch.optim.Adam`: p -= lr * mhat / (sqrt(vhat) + eps). m and v
 /// are running means of g and g^2; mhat and vhat are corrected for their bias towards 0.
 struct Adam {
-  static constexpr const char* kName = "Adam";
-  Schedule lr = 1e-3;
-  Hyperparameter beta1 = 0.9, beta2 = 0.999;  ///< In [0, 1).
-  double eps = 1e-8;
-  double weight_decay = 0;
+  static constexpr const char* kName = "Adam";  ///< Name in checkpoints.
+  Schedule lr = 1e-3;                           ///< Learning rate.
+  Hyperparameter beta1 = 0.9, beta2 = 0.999;    ///< Decay of m and of v, in [0, 1).
+  double eps = 1e-8;                            ///< Added to the root, at least 0.
+  double weight_decay = 0;                      ///< Factor of p that is added to g; 0: no decay.
+  bool amsgrad = false;  ///< Uses the maximum of v over all updates (Reddi et al. 2018).
 
-  /// `amsgrad` replaces v by its maximum over all updates so far (Reddi, Kale and Kumar 2018).
-  /// `epsilon_hat` adds eps to sqrt(v) instead of sqrt(vhat), as in the last paragraph of section 2
-  /// of the paper: p -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps). `maximize`
-  /// maximizes the loss.
-  bool amsgrad = false, epsilon_hat = false, maximize = false;
+  /// Adds eps to sqrt(v) instead of sqrt(vhat), as in the last paragraph of section 2 of the paper:
+  /// p -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps).
+  bool epsilon_hat = false;
+
+  bool maximize = false;  ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
@@ -138,12 +139,13 @@ struct Adam {
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019), as `torch.optim.AdamW`. The decay
 /// is p *= 1 - lr * weight_decay.
 struct AdamW {
-  static constexpr const char* kName = "AdamW";
-  Schedule lr = 1e-3;
-  Hyperparameter beta1 = 0.9, beta2 = 0.999;  ///< In [0, 1).
-  double eps = 1e-8;
-  double weight_decay = 1e-2;
-  bool amsgrad = false, epsilon_hat = false, maximize = false;  ///< See Adam.
+  static constexpr const char* kName = "AdamW";  ///< Name in checkpoints.
+  Schedule lr = 1e-3;                            ///< Learning rate.
+  Hyperparameter beta1 = 0.9, beta2 = 0.999;     ///< Decay of m and of v, in [0, 1).
+  double eps = 1e-8;                             ///< Added to the root, at least 0.
+  double weight_decay = 1e-2;                    ///< Decoupled decay, times lr; 0: no decay.
+  bool amsgrad = false, epsilon_hat = false;     ///< As in Adam.
+  bool maximize = false;                         ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
@@ -151,12 +153,14 @@ struct AdamW {
 /// Adam with Nesterov momentum (Dozat 2016), as `torch.optim.NAdam`. The momentum of update t is
 /// beta1 * (1 - 0.96^(t * momentum_decay) / 2).
 struct NAdam {
-  static constexpr const char* kName = "NAdam";
-  Schedule lr = 2e-3;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double weight_decay = 0, momentum_decay = 4e-3;
-  bool decoupled_weight_decay = false;  ///< Decays as AdamW.
-  bool maximize = false;                ///< Maximizes the loss.
+  static constexpr const char* kName = "NAdam";  ///< Name in checkpoints.
+  Schedule lr = 2e-3;                            ///< Learning rate.
+  double beta1 = 0.9, beta2 = 0.999;             ///< Decay of the means of g and g^2, in [0, 1).
+  double eps = 1e-8;                             ///< Added to the root, at least 0.
+  double weight_decay = 0;                       ///< Factor of p that is added to g; 0: no decay.
+  double momentum_decay = 4e-3;                  ///< Speed of the momentum from beta1 / 2 to beta1.
+  bool decoupled_weight_decay = false;           ///< Decays as AdamW.
+  bool maximize = false;                         ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
@@ -164,12 +168,13 @@ struct NAdam {
 /// Rectified Adam (Liu et al. 2020), as `torch.optim.RAdam`. The first updates are not adaptive,
 /// until the variance of 1 / sqrt(vhat) is tractable.
 struct RAdam {
-  static constexpr const char* kName = "RAdam";
-  Schedule lr = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double weight_decay = 0;
-  bool decoupled_weight_decay = false;  ///< Decays as AdamW.
-  bool maximize = false;                ///< Maximizes the loss.
+  static constexpr const char* kName = "RAdam";  ///< Name in checkpoints.
+  Schedule lr = 1e-3;                            ///< Learning rate.
+  double beta1 = 0.9, beta2 = 0.999;             ///< Decay of the means of g and g^2, in [0, 1).
+  double eps = 1e-8;                             ///< Added to the root, at least 0.
+  double weight_decay = 0;                       ///< Factor of p that is added to g; 0: no decay.
+  bool decoupled_weight_decay = false;           ///< Decays as AdamW.
+  bool maximize = false;                         ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
@@ -177,15 +182,14 @@ struct RAdam {
 /// RMSprop (Hinton 2012, lecture 6e), as `torch.optim.RMSprop`: p -= lr * g / (sqrt(v) + eps). v is
 /// a running mean of g^2.
 struct RMSprop {
-  static constexpr const char* kName = "RMSprop";
-  Schedule lr = 1e-2;
-  Hyperparameter alpha = 0.99;  ///< Decay of the running means, in [0, 1).
-  double eps = 1e-8, weight_decay = 0;
-  Hyperparameter momentum = 0;  ///< Applied to the quotient.
-
-  /// `centered` uses the running variance of g instead of the mean of g^2 (Graves 2013). `maximize`
-  /// maximizes the loss.
-  bool centered = false, maximize = false;
+  static constexpr const char* kName = "RMSprop";  ///< Name in checkpoints.
+  Schedule lr = 1e-2;                              ///< Learning rate.
+  Hyperparameter alpha = 0.99;                     ///< Decay of the running means, in [0, 1).
+  double eps = 1e-8;                               ///< Added to the root, at least 0.
+  double weight_decay = 0;                         ///< Factor of p that is added to g; 0: no decay.
+  Hyperparameter momentum = 0;  ///< Momentum of the quotient, at least 0; 0: none.
+  bool centered = false;        ///< v is the running variance of g instead (Graves 2013).
+  bool maximize = false;        ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or alpha is at least 1.
   void operator()(Update& update) const;
 };
@@ -193,10 +197,13 @@ struct RMSprop {
 /// Adagrad (Duchi, Hazan and Singer 2011), as `torch.optim.Adagrad`: p -= lr / (1 + (t - 1) *
 /// lr_decay) * g / (sqrt(s) + eps). s is the sum of all g^2 so far.
 struct Adagrad {
-  static constexpr const char* kName = "Adagrad";
-  Schedule lr = 1e-2;
-  double lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
-  bool maximize = false;  ///< Maximizes the loss.
+  static constexpr const char* kName = "Adagrad";  ///< Name in checkpoints.
+  Schedule lr = 1e-2;                              ///< Learning rate.
+  double lr_decay = 0;                             ///< Decay of the learning rate per update.
+  double weight_decay = 0;                         ///< Factor of p that is added to g; 0: no decay.
+  double initial_accumulator_value = 0;            ///< Value of s before the first update.
+  double eps = 1e-10;                              ///< Added to the root, at least 0.
+  bool maximize = false;                           ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative.
   void operator()(Update& update) const;
 };
@@ -204,10 +211,12 @@ struct Adagrad {
 /// Adadelta (Zeiler 2012), as `torch.optim.Adadelta`: p -= lr * sqrt(u + eps) / sqrt(v + eps) * g.
 /// v and u are running means of g^2 and of the squared changes without lr.
 struct Adadelta {
-  static constexpr const char* kName = "Adadelta";
-  Schedule lr = 1.0;
-  double rho = 0.9, eps = 1e-6, weight_decay = 0;
-  bool maximize = false;  ///< Maximizes the loss.
+  static constexpr const char* kName = "Adadelta";  ///< Name in checkpoints.
+  Schedule lr = 1.0;                                ///< Learning rate.
+  double rho = 0.9;                                 ///< Decay of v and u, in [0, 1).
+  double eps = 1e-6;        ///< Added under both roots. With 0, training does not start.
+  double weight_decay = 0;  ///< Factor of p that is added to g; 0: no decay.
+  bool maximize = false;    ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or rho is at least 1.
   void operator()(Update& update) const;
 };
@@ -215,11 +224,12 @@ struct Adadelta {
 /// Lion (Chen et al. 2023, algorithm 2): p -= lr * (sign(beta1 * m + (1 - beta1) * g) +
 /// weight_decay * p). Then m = beta2 * m + (1 - beta2) * g.
 struct Lion {
-  static constexpr const char* kName = "Lion";
-  Schedule lr = 1e-4;
-  Hyperparameter beta1 = 0.9, beta2 = 0.99;  ///< In [0, 1).
-  double weight_decay = 0;
-  bool maximize = false;  ///< Maximizes the loss.
+  static constexpr const char* kName = "Lion";  ///< Name in checkpoints.
+  Schedule lr = 1e-4;                           ///< Learning rate.
+  Hyperparameter beta1 = 0.9;   ///< Share of m in the direction of the update, in [0, 1).
+  Hyperparameter beta2 = 0.99;  ///< Decay of m, in [0, 1).
+  double weight_decay = 0;      ///< Decoupled decay, times lr; 0: no decay.
+  bool maximize = false;        ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
@@ -231,19 +241,20 @@ struct Lion {
 /// `ns_steps` Newton-Schulz iterations in f32. The decay is p *= 1 - lr * weight_decay. Exclude
 /// embeddings and output layers from `params`, since they train better with AdamW.
 struct Muon {
-  static constexpr const char* kName = "Muon";
-  Schedule lr = 2e-2;
+  static constexpr const char* kName = "Muon";  ///< Name in checkpoints.
+  Schedule lr = 2e-2;                           ///< Learning rate.
 
   /// Parameters to train with Muon, all with two axes. By default, all parameters with two axes.
   ParamFilter params = [](const std::string&, const Shape& shape) { return shape.size() == 2; };
 
-  double momentum = 0.95;  ///< In [0, 1).
-  bool nesterov = true;
-  int ns_steps = 5;                               ///< From 1 to 99.
-  double weight_decay = 0;                        ///< For both kinds of parameters.
-  double adamw_lr_factor = 0.015;                 ///< Learning rate of AdamW, relative to `lr`.
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  ///< Hyperparameters of AdamW.
-  bool maximize = false;                          ///< Maximizes the loss.
+  double momentum = 0.95;             ///< Factor of the previous b, in [0, 1).
+  bool nesterov = true;               ///< O is made of g + momentum * b instead of b.
+  int ns_steps = 5;                   ///< Newton-Schulz iterations, from 1 to 99.
+  double weight_decay = 0;            ///< Decoupled decay of all parameters; 0: no decay.
+  double adamw_lr_factor = 0.015;     ///< Learning rate of AdamW, relative to `lr`.
+  double beta1 = 0.9, beta2 = 0.999;  ///< See AdamW.
+  double eps = 1e-8;                  ///< See AdamW.
+  bool maximize = false;              ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is out of range or `params` selects a parameter
   /// without exactly two axes.
   void operator()(Update& update) const;

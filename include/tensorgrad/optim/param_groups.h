@@ -60,7 +60,8 @@ class ParamFilter {
 
 /// Rows [begin, end) of a parameter along its first axis.
 struct RowRange {
-  std::int64_t begin = 0, end = 0;
+  std::int64_t begin = 0;  ///< First row, counted from 0.
+  std::int64_t end = 0;    ///< Row after the last one; above `begin`.
 };
 
 /// Training settings of some parameters. A parameter belongs to the first group that selects it.

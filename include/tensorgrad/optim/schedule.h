@@ -20,19 +20,19 @@ class Schedule {
  public:
   /// Kind of a schedule, one for each function that creates one.
   enum class Kind {
-    kConstant,
-    kLinear,
-    kCosine,
-    kWarmup,
-    kStep,
-    kMultiStep,
-    kOneCycle,
-    kCosineRestarts,
-    kExponential,
-    kPolynomial,
-    kInverseSqrt,
-    kSequence,
-    kShift
+    kConstant,        ///< Schedule(double).
+    kLinear,          ///< linear().
+    kCosine,          ///< cosine().
+    kWarmup,          ///< warmup().
+    kStep,            ///< step().
+    kMultiStep,       ///< multi_step().
+    kOneCycle,        ///< one_cycle().
+    kCosineRestarts,  ///< cosine_restarts().
+    kExponential,     ///< exponential().
+    kPolynomial,      ///< polynomial().
+    kInverseSqrt,     ///< inverse_sqrt().
+    kSequence,        ///< sequence().
+    kShift            ///< shift().
   };
 
   /// Creates a constant rate. It is checked later, by compile() and Stepper::set_lr().
