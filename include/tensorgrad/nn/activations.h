@@ -54,7 +54,7 @@ using Softplus = Pointwise<softplus>;
 
 /// Module for gelu().
 struct GELU {
-  GeluApproximation approximation = GeluApproximation::kNone;
+  GeluApproximation approximation = GeluApproximation::kNone;  ///< Formula of gelu().
   TG_MODULE(approximation)
 
   /// Returns gelu(x, approximation).
@@ -65,7 +65,7 @@ struct GELU {
 
 /// Module for leaky_relu().
 struct LeakyReLU {
-  double slope = 0.01;
+  double slope = 0.01;  ///< Factor of negative elements.
   TG_MODULE(slope)
 
   /// Returns leaky_relu(x, slope).
@@ -74,7 +74,7 @@ struct LeakyReLU {
 
 /// Module for elu().
 struct ELU {
-  double alpha = 1;
+  double alpha = 1;  ///< The limit at -infinity is -alpha.
   TG_MODULE(alpha)
 
   /// Returns elu(x, alpha).
@@ -83,7 +83,7 @@ struct ELU {
 
 /// Module for celu().
 struct CELU {
-  double alpha = 1;
+  double alpha = 1;  ///< The limit at -infinity is -alpha. Not 0.
   TG_MODULE(alpha)
 
   /// Returns celu(x, alpha).
@@ -92,7 +92,7 @@ struct CELU {
 
 /// Module for hardtanh().
 struct Hardtanh {
-  double lo = -1, hi = 1;
+  double lo = -1, hi = 1;  ///< Bounds of the result, lo <= hi.
   TG_MODULE(lo, hi)
 
   /// Returns hardtanh(x, lo, hi).
@@ -101,7 +101,8 @@ struct Hardtanh {
 
 /// Module for threshold().
 struct Threshold {
-  double bound, value;
+  double bound;  ///< Elements up to this bound are replaced.
+  double value;  ///< Result for these elements.
   TG_MODULE(bound, value)
 
   /// Returns threshold(x, bound, value).
@@ -112,7 +113,7 @@ struct Threshold {
 
 /// Module for glu().
 struct GLU {
-  int axis = -1;
+  int axis = -1;  ///< Axis that is halved. Its size is even; negative: from the end.
   TG_MODULE(axis)
 
   /// Returns glu(x, axis).
@@ -121,7 +122,7 @@ struct GLU {
 
 /// Module for softmax().
 struct Softmax {
-  int axis = -1;
+  int axis = -1;  ///< Axis along which the results sum to 1; negative: from the end.
   TG_MODULE(axis)
 
   /// Returns softmax(x, axis).
@@ -130,7 +131,7 @@ struct Softmax {
 
 /// Module for log_softmax().
 struct LogSoftmax {
-  int axis = -1;
+  int axis = -1;  ///< See Softmax::axis.
   TG_MODULE(axis)
 
   /// Returns log_softmax(x, axis).
@@ -143,7 +144,7 @@ struct PReLU {
   /// channel. The slopes start at `initial`.
   explicit PReLU(std::int64_t count = 1, double initial = 0.25, Loc loc = Loc::current());
 
-  Parameter weight;
+  Parameter weight;  ///< Slopes of negative elements: [count].
   TG_MODULE(weight)
 
   /// Returns prelu(x, weight).
@@ -155,7 +156,7 @@ struct Dropout {
   /// Creates a module that drops with a probability in [0, 1].
   explicit Dropout(double probability = 0.5) : p(probability) {}
 
-  double p;
+  double p;  ///< Probability of dropping an element.
   TG_MODULE(p)
 
   /// Returns dropout(x, p).
@@ -167,7 +168,7 @@ struct Dropout1d {
   /// Creates a module that drops with a probability in [0, 1].
   explicit Dropout1d(double probability = 0.5) : p(probability) {}
 
-  double p;
+  double p;  ///< Probability of dropping a channel.
   TG_MODULE(p)
 
   /// Returns dropout1d(x, p).
@@ -179,7 +180,7 @@ struct Dropout2d {
   /// Creates a module that drops with a probability in [0, 1].
   explicit Dropout2d(double probability = 0.5) : p(probability) {}
 
-  double p;
+  double p;  ///< Probability of dropping a channel.
   TG_MODULE(p)
 
   /// Returns dropout2d(x, p).
@@ -191,7 +192,7 @@ struct AlphaDropout {
   /// Creates a module that drops with a probability in [0, 1].
   explicit AlphaDropout(double probability = 0.5) : p(probability) {}
 
-  double p;
+  double p;  ///< Probability of dropping an element.
   TG_MODULE(p)
 
   /// Returns alpha_dropout(x, p).

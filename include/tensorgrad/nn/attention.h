@@ -26,24 +26,22 @@ struct MaskOptions {
 
 /// Multi-head attention (torch.nn.MultiheadAttention), optionally with grouped queries.
 ///
-/// `in_proj_weight` [size + 2 kv_size, size] and `in_proj_bias` project the inputs to queries, keys
-/// and values, in this order. `out_proj` projects the concatenated heads. kv_size is size *
-/// kv_heads / heads; each key-value head serves heads / kv_heads query heads. If `kdim` or `vdim`
-/// differs from `size`, `q_proj_weight` [size, size], `k_proj_weight` [kv_size, kdim] and
-/// `v_proj_weight` [kv_size, vdim] replace `in_proj_weight`.
+/// The inputs are projected to queries, keys and values, and `out_proj` projects the concatenated
+/// heads. Each key-value head serves heads / kv_heads query heads. In shapes, kv_size is size *
+/// kv_heads / heads.
 ///
 /// Initial values: Xavier-uniform for the input projections, Xavier-normal for `bias_k` and
 /// `bias_v`, and 0 for the other biases. `out_proj.weight` is initialized as in Linear.
 struct MultiheadAttention {
   /// Options of the layer.
   struct Options {
-    double dropout = 0;               ///< Dropout of the attention weights.
+    double dropout = 0;               ///< Dropout of the attention weights, in [0, 1].
     bool bias = true;                 ///< Biases of the projections.
     std::int64_t kv_heads = 0;        ///< Number of key-value heads; 0: `heads`.
     std::int64_t kdim = 0, vdim = 0;  ///< Sizes of keys and values; 0: `size`.
 
-    /// Adds a learned key `bias_k` and value `bias_v` [1, 1, kv_size] to each sequence. Every query
-    /// may attend to it.
+    /// Adds a learned key `bias_k` and value `bias_v` to each sequence. Every query may attend to
+    /// it.
     bool add_bias_kv = false;
 
     bool add_zero_attn = false;  ///< Adds a key and a value of zeros to each sequence.
@@ -61,12 +59,23 @@ struct MultiheadAttention {
                      Loc loc = Loc::current());
   MultiheadAttention(std::int64_t size, std::int64_t heads, Loc loc = Loc::current());
 
-  std::int64_t size, heads, kv_heads, kdim, vdim;
-  double dropout;
-  bool add_zero_attn;
-  std::optional<Parameter> in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight;
-  std::optional<Parameter> in_proj_bias, bias_k, bias_v;
-  Linear out_proj;
+  std::int64_t size;        ///< Size of queries and of the output.
+  std::int64_t heads;       ///< Number of query heads.
+  std::int64_t kv_heads;    ///< Number of key-value heads.
+  std::int64_t kdim, vdim;  ///< Sizes of keys and of values.
+  double dropout;           ///< See Options::dropout.
+  bool add_zero_attn;       ///< See Options::add_zero_attn.
+
+  /// Weights of the projections to queries, keys and values, in this order: [size + 2 kv_size,
+  /// size]. Unset if `kdim` or `vdim` differs from `size`.
+  std::optional<Parameter> in_proj_weight;
+
+  std::optional<Parameter> q_proj_weight;   ///< [size, size]. Set if `in_proj_weight` is not.
+  std::optional<Parameter> k_proj_weight;   ///< [kv_size, kdim]. Set if `in_proj_weight` is not.
+  std::optional<Parameter> v_proj_weight;   ///< [kv_size, vdim]. Set if `in_proj_weight` is not.
+  std::optional<Parameter> in_proj_bias;    ///< [size + 2 kv_size]. Set if Options::bias is.
+  std::optional<Parameter> bias_k, bias_v;  ///< [1, 1, kv_size]. Set if Options::add_bias_kv is.
+  Linear out_proj;                          ///< Projects the concatenated heads: [size] -> [size].
   TG_MODULE(in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, bias_k,
             bias_v, out_proj)
 
@@ -101,11 +110,15 @@ struct MultiheadAttention {
 
 /// Options of TransformerEncoderLayer and TransformerDecoderLayer.
 struct TransformerOptions {
-  std::int64_t dim_feedforward = 2048;
+  std::int64_t dim_feedforward = 2048;  ///< Inner size of the feed-forward network.
+
+  /// Dropout of the attention weights, of the activations of the feed-forward network and of the
+  /// output of each sublayer, in [0, 1].
   double dropout = 0.1;
-  bool norm_first = false;  ///< Normalizes before each sublayer instead of after it.
-  bool gelu = false;        ///< Uses the activation gelu() instead of relu().
-  double layer_norm_eps = 1e-5;
+
+  bool norm_first = false;       ///< Normalizes before each sublayer instead of after it.
+  bool gelu = false;             ///< Uses the activation gelu() instead of relu().
+  double layer_norm_eps = 1e-5;  ///< Added to the variance in layer normalization.
 };
 
 /// Transformer encoder layer (torch.nn.TransformerEncoderLayer): self-attention and a feed-forward
@@ -115,10 +128,11 @@ struct TransformerEncoderLayer {
   TransformerEncoderLayer(std::int64_t size, std::int64_t heads,
                           const TransformerOptions& options = {}, Loc loc = Loc::current());
 
-  MultiheadAttention self_attn;
-  Linear linear1, linear2;
-  LayerNorm norm1, norm2;
-  TransformerOptions options;
+  MultiheadAttention self_attn;  ///< Attention of `x` to itself.
+  Linear linear1;                ///< [size] -> [dim_feedforward].
+  Linear linear2;                ///< [dim_feedforward] -> [size].
+  LayerNorm norm1, norm2;        ///< Norms of the two sublayers, over the last axis.
+  TransformerOptions options;    ///< Options of the constructor.
   TG_MODULE(self_attn, linear1, linear2, norm1, norm2)
 
   /// Returns the output of the layer: [B, T, size] -> [B, T, size].
@@ -132,10 +146,12 @@ struct TransformerDecoderLayer {
   TransformerDecoderLayer(std::int64_t size, std::int64_t heads,
                           const TransformerOptions& options = {}, Loc loc = Loc::current());
 
-  MultiheadAttention self_attn, multihead_attn;
-  Linear linear1, linear2;
-  LayerNorm norm1, norm2, norm3;
-  TransformerOptions options;
+  MultiheadAttention self_attn;       ///< Attention of `x` to itself.
+  MultiheadAttention multihead_attn;  ///< Attention of `x` to `memory`.
+  Linear linear1;                     ///< [size] -> [dim_feedforward].
+  Linear linear2;                     ///< [dim_feedforward] -> [size].
+  LayerNorm norm1, norm2, norm3;      ///< Norms of the three sublayers, over the last axis.
+  TransformerOptions options;         ///< Options of the constructor.
   TG_MODULE(self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
 
   /// Returns the output of the layer: x [B, T, size] and memory [B, S, size] -> [B, T, size].

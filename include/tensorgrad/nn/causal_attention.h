@@ -33,11 +33,17 @@ struct CausalAttention {
   CausalAttention(std::int64_t d_model, std::int64_t heads, const Options& options,
                   Loc loc = Loc::current());
 
-  Options options;
-  std::int64_t d_model, heads, kv_heads;
-  Linear in_proj, out_proj;  ///< `in_proj` computes q, k and v, in this order.
+  Options options;        ///< Options of the constructor.
+  std::int64_t d_model;   ///< Size of the input and of the output.
+  std::int64_t heads;     ///< Number of query heads.
+  std::int64_t kv_heads;  ///< Number of key-value heads, not 0.
 
-  /// Factor of the scores; default: 1 / sqrt(d_model / heads).
+  /// Computes q, k and v, in this order: [d_model] -> [(heads + 2 kv_heads) d_model / heads].
+  Linear in_proj;
+
+  Linear out_proj;  ///< Projects the concatenated heads: [d_model] -> [d_model].
+
+  /// Factor of the scores; unset: 1 / sqrt(d_model / heads).
   std::optional<double> scale = std::nullopt;
   TG_MODULE(in_proj, out_proj)
 

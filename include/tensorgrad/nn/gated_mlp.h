@@ -8,16 +8,16 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-/// Gated MLP (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)). `fc1` computes gate(x) and up(x)
-/// in one product; `fc2` is the down projection.
+/// Gated MLP (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)).
 struct GatedMlp {
   /// Creates the parameters. `width` is the size of gate(x) and of up(x). For `residuals`, see
   /// MambaOptions::residuals. `bias` adds biases to all projections.
   GatedMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals = 1, bool bias = false,
            Loc loc = Loc::current());
 
-  std::int64_t width;
-  Linear fc1, fc2;
+  std::int64_t width;  ///< Size of gate(x) and of up(x).
+  Linear fc1;          ///< Computes gate(x), then up(x): [d_model] -> [2 * width].
+  Linear fc2;          ///< The down projection: [width] -> [d_model].
   TG_MODULE(fc1, fc2)
 
   /// Returns the output: [..., d_model] -> [..., d_model].
@@ -31,7 +31,8 @@ struct GeluMlp {
   GeluMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals = 1,
           Loc loc = Loc::current());
 
-  Linear fc1, fc2;
+  Linear fc1;  ///< [d_model] -> [width].
+  Linear fc2;  ///< [width] -> [d_model].
   TG_MODULE(fc1, fc2)
 
   /// Returns the output: [..., d_model] -> [..., d_model].

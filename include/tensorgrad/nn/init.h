@@ -27,7 +27,7 @@ struct Init {
     kInverseSoftplus,  ///< See init::inverse_softplus(); the floor is `a`.
     kLogOfUniform      ///< Logarithm of a number that is uniform in [lo, hi).
   };
-  Kind kind = Kind::kConstant;
+  Kind kind = Kind::kConstant;      ///< Which of the other fields count.
   double a = 0, b = 0;              ///< See Kind.
   std::vector<float> values = {};   ///< Elements of a literal, in row-major order.
   std::optional<Shape> shape = {};  ///< Shape of a literal; if unset, any shape of that size fits.
@@ -70,16 +70,19 @@ Init log_of_uniform(double lo, double hi);
 
 /// Numbers of inputs and outputs of a unit (fan-in and fan-out).
 struct Fans {
-  double in, out;
+  double in;   ///< Number of inputs.
+  double out;  ///< Number of outputs.
 };
 
 /// Returns the fans of a weight [out, in, kernel...]: in and out, each times the kernel size.
 /// Throws ShapeError if the weight has fewer than two axes.
 Fans fans(const Shape& shape, Loc loc = Loc::current());
 
-/// Fan that kaiming_uniform() and kaiming_normal() use: fan-in preserves the variance in the
-/// forward pass, fan-out in the backward pass.
-enum class Fan { kIn, kOut };
+/// Fan that kaiming_uniform() and kaiming_normal() use.
+enum class Fan {
+  kIn,  ///< Fan-in, which preserves the variance in the forward pass.
+  kOut  ///< Fan-out, which preserves the variance in the backward pass.
+};
 
 /// Returns the gain for leaky_relu(), sqrt(2 / (1 + slope^2)), as torch.nn.init.calculate_gain. The
 /// default is that of relu(). Use 1 for linear layers and sigmoid(), and 5/3 for tanh().

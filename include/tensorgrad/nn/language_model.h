@@ -21,11 +21,11 @@ namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Kind of the mixer of a MixerBlock.
 enum class MixerKind : std::uint8_t {
-  kMamba1,
-  kMamba2,
-  kMamba3,
-  kAttention,
-  kMlp,
+  kMamba1,       ///< Mamba.
+  kMamba2,       ///< Mamba2.
+  kMamba3,       ///< Mamba3.
+  kAttention,    ///< CausalAttention.
+  kMlp,          ///< GatedMlp or GeluMlp, by LanguageModelConfig::mlp.
   kMoe,          ///< MixtureOfExperts.
   kMamba2Shared  ///< Mamba-2 whose input a SharedTransformer changes, as in Zamba2.
 };
@@ -37,63 +37,73 @@ std::string_view to_string(MixerKind kind);
 /// Returns the kind with a name returned by to_string(), or nullopt if the name is unknown.
 std::optional<MixerKind> parse_mixer_kind(std::string_view name);
 
-/// Kind of the norms of a LanguageModel. kLayerNorm has a bias.
-enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
+/// Kind of the norms of a LanguageModel.
+enum class NormKind : std::uint8_t {
+  kRmsNorm,   ///< RMSNorm, without a bias.
+  kLayerNorm  ///< LayerNorm, with a bias.
+};
 
-/// Kind of its MLPs: GatedMlp or GeluMlp.
-enum class MlpKind : std::uint8_t { kSwiGlu, kGelu };
+/// Kind of the MLPs of a LanguageModel.
+enum class MlpKind : std::uint8_t {
+  kSwiGlu,  ///< GatedMlp.
+  kGelu     ///< GeluMlp.
+};
 
-/// Options of attention layers in LayerOptions; see LanguageModelConfig.
+/// Options of attention layers in LayerOptions.
 struct AttentionLayer {
-  std::int64_t heads = 4;
-  CausalAttention::Options options = {};
+  std::int64_t heads = 4;                 ///< See LanguageModelConfig::heads.
+  CausalAttention::Options options = {};  ///< See LanguageModelConfig::attention.
 };
 
-/// Options of MLPs in LayerOptions; see LanguageModelConfig.
+/// Options of MLPs in LayerOptions.
 struct MlpLayer {
-  MlpKind kind = MlpKind::kSwiGlu;
-  std::int64_t width = 0;
-  bool bias = false;
+  MlpKind kind = MlpKind::kSwiGlu;  ///< See LanguageModelConfig::mlp.
+  std::int64_t width = 0;           ///< See LanguageModelConfig::mlp_width.
+  bool bias = false;                ///< See LanguageModelConfig::mlp_bias.
 };
 
-/// Options of some layers of a LanguageModel. Each that is set replaces that of the model.
+/// Options of some layers of a LanguageModel. Options that are set replace those of the model as a
+/// whole; those that are not set stay as they are.
 struct LayerOptions {
-  /// The layers from `first` on, every `period`-th; with a period of 0, only `first`. Layers are
-  /// counted from 0.
-  std::int64_t first = 0, period = 0;
+  std::int64_t first = 0;   ///< First of the layers, counted from 0.
+  std::int64_t period = 0;  ///< Distance between the layers; 0: only the layer `first`.
 
-  std::optional<MambaOptions> mamba = std::nullopt;
-  std::optional<Mamba2Options> mamba2 = std::nullopt;
-  std::optional<Mamba3Options> mamba3 = std::nullopt;
-  std::optional<AttentionLayer> attention = std::nullopt;
-  std::optional<MlpLayer> mlp = std::nullopt;
-  std::optional<MixtureOfExperts::Options> moe = std::nullopt;
+  std::optional<MambaOptions> mamba = std::nullopt;             ///< For layers of kMamba1.
+  std::optional<Mamba2Options> mamba2 = std::nullopt;           ///< For kMamba2 and kMamba2Shared.
+  std::optional<Mamba3Options> mamba3 = std::nullopt;           ///< For layers of kMamba3.
+  std::optional<AttentionLayer> attention = std::nullopt;       ///< For layers of kAttention.
+  std::optional<MlpLayer> mlp = std::nullopt;                   ///< For layers of kMlp.
+  std::optional<MixtureOfExperts::Options> moe = std::nullopt;  ///< For layers of kMoe.
 };
 
-/// Configuration of a LanguageModel.
+/// Configuration of a LanguageModel. The member `residuals` of all options is ignored; the model
+/// sets it to `n_layer`.
 struct LanguageModelConfig {
-  std::int64_t vocab_size = 0, d_model = 0, n_layer = 0;  ///< Required.
+  std::int64_t vocab_size = 0;         ///< Number of tokens. Required.
+  std::int64_t d_model = 0;            ///< Size of the hidden states. Required.
+  std::int64_t n_layer = 0;            ///< Number of residual blocks. Required.
   std::vector<MixerKind> layers = {};  ///< One mixer per layer; empty: kMamba1 in all layers.
 
-  /// Options of the layers. `residuals` is ignored in all of them; the model sets it to `n_layer`.
-  MambaOptions mamba = {};
-  Mamba2Options mamba2 = {};
-  Mamba3Options mamba3 = {};
-  std::int64_t heads = 4;  ///< Number of heads of attention layers.
-  CausalAttention::Options attention = {};
+  MambaOptions mamba = {};                  ///< Options of layers of kMamba1.
+  Mamba2Options mamba2 = {};                ///< Options of layers of kMamba2 and kMamba2Shared.
+  Mamba3Options mamba3 = {};                ///< Options of layers of kMamba3.
+  std::int64_t heads = 4;                   ///< Number of query heads of layers of kAttention.
+  CausalAttention::Options attention = {};  ///< Options of layers of kAttention.
 
   /// See GatedMlp and GeluMlp; 0: 8/3 of d_model, up to a multiple of 8, or 4 * d_model for kGelu.
   std::int64_t mlp_width = 0;
-  double norm_epsilon = 1e-5;
+
+  double norm_epsilon = 1e-5;  ///< Epsilon of all norms but those of the mixers.
   bool tie_embeddings = true;  ///< The output layer uses the weight of the embedding.
 
-  /// Format of the embedding, the output layer and the projections. Weights for which
-  /// can_quantize() is false stay f32. Formats other than kF32 are for models that are not trained;
-  /// lm::quantize() creates their weights.
+  /// Format of the embedding, the output layer and the projections. The table of positions,
+  /// Mamba::dt_proj, MixtureOfExperts::router and weights for which can_quantize() is false stay
+  /// f32. Formats other than kF32 are for models that are not trained; lm::quantize() creates their
+  /// weights.
   WeightFormat weight_format = WeightFormat::kF32;
 
-  NormKind norm = NormKind::kRmsNorm;
-  MlpKind mlp = MlpKind::kSwiGlu;
+  NormKind norm = NormKind::kRmsNorm;  ///< Kind of the norms of the blocks and of the final norm.
+  MlpKind mlp = MlpKind::kSwiGlu;      ///< Kind of layers of kMlp.
 
   /// Size of a table of learned position embeddings, added to the embedding; 0: no table. Texts
   /// have at most this many tokens. It also limits CausalAttention::Options::max_length. Cannot be
@@ -101,7 +111,7 @@ struct LanguageModelConfig {
   std::int64_t n_positions = 0;
 
   bool mlp_bias = false;  ///< Adds biases to MLPs of kSwiGlu; those of kGelu have them.
-  MixtureOfExperts::Options moe = {};  ///< Options of mixtures of experts.
+  MixtureOfExperts::Options moe = {};  ///< Options of layers of kMoe.
 
   /// Options of the blocks that layers of kMamba2Shared share. These layers use them in turn.
   SharedTransformer::Options shared = {};
@@ -138,8 +148,8 @@ struct BlockNorm {
   /// Creates the parameters.
   BlockNorm(NormKind kind, std::int64_t size, double epsilon, Loc loc = Loc::current());
 
-  std::optional<RMSNorm> rms;
-  std::optional<LayerNorm> layer;
+  std::optional<RMSNorm> rms;      ///< Set for NormKind::kRmsNorm.
+  std::optional<LayerNorm> layer;  ///< Set for NormKind::kLayerNorm.
 
   /// Visits "weight", and "bias" of a layer norm.
   void visit_fields(ParameterVisitor& visitor) const;
@@ -160,15 +170,15 @@ struct MixerBlock {
   /// As above, with shared block 0.
   MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc = Loc::current());
 
-  BlockNorm norm;
-  std::optional<Mamba> mamba;
-  std::optional<Mamba2> mamba2;
-  std::optional<Mamba3> mamba3;
-  std::optional<CausalAttention> attention;
-  std::optional<GatedMlp> mlp;
-  std::optional<GeluMlp> gelu_mlp;
-  std::optional<MixtureOfExperts> moe;
-  std::optional<SharedTransformer::Use> shared;
+  BlockNorm norm;                                ///< Norm of the input of the mixer.
+  std::optional<Mamba> mamba;                    ///< Mixer of kMamba1.
+  std::optional<Mamba2> mamba2;                  ///< Mixer of kMamba2 and kMamba2Shared.
+  std::optional<Mamba3> mamba3;                  ///< Mixer of kMamba3.
+  std::optional<CausalAttention> attention;      ///< Mixer of kAttention.
+  std::optional<GatedMlp> mlp;                   ///< Mixer of kMlp with MlpKind::kSwiGlu.
+  std::optional<GeluMlp> gelu_mlp;               ///< Mixer of kMlp with MlpKind::kGelu.
+  std::optional<MixtureOfExperts> moe;           ///< Mixer of kMoe.
+  std::optional<SharedTransformer::Use> shared;  ///< Set for kMamba2Shared.
 
   /// Visits the norm, the mixer under the name "mixer", and `shared`.
   void visit_fields(ParameterVisitor& visitor) const;
@@ -216,10 +226,13 @@ struct MixerBlock {
 struct LanguageModel {
   /// The model without its output layer.
   struct Backbone {
-    Embedding embedding;
-    std::optional<Embedding> position_embedding;  ///< Set if LanguageModelConfig::n_positions is.
-    std::vector<MixerBlock> layers;
-    BlockNorm norm_f;
+    Embedding embedding;  ///< [vocab_size, d_model].
+
+    /// [n_positions, d_model]. Set if LanguageModelConfig::n_positions is not 0.
+    std::optional<Embedding> position_embedding;
+
+    std::vector<MixerBlock> layers;  ///< Residual blocks, in order.
+    BlockNorm norm_f;                ///< Norm of the output of the last block.
 
     /// Blocks that the layers of kMamba2Shared use: SharedTransformer::Options::blocks, or one per
     /// such layer if those are fewer.
@@ -232,8 +245,11 @@ struct LanguageModel {
   /// a layer that does not exist or has options of which none of its layers is.
   explicit LanguageModel(const LanguageModelConfig& config, Loc loc = Loc::current());
 
+  /// Configuration of the constructor, with `layers` filled in, and with
+  /// CausalAttention::Options::max_length limited to `n_positions`.
   LanguageModelConfig config;
-  Backbone backbone;
+
+  Backbone backbone;              ///< All parameters but those of `lm_head`.
   std::optional<Linear> lm_head;  ///< Unset if LanguageModelConfig::tie_embeddings is set.
   TG_MODULE(backbone, lm_head)
 

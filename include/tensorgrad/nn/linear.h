@@ -8,14 +8,14 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-/// Linear layer x W^T + b (torch.nn.Linear). The weight [out, in] and the bias [out] are
-/// initialized uniformly in +-1/sqrt(in).
+/// Linear layer x W^T + b (torch.nn.Linear). The weight and the bias are initialized uniformly in
+/// +-1/sqrt(in).
 struct Linear {
   /// Creates the parameters.
   Linear(std::int64_t in, std::int64_t out, bool with_bias = true, Loc loc = Loc::current());
 
-  Parameter weight;
-  std::optional<Parameter> bias;
+  Parameter weight;                          ///< [out, in].
+  std::optional<Parameter> bias;             ///< [out]. Unset without a bias.
   std::optional<QuantizedWeight> quantized;  ///< Replaces `weight` if set.
 
   /// Visits `quantized`, or `weight` if it is not set, and `bias`.
@@ -31,8 +31,8 @@ struct Linear {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-/// Embedding table (torch.nn.Embedding): returns rows of `weight` [count, size] by index. The
-/// weight is initialized from the standard normal distribution.
+/// Embedding table (torch.nn.Embedding): returns rows of `weight` by index. The weight is
+/// initialized from the standard normal distribution.
 struct Embedding {
   /// Creates the table.
   Embedding(std::int64_t count, std::int64_t size, Loc loc = Loc::current());
@@ -48,8 +48,8 @@ struct Embedding {
   Embedding(std::int64_t count, std::int64_t size, const Options& options,
             Loc loc = Loc::current());
 
-  Parameter weight;
-  std::optional<std::int64_t> padding_idx;
+  Parameter weight;                          ///< [count, size].
+  std::optional<std::int64_t> padding_idx;   ///< See Options::padding_idx.
   std::optional<QuantizedWeight> quantized;  ///< Replaces `weight` if set.
 
   /// Visits `quantized`, or `weight` if it is not set.

@@ -16,14 +16,15 @@ namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Options of Mamba.
 struct MambaOptions {
-  /// Number of states per channel, number of taps of the convolution (at least 2), and number of
-  /// inner channels as a multiple of d_model.
-  std::int64_t d_state = 16, d_conv = 4, expand = 2;
+  std::int64_t d_state = 16;  ///< Number of states per channel.
+  std::int64_t d_conv = 4;    ///< Number of taps of the convolution, at least 2.
+  std::int64_t expand = 2;    ///< Number of inner channels, as a multiple of d_model.
+  std::int64_t dt_rank = 0;   ///< Rank of the projection to delta; 0: d_model / 16, rounded up.
+  bool bias = false;          ///< Biases of `in_proj` and `out_proj`.
+  bool conv_bias = true;      ///< Bias of `conv1d`.
+  bool x_bias = false;        ///< Bias of `x_proj`.
 
-  std::int64_t dt_rank = 0;  ///< Rank of the projection to delta; 0: d_model / 16, rounded up.
-  bool bias = false;         ///< Biases of `in_proj` and `out_proj`.
-  bool conv_bias = true;
-  bool x_bias = false;  ///< Bias of `x_proj`.
+  /// Factor of the input in a step of the scan.
   Discretization discretization = Discretization::kEuler;
 
   /// Initial range of softplus(dt_proj.bias): log-uniform in [dt_min, dt_max), but at least
@@ -51,19 +52,20 @@ struct Mamba {
   /// `b_c_dt_norm_weights` is set without `b_c_dt_norm`.
   explicit Mamba(std::int64_t d_model, const MambaOptions& options = {}, Loc loc = Loc::current());
 
-  MambaOptions options;
-  std::int64_t d_model, d_inner, dt_rank;
+  MambaOptions options;  ///< Options of the constructor.
+  std::int64_t d_model;  ///< Size of the input and of the output.
+  std::int64_t d_inner;  ///< Number of inner channels: expand * d_model.
+  std::int64_t dt_rank;  ///< Rank of the projection to delta, not 0.
+  Parameter A_log;       ///< log(-A): [d_inner, d_state], initialized to log(n + 1) for state n.
+  Parameter D;           ///< [d_inner], initialized to 1.
+  Linear in_proj;        ///< Computes x, then z: [d_model] -> [2 * d_inner].
+  Conv1d conv1d;         ///< Depthwise, with a weight [d_inner, 1, d_conv].
+  Linear x_proj;         ///< [d_inner] -> [dt_rank + 2 * d_state]: input of `dt_proj`, B and C.
+  Linear dt_proj;        ///< Computes delta: [dt_rank] -> [d_inner], with a bias.
+  Linear out_proj;       ///< [d_inner] -> [d_model].
 
-  /// log(-A) [d_inner, d_state], initialized to log(n + 1) for state n, and D [d_inner],
-  /// initialized to 1.
-  Parameter A_log, D;
-
-  Linear in_proj;
-  Conv1d conv1d;
-  Linear x_proj, dt_proj, out_proj;
-
-  /// Set with MambaOptions::b_c_dt_norm_weights; their weights are [dt_rank], [d_state], [d_state].
-  std::optional<RMSNorm> dt_norm, b_norm, c_norm;
+  std::optional<RMSNorm> dt_norm;         ///< [dt_rank]. See MambaOptions::b_c_dt_norm_weights.
+  std::optional<RMSNorm> b_norm, c_norm;  ///< [d_state]. See MambaOptions::b_c_dt_norm_weights.
   TG_MODULE(A_log, D, in_proj, conv1d, x_proj, dt_proj, out_proj, dt_norm, b_norm, c_norm)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
@@ -88,13 +90,14 @@ struct Mamba {
 
 /// Options of Mamba2.
 struct Mamba2Options {
-  /// See MambaOptions. `head_dim` is the number of channels per head, and `groups` is the number of
-  /// groups of heads that share B and C.
-  std::int64_t d_state = 128, d_conv = 4, expand = 2, head_dim = 64, groups = 1;
-
-  std::int64_t chunk = 64;  ///< See SsdOptions::chunk.
-  bool bias = false;        ///< Biases of `in_proj` and `out_proj`.
-  bool conv_bias = true;
+  std::int64_t d_state = 128;    ///< Number of states per channel.
+  std::int64_t d_conv = 4;       ///< Number of taps of the convolution, at least 2.
+  std::int64_t expand = 2;       ///< Number of inner channels, as a multiple of d_model.
+  std::int64_t head_dim = 64;    ///< Number of channels per head.
+  std::int64_t groups = 1;       ///< Number of groups of heads. Heads of a group share B and C.
+  std::int64_t chunk = 64;       ///< See SsdOptions::chunk.
+  bool bias = false;             ///< Biases of `in_proj` and `out_proj`.
+  bool conv_bias = true;         ///< Bias of `conv1d`.
   double a_min = 1, a_max = 16;  ///< Initial range of exp(A_log), uniform.
 
   /// Initial range of softplus(dt_bias); see MambaOptions.
@@ -103,7 +106,7 @@ struct Mamba2Options {
   /// Bounds to which dt is clamped after softplus. If dt_limit_max is 0, there is no upper bound.
   double dt_limit_min = 0, dt_limit_max = 0;
 
-  double norm_epsilon = 1e-5;
+  double norm_epsilon = 1e-5;  ///< Epsilon of `norm`.
   std::int64_t residuals = 1;  ///< See MambaOptions::residuals.
 };
 
@@ -116,13 +119,18 @@ struct Mamba2 {
   explicit Mamba2(std::int64_t d_model, const Mamba2Options& options = {},
                   Loc loc = Loc::current());
 
-  Mamba2Options options;
-  std::int64_t d_model, d_inner, heads, d_conv;  ///< `d_conv`: channels of the convolution.
-  Linear in_proj;
-  Conv1d conv1d;
-  Parameter dt_bias, A_log, D;  ///< [heads] each.
-  RMSNorm norm;
-  Linear out_proj;
+  Mamba2Options options;  ///< Options of the constructor.
+  std::int64_t d_model;   ///< Size of the input and of the output.
+  std::int64_t d_inner;   ///< Number of inner channels: expand * d_model.
+  std::int64_t heads;     ///< Number of heads: d_inner / head_dim.
+  std::int64_t d_conv;  ///< Number of channels of the convolution: d_inner + 2 * groups * d_state.
+  Linear in_proj;       ///< Computes z, x, B, C and dt: [d_model] -> [d_inner + d_conv + heads].
+  Conv1d conv1d;        ///< Depthwise, with a weight [d_conv, 1, Mamba2Options::d_conv].
+  Parameter dt_bias;    ///< [heads]. Added to dt before softplus.
+  Parameter A_log;      ///< log(-A): [heads].
+  Parameter D;          ///< [heads], initialized to 1.
+  RMSNorm norm;         ///< Its weight is [d_inner].
+  Linear out_proj;      ///< [d_inner] -> [d_model].
   TG_MODULE(in_proj, conv1d, dt_bias, A_log, D, norm, out_proj)
 
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
@@ -146,7 +154,7 @@ struct Mamba2 {
 /// Optional norm of Mamba3 between the scan and `out_proj`. In the paper, pure Mamba-3 models have
 /// none. Hybrid models use kBeforeGate, for texts longer than those of training.
 enum class OutNorm : std::uint8_t {
-  kNone,
+  kNone,        ///< No norm.
   kBeforeGate,  ///< norm(y) silu(z), over the channels of each head and rank.
   kAfterGate,   ///< norm(y silu(z)), over all channels, as in Mamba-2.
 };
@@ -162,19 +170,21 @@ enum class DecayActivation : std::uint8_t {
 
 /// Options of Mamba3.
 struct Mamba3Options {
-  std::int64_t d_state = 128, expand = 2, head_dim = 64;  ///< See Mamba2Options.
-  std::int64_t ranks = 1;   ///< Inputs and outputs per head and step (MIMO rank).
-  std::int64_t chunk = 64;  ///< See RotaryScanOptions::chunk.
-  OutNorm out_norm = OutNorm::kNone;
-  double a_min = 1, a_max = 16;  ///< Initial range of softplus(A_bias), log-uniform.
+  std::int64_t d_state = 128;         ///< Number of states per channel, an even number.
+  std::int64_t expand = 2;            ///< Number of inner channels, as a multiple of d_model.
+  std::int64_t head_dim = 64;         ///< Number of channels per head.
+  std::int64_t ranks = 1;             ///< Inputs and outputs per head and step (MIMO rank).
+  std::int64_t chunk = 64;            ///< See RotaryScanOptions::chunk.
+  OutNorm out_norm = OutNorm::kNone;  ///< Norm of the output of the scan.
+  double a_min = 1, a_max = 16;       ///< Initial range of softplus(A_bias), log-uniform.
 
   /// Initial range of softplus(dt_bias); see MambaOptions.
   double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;
 
-  double norm_epsilon = 1e-5;
-  std::int64_t residuals = 1;  ///< See MambaOptions::residuals.
-  DecayActivation decay = DecayActivation::kSoftplus;
-  double a_floor = 1e-4;  ///< See DecayActivation::kHeavyTail.
+  double norm_epsilon = 1e-5;                          ///< Epsilon of all norms of the block.
+  std::int64_t residuals = 1;                          ///< See MambaOptions::residuals.
+  DecayActivation decay = DecayActivation::kSoftplus;  ///< Function that computes -A.
+  double a_floor = 1e-4;  ///< Lower bound of -A. Only for DecayActivation::kHeavyTail.
 };
 
 /// Mamba-3 block (arXiv 2603.15569), which has no convolution. `in_proj` computes a gate z, x, dt,
@@ -190,21 +200,24 @@ struct Mamba3 {
   explicit Mamba3(std::int64_t d_model, const Mamba3Options& options = {},
                   Loc loc = Loc::current());
 
-  Mamba3Options options;
-  std::int64_t d_model, d_inner, heads;
-  Linear in_proj;
-  RMSNorm b_norm, c_norm;    ///< Over `d_state`.
-  Parameter b_bias, c_bias;  ///< [heads, ranks, d_state], initialized to 1.
+  Mamba3Options options;  ///< Options of the constructor.
+  std::int64_t d_model;   ///< Size of the input and of the output.
+  std::int64_t d_inner;   ///< Number of inner channels: expand * d_model.
+  std::int64_t heads;     ///< Number of heads: d_inner / head_dim.
 
-  /// [heads] each. `A_bias` and `dt_bias` are added to the projected A and dt before softplus.
-  /// With DecayActivation::kHeavyTail, `A_bias` is unset.
-  Parameter dt_bias;
-  std::optional<Parameter> A_bias;
-  Parameter D;
+  /// Computes z, x, B, C, dt, A, lambda and theta, in this order: [d_model] -> [2 * d_inner + 2 *
+  /// ranks * d_state + 3 * heads + d_state / 2].
+  Linear in_proj;
+
+  RMSNorm b_norm, c_norm;           ///< Over `d_state`.
+  Parameter b_bias, c_bias;         ///< [heads, ranks, d_state], initialized to 1.
+  Parameter dt_bias;                ///< [heads]. Added to the projected dt before softplus.
+  std::optional<Parameter> A_bias;  ///< [heads]. Unset for DecayActivation::kHeavyTail.
+  Parameter D;                      ///< [heads], initialized to 1.
 
   std::optional<Parameter> mimo_x, mimo_z, mimo_out;  ///< [heads, ranks, head_dim], if ranks > 1.
-  std::optional<RMSNorm> norm;                        ///< Its weight is [d_inner].
-  Linear out_proj;
+  std::optional<RMSNorm> norm;  ///< Its weight is [d_inner]. Unset for OutNorm::kNone.
+  Linear out_proj;              ///< [d_inner] -> [d_model], without a bias.
   TG_MODULE(in_proj, b_norm, c_norm, b_bias, c_bias, dt_bias, A_bias, D, mimo_x, mimo_z, mimo_out,
             norm, out_proj)
 

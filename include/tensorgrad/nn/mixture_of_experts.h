@@ -27,13 +27,16 @@ struct MixtureOfExperts {
   /// Creates the parameters. Throws UserError unless 1 <= top_k <= experts.
   MixtureOfExperts(std::int64_t d_model, const Options& options, Loc loc = Loc::current());
 
-  Options options;
-  std::int64_t width;  ///< Inner size of each expert.
+  Options options;     ///< Options of the constructor.
+  std::int64_t width;  ///< Inner size of each expert, not 0.
+  Linear router;       ///< Computes the logits of the experts: [d_model] -> [experts].
 
-  /// `router` computes the logits of the experts. `fc1` computes gate(x) of all experts, then up(x)
-  /// of all experts: [2 * experts * width, d_model]. `fc2` holds their down projections side by
-  /// side: [d_model, experts * width].
-  Linear router, fc1, fc2;
+  /// Computes gate(x) of all experts, then up(x) of all experts: [d_model] -> [2 * experts *
+  /// width].
+  Linear fc1;
+
+  /// Down projections of all experts, whose weights are adjacent: [experts * width] -> [d_model].
+  Linear fc2;
   TG_MODULE(router, fc1, fc2)
 
   /// Returns the factors of the experts, 0 for those that are not chosen: [..., d_model] ->

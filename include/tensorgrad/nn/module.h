@@ -61,8 +61,8 @@ class Buffer {
 
   /// Returns a buffer that starts with these values, for example positions or a mask:
   /// ```cpp
-  /// tg::Buffer scale = tg::Buffer::from(tg::HostTensor::from({3},
-  /// std::vector{0.1F, 1.0F, 10.0F}));
+  /// tg::Buffer scale =
+  ///     tg::Buffer::from(tg::HostTensor::from({3}, std::vector{0.1F, 1.0F, 10.0F}));
   /// ```
   /// Throws ShapeError if the shape is invalid.
   static Buffer from(HostTensor values, SourceLocation loc = SourceLocation::current());

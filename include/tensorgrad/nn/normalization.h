@@ -16,9 +16,9 @@ struct LayerNorm {
   explicit LayerNorm(const Shape& normalized, double epsilon = 1e-5, bool with_bias = true,
                      Loc loc = Loc::current());
 
-  Parameter weight;
-  std::optional<Parameter> bias;
-  double eps;
+  Parameter weight;               ///< [size], or the shape `normalized`.
+  std::optional<Parameter> bias;  ///< As `weight`. Unset without a bias.
+  double eps;                     ///< Added to the variance.
   TG_MODULE(weight, bias, eps)
 
   /// Returns layer_norm() of `x`, in the shape of `x`.
@@ -32,8 +32,8 @@ struct RMSNorm {
   explicit RMSNorm(std::int64_t size, double epsilon = 0x1p-23, Loc loc = Loc::current());
   explicit RMSNorm(const Shape& normalized, double epsilon = 0x1p-23, Loc loc = Loc::current());
 
-  Parameter weight;
-  double eps;
+  Parameter weight;  ///< [size], or the shape `normalized`.
+  double eps;        ///< Added to the mean square.
   TG_MODULE(weight, eps)
 
   /// Returns rms_norm() of `x`, in the shape of `x`.
@@ -42,13 +42,13 @@ struct RMSNorm {
 
 /// Group normalization (torch.nn.GroupNorm). See group_norm().
 struct GroupNorm {
-  /// Creates a weight and a bias of shape [channels].
+  /// Creates the parameters. Calls throw ShapeError if `groups` does not divide `channels`.
   GroupNorm(std::int64_t groups, std::int64_t channels, double epsilon = 1e-5,
             Loc loc = Loc::current());
 
-  std::int64_t groups;
-  Parameter weight, bias;
-  double eps;
+  std::int64_t groups;     ///< Number of groups of adjacent channels.
+  Parameter weight, bias;  ///< [channels].
+  double eps;              ///< Added to the variance.
   TG_MODULE(weight, bias, eps)
 
   /// Returns group_norm() of `x` [N, channels, ...].
@@ -57,13 +57,13 @@ struct GroupNorm {
 
 /// Instance normalization (torch.nn.InstanceNorm1d and InstanceNorm2d). See instance_norm().
 struct InstanceNorm {
-  /// Creates a weight and a bias of shape [channels] if `affine`.
+  /// Creates a weight and a bias if `affine`.
   explicit InstanceNorm(std::int64_t channels, double epsilon = 1e-5, bool affine = false,
                         Loc loc = Loc::current());
 
-  std::int64_t channels;
-  std::optional<Parameter> weight, bias;
-  double eps;
+  std::int64_t channels;                  ///< Number of channels.
+  std::optional<Parameter> weight, bias;  ///< [channels]. Set if `affine` is.
+  double eps;                             ///< Added to the variance.
   TG_MODULE(weight, bias, eps)
 
   /// Returns instance_norm() of `x`: [N, channels, L] or [N, channels, H, W].
@@ -82,11 +82,13 @@ using InstanceNorm2d = InstanceNorm;
 struct BatchNorm {
   /// Options of the layer.
   struct Options {
-    double epsilon = 1e-5, momentum = 0.1;
+    double epsilon = 1e-5;  ///< Added to the variance.
+    double momentum = 0.1;  ///< Share of the batch in the running statistics.
+    bool affine = true;     ///< Adds a weight and a bias.
 
-    /// `affine` adds a weight and a bias. `track_running_stats` adds running statistics; without
-    /// them, evaluation mode also normalizes by the statistics of the batch.
-    bool affine = true, track_running_stats = true;
+    /// Adds running statistics. Without them, evaluation mode also normalizes by the statistics of
+    /// the batch.
+    bool track_running_stats = true;
   };
 
   /// Creates the parameters, and running statistics that start as mean 0 and variance 1.
@@ -94,9 +96,10 @@ struct BatchNorm {
                      Loc loc = Loc::current());
   BatchNorm(std::int64_t channels, const Options& options, Loc loc = Loc::current());
 
-  std::optional<Parameter> weight, bias;
-  std::optional<Buffer> running_mean, running_var;
-  double eps, momentum;
+  std::optional<Parameter> weight, bias;            ///< [channels]. Set if Options::affine is.
+  std::optional<Buffer> running_mean, running_var;  ///< [channels]. Set if they are tracked.
+  double eps;                                       ///< See Options::epsilon.
+  double momentum;                                  ///< See Options::momentum.
   TG_MODULE(weight, bias, running_mean, running_var, eps, momentum)
 
   /// Returns batch_norm() of `x`: [N, channels], [N, channels, L] or [N, channels, H, W]. During

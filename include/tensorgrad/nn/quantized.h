@@ -16,7 +16,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Storage format of a weight matrix.
 enum class WeightFormat : std::uint8_t {
-  kF32,
+  kF32,            ///< Not quantized.
   kF16,            ///< IEEE 754 binary16.
   kBf16,           ///< bfloat16, the upper half of an f32.
   kInt8,           ///< -127 to 127, with a scale for each row (output channel).
@@ -62,14 +62,15 @@ HostTensor dequantize_weight(const QuantizedTensor& quantized, WeightFormat form
 /// Quantized weight of a layer, on the device. Its buffers `data` and `scale` have the shapes and
 /// dtypes of QuantizedTensor.
 struct QuantizedWeight {
-  /// Declares the buffers, with zeros. Throws ShapeError if can_quantize() is false, and UserError
-  /// if the format is kF32.
+  /// Declares the buffers of a weight of zeros. Throws ShapeError if can_quantize() is
+  /// false, and UserError if the format is kF32.
   QuantizedWeight(std::int64_t out, std::int64_t in, WeightFormat format, Loc loc = Loc::current());
 
-  std::int64_t out, in;
-  WeightFormat format;
-  Buffer data;
-  std::optional<Buffer> scale;
+  std::int64_t out;             ///< Number of rows.
+  std::int64_t in;              ///< Number of elements in a row.
+  WeightFormat format;          ///< Format of `data`. Not kF32.
+  Buffer data;                  ///< The elements; see QuantizedTensor::data.
+  std::optional<Buffer> scale;  ///< The scales; see QuantizedTensor::scale.
   TG_MODULE(data, scale)
 
   /// Returns the dequantized weight, f32 [out, in]. An op that reads it converts the elements.

@@ -15,10 +15,10 @@ namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Options of LSTM and GRU.
 struct RecurrentOptions {
-  std::int64_t num_layers = 1;
-  bool bias = true;
-  bool batch_first = false;  ///< `x` is [B, T, in] instead of [T, B, in].
-  double dropout = 0;        ///< Dropout of the output of each layer except the last.
+  std::int64_t num_layers = 1;  ///< Number of layers, at least 1.
+  bool bias = true;             ///< Adds the biases `bias_ih` and `bias_hh` to each layer.
+  bool batch_first = false;     ///< `x` is [B, T, in] instead of [T, B, in].
+  double dropout = 0;           ///< Dropout of the output of each layer except the last, in [0, 1].
 
   /// Each layer also processes its input in reverse, with separate parameters (Schuster and Paliwal
   /// 1997). The output of a step has both results, of size 2 * hidden.
@@ -45,14 +45,18 @@ class Recurrent {
 
   /// Parameters of one direction of a layer.
   struct Layer {
-    Parameter weight_ih, weight_hh;
-    std::optional<Parameter> bias_ih, bias_hh;
+    Parameter weight_ih;                        ///< [gates * hidden, size of the layer's input].
+    Parameter weight_hh;                        ///< [gates * hidden, hidden].
+    std::optional<Parameter> bias_ih, bias_hh;  ///< [gates * hidden]. Set if the bias option is.
   };
 
-  /// Products of a step: of its input and of h with the weights, with biases: [B, gates * hidden].
+  /// Operands of one step of a layer.
   struct Step {
-    Tensor from_input, from_hidden;
-    std::optional<Tensor> valid;  ///< Whether each sequence has this step: bool [B, 1].
+    Tensor from_input;   ///< Product of the input and `weight_ih`, plus bias: [B, gates * hidden].
+    Tensor from_hidden;  ///< Product of h and `weight_hh`, plus bias: [B, gates * hidden].
+
+    /// Whether each sequence has this step: bool [B, 1]. Unset if all sequences have it.
+    std::optional<Tensor> valid;
 
     /// Returns the new state of the sequences that have the step, and the old one of the others.
     [[nodiscard]] Tensor next(Tensor state, Tensor old) const;
@@ -75,9 +79,11 @@ class Recurrent {
   /// unbatched.
   static Tensor last(Tensor x, const std::vector<Tensor>& states, Loc loc);
 
-  std::int64_t in_, hidden_, gates_;
-  RecurrentOptions options_;
-  std::vector<Layer> layers_;
+  std::int64_t in_;            ///< Size of the input.
+  std::int64_t hidden_;        ///< Size of h.
+  std::int64_t gates_;         ///< Number of gates.
+  RecurrentOptions options_;   ///< Options of the constructor.
+  std::vector<Layer> layers_;  ///< One for each state, in the order of the states.
 };
 
 /// Long short-term memory (torch.nn.LSTM; Hochreiter and Schmidhuber 1997). The gates are in the

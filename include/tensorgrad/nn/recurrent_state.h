@@ -12,18 +12,18 @@ namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 /// Name and shape of a state that a layer carries between the chunks of a sequence. It is f32 and
 /// starts as zeros.
 struct StateSpec {
-  std::string name;
-  Shape shape;
+  std::string name;  ///< Name within the layer, such as "ssm".
+  Shape shape;       ///< Shape for all sequences of a batch. The first axis is B.
+
   /// True if a sequence that begins anew needs zeros here. False if the layer then does not use
   /// what is here, because its other states are zero.
   bool cleared = true;
 };
 
-/// Output of a layer for a chunk of a sequence, and its states after the chunk, in the order of
-/// `state_specs()`.
+/// Output of a layer for a chunk of a sequence, and its states after the chunk.
 struct RecurrentResult {
-  Tensor y;
-  std::vector<Tensor> state;
+  Tensor y;                   ///< Output of the chunk.
+  std::vector<Tensor> state;  ///< States after the chunk, in the order of `state_specs()`.
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -18,7 +18,8 @@ struct LowRankAdapter {
   LowRankAdapter(std::int64_t in, std::int64_t out, std::int64_t rank, Loc loc = Loc::current())
       : down(in, rank, false, loc), up(rank, out, false, loc) {}
 
-  Linear down, up;
+  Linear down;  ///< [in] -> [rank], without a bias.
+  Linear up;    ///< [rank] -> [out], without a bias.
   TG_MODULE(down, up)
 
   /// Returns the output: [..., in] -> [..., out].
@@ -32,11 +33,8 @@ struct LowRankAdapter {
 struct SharedTransformer {
   /// Options of the shared blocks of a model.
   struct Options {
-    /// Number of blocks. The layers that use one take them in turn.
-    std::int64_t blocks = 1;
-
-    /// Number of heads, which divides 2 * d_model.
-    std::int64_t heads = 4;
+    std::int64_t blocks = 1;  ///< Number of blocks. The layers that use one take them in turn.
+    std::int64_t heads = 4;   ///< Number of heads, which divides 2 * d_model.
 
     /// Options of the attention. Its `residuals` are those of the block.
     CausalAttention::Options attention = {};
@@ -44,10 +42,11 @@ struct SharedTransformer {
     std::int64_t mlp_width = 0;  ///< Width of the gated MLP; 0: 4 * d_model.
     bool mlp_bias = false;       ///< Adds biases to the MLP.
 
-    /// Rank of the adapters of each layer, which are those of the first matrix of the MLP and, with
-    /// `attention_adapters`, those of q, k and v; 0: no adapters.
+    /// Rank of the adapters of each layer. There is one for the first matrix of the MLP and, with
+    /// `attention_adapters`, one for each of q, k and v; 0: no adapters.
     std::int64_t adapter_rank = 0;
-    bool attention_adapters = false;
+
+    bool attention_adapters = false;  ///< Adds adapters of q, k and v. Requires `adapter_rank`.
   };
 
   /// Parameters of one layer that uses a shared block.
@@ -55,9 +54,10 @@ struct SharedTransformer {
     /// Creates the parameters. `block` is the number of the block that the layer uses.
     Use(std::int64_t d_model, const Options& options, std::int64_t block, Loc loc = Loc::current());
 
-    std::int64_t block;
-    std::optional<LowRankAdapter> q, k, v, mlp;
-    Linear out;  ///< Projects the output of the block, without a bias.
+    std::int64_t block;                     ///< Number of the block that the layer uses, from 0.
+    std::optional<LowRankAdapter> q, k, v;  ///< Adapters of q, k and v. Set if the options say so.
+    std::optional<LowRankAdapter> mlp;      ///< Adapter of `fc1`. Unset if `adapter_rank` is 0.
+    Linear out;  ///< Projects the output of the block: [d_model] -> [d_model], without a bias.
     TG_MODULE(q, k, v, mlp, out)
   };
 
@@ -66,14 +66,17 @@ struct SharedTransformer {
   SharedTransformer(std::int64_t d_model, const Options& options, double epsilon,
                     Loc loc = Loc::current());
 
-  std::int64_t d_model, mlp_width;
-  RMSNorm norm;  ///< Over the input and the embedding.
+  std::int64_t d_model;    ///< Size of the input, of the embedding and of the output.
+  std::int64_t mlp_width;  ///< Size of the gate and up projections.
+  RMSNorm norm;            ///< Over the input and the embedding: [2 * d_model].
 
   /// Its input has 2 * d_model components and its output d_model. Scores are divided by
   /// sqrt(d_model / heads), with half of the size of a head.
   CausalAttention attention;
-  RMSNorm mlp_norm;
-  Linear fc1, fc2;  ///< `fc1` computes the gate and up projections.
+
+  RMSNorm mlp_norm;  ///< Over the output of the attention: [d_model].
+  Linear fc1;        ///< Computes the gate and up projections: [d_model] -> [2 * mlp_width].
+  Linear fc2;        ///< The down projection: [mlp_width] -> [d_model].
   TG_MODULE(norm, attention, mlp_norm, fc1, fc2)
 
   /// Processes the next chunk of each sequence for a layer: x and `embedded` [B, L, d_model] ->

@@ -18,9 +18,9 @@ struct Conv2d {
   Conv2d(std::int64_t in, std::int64_t out, Size2d kernel, const Conv2dOptions& options = {},
          bool with_bias = true, Loc loc = Loc::current());
 
-  Conv2dOptions options;
-  Parameter weight;
-  std::optional<Parameter> bias;
+  Conv2dOptions options;          ///< Options of the constructor.
+  Parameter weight;               ///< [out, in / groups, kH, kW].
+  std::optional<Parameter> bias;  ///< [out]. Unset without a bias.
   TG_MODULE(weight, bias)
 
   /// Returns conv2d() of `x`: [B, in, H, W] -> [B, out, Ho, Wo].
@@ -35,9 +35,9 @@ struct Conv1d {
   Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dOptions& options = {},
          bool with_bias = true, Loc loc = Loc::current());
 
-  Conv1dOptions options;
-  Parameter weight;
-  std::optional<Parameter> bias;
+  Conv1dOptions options;          ///< Options of the constructor.
+  Parameter weight;               ///< [out, in / groups, k].
+  std::optional<Parameter> bias;  ///< [out]. Unset without a bias.
   TG_MODULE(weight, bias)
 
   /// Returns conv1d() of `x`: [B, in, L] -> [B, out, Lo].
@@ -54,9 +54,9 @@ struct ConvTranspose2d {
                   const ConvTranspose2dOptions& options = {}, bool with_bias = true,
                   Loc loc = Loc::current());
 
-  ConvTranspose2dOptions options;
-  Parameter weight;
-  std::optional<Parameter> bias;
+  ConvTranspose2dOptions options;  ///< Options of the constructor.
+  Parameter weight;                ///< [in, out / groups, kH, kW].
+  std::optional<Parameter> bias;   ///< [out]. Unset without a bias.
   TG_MODULE(weight, bias)
 
   /// Returns conv_transpose2d() of `x`: [B, in, H, W] -> [B, out, Ho, Wo].
@@ -72,9 +72,9 @@ struct ConvTranspose1d {
                   const ConvTranspose1dOptions& options = {}, bool with_bias = true,
                   Loc loc = Loc::current());
 
-  ConvTranspose1dOptions options;
-  Parameter weight;
-  std::optional<Parameter> bias;
+  ConvTranspose1dOptions options;  ///< Options of the constructor.
+  Parameter weight;                ///< [in, out / groups, k].
+  std::optional<Parameter> bias;   ///< [out]. Unset without a bias.
   TG_MODULE(weight, bias)
 
   /// Returns conv_transpose1d() of `x`: [B, in, L] -> [B, out, Lo].
@@ -86,8 +86,8 @@ struct MaxPool2d {
   /// Pools windows of `size`.
   explicit MaxPool2d(Size2d size, const MaxPool2dOptions& how = {}) : kernel(size), options(how) {}
 
-  Size2d kernel;
-  MaxPool2dOptions options;
+  Size2d kernel;             ///< Size of a window.
+  MaxPool2dOptions options;  ///< Options of the constructor.
   TG_MODULE()
 
   /// Returns the pooled images.
@@ -99,8 +99,8 @@ struct AvgPool2d {
   /// Pools windows of `size`.
   explicit AvgPool2d(Size2d size, const AvgPool2dOptions& how = {}) : kernel(size), options(how) {}
 
-  Size2d kernel;
-  AvgPool2dOptions options;
+  Size2d kernel;             ///< Size of a window.
+  AvgPool2dOptions options;  ///< Options of the constructor.
   TG_MODULE()
 
   /// Returns the pooled images.
@@ -112,7 +112,7 @@ struct AdaptiveAvgPool2d {
   /// Pools to an output of size `to`.
   explicit AdaptiveAvgPool2d(Size2d to) : size(to) {}
 
-  Size2d size;
+  Size2d size;  ///< Height and width of the output.
   TG_MODULE()
 
   /// Returns the pooled images: [B, C, H, W] -> [B, C, size.h, size.w].
@@ -125,9 +125,9 @@ struct Upsample {
   explicit Upsample(Size2d times, Interpolation how = Interpolation::kNearest, bool corners = false)
       : scale(times), mode(how), align_corners(corners) {}
 
-  Size2d scale;
-  Interpolation mode;
-  bool align_corners;
+  Size2d scale;        ///< Factors of height and width, at least 1.
+  Interpolation mode;  ///< See interpolate().
+  bool align_corners;  ///< See interpolate(). For kBilinear only.
   TG_MODULE()
 
   /// Returns the resized images: [B, C, H, W] -> [B, C, scale.h * H, scale.w * W].
@@ -140,7 +140,7 @@ struct Flatten {
   /// Flattens the axes `from` to `to`, both included. Negative axes count from the end.
   explicit Flatten(int from = 1, int to = -1) : first(from), last(to) {}
 
-  int first, last;
+  int first, last;  ///< Axes, both included; negative: from the end.
   TG_MODULE(first, last)
 
   /// Returns flatten(x, first, last).
