@@ -32,7 +32,7 @@ std::ostream& write(std::ostream& out, const Tensor& tensor);
 struct Slice {
   std::optional<std::int64_t> start = std::nullopt;  ///< By default, 0.
   std::optional<std::int64_t> stop = std::nullopt;   ///< By default, the size of the axis.
-  std::int64_t step = 1;                             ///< At least 1; see flip() for others.
+  std::int64_t step = 1;  ///< At least 1. To reverse an axis, use flip().
 };
 
 /// Entry of Tensor::operator[]: a number, a Slice, kAll, kEllipsis or kNewAxis. Records the line
@@ -40,7 +40,12 @@ struct Slice {
 class Index {
  public:
   /// What an index does with the axes.
-  enum class Kind { kElement, kSlice, kEllipsis, kNewAxis };
+  enum class Kind {
+    kElement,   ///< Selects one element of an axis, which the result lacks.
+    kSlice,     ///< Selects a range of an axis.
+    kEllipsis,  ///< Keeps all axes that the other indices leave. At most once.
+    kNewAxis    ///< Adds an axis of size 1.
+  };
 
   /// Selects one element of an axis, which the result lacks. A negative number counts from the end.
   template <std::integral T>
@@ -52,14 +57,14 @@ class Index {
   Index(Slice range, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
       : kind(Kind::kSlice), slice(range), location(loc) {}
 
-  /// Keeps all axes that the other indices leave, or adds an axis of size 1.
+  /// Keeps axes or adds one: kEllipsis or kNewAxis.
   Index(Kind other, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
       : kind(other), location(loc) {}
 
-  Kind kind;
-  std::int64_t element = 0;
-  Slice slice;
-  SourceLocation location;
+  Kind kind;                 ///< What the index does. Decides which other field counts.
+  std::int64_t element = 0;  ///< Number of the element, for kElement; negative: from the end.
+  Slice slice;               ///< Range, for kSlice.
+  SourceLocation location;   ///< Line where the index was created.
 };
 
 /// Indices of Tensor::operator[]: a whole axis, all remaining axes, a new axis of size 1.

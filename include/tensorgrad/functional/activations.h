@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Activation functions, as in torch.nn.functional. They accept f32 and f16 tensors and return the
-// dtype of `x`; f16 is computed in f32 and rounded at the end.
+// dtype of `x`; f16 is computed in f32 and rounded at the end. Other dtypes throw DtypeError, and
+// an axis out of range throws ShapeError.
 #pragma once
 
 #include <cstdint>

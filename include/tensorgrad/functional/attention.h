@@ -21,9 +21,9 @@ enum class RopePairs {
 
 /// Options of rope().
 struct RopeOptions {
-  double base = 10000;
-  RopePairs pairs = RopePairs::kHalves;
-  double offset = 0;  ///< Position of the first row of `x`.
+  double base = 10000;                   ///< Base of the angles, above 0. See rope().
+  RopePairs pairs = RopePairs::kHalves;  ///< Elements that are rotated together.
+  double offset = 0;                     ///< Position of the first row of `x`.
 
   /// Positions to use instead of `offset`: f32 [T], one for each row, or f32 [], that of the first
   /// row.
@@ -43,7 +43,7 @@ struct AttentionOptions {
 
   bool causal = false;                         ///< Query i attends to keys 0 to i only.
   std::optional<double> scale = std::nullopt;  ///< Factor of the scores; default: 1 / sqrt(D).
-  double dropout = 0;                          ///< Dropout of the weights, during training.
+  double dropout = 0;       ///< Dropout of the weights during training, in [0, 1].
   bool enable_gqa = false;  ///< Grouped-query attention: `k` and `v` have fewer heads (axis -3).
 };
 

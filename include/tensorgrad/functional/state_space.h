@@ -57,7 +57,7 @@ struct SelectiveScanOptions {
   std::optional<Tensor> delta_bias = std::nullopt;     ///< [D]: added to `delta`.
   bool delta_softplus = false;                         ///< Uses softplus(delta + delta_bias).
   std::optional<Tensor> initial_state = std::nullopt;  ///< [B, D, N].
-  Discretization discretization = Discretization::kEuler;
+  Discretization discretization = Discretization::kEuler;  ///< Factor of B u in a step.
 
   /// i32 [B, L]: the state is zero before each document. Negative deltas count as 0 then.
   std::optional<Tensor> documents = std::nullopt;
@@ -118,16 +118,16 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
 struct RotaryState {
   Tensor state;  ///< [B, H, P, N].
 
-  /// Rotated B [B, H, R, N] and x [B, H, R, P] of the previous step, and the sum of dt theta over
-  /// all steps, modulo 2 pi: [B, H, N / 2].
-  Tensor b, x, phase;
+  Tensor b;      ///< Rotated B of the previous step: [B, H, R, N].
+  Tensor x;      ///< x of the previous step: [B, H, R, P].
+  Tensor phase;  ///< Sum of dt theta over all steps so far, modulo 2 pi: [B, H, N / 2].
 };
 
 /// Options of rotary_scan().
 struct RotaryScanOptions {
-  std::int64_t chunk = 64;  ///< See SsdOptions::chunk.
-  std::optional<RotaryState> initial_state = std::nullopt;
-  std::optional<Tensor> documents = std::nullopt;  ///< i32 [B, L]: packed documents.
+  std::int64_t chunk = 64;                                  ///< See SsdOptions::chunk.
+  std::optional<RotaryState> initial_state = std::nullopt;  ///< Unset: zeros.
+  std::optional<Tensor> documents = std::nullopt;           ///< i32 [B, L]: packed documents.
 };
 
 /// Result of rotary_scan().

@@ -19,22 +19,29 @@ struct Size2d {
   template <std::integral T>
   Size2d(T both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
   Size2d(std::int64_t height, std::int64_t width) : h(height), w(width) {}
-  std::int64_t h, w;
+  std::int64_t h;  ///< Height, for the axis before the last.
+  std::int64_t w;  ///< Width, for the last axis.
 };
 
 // ---- convolution ------------------------------------------------------------------------------
 
-/// Options of conv1d(). `padding` is the number of zeros added on each side. Channels are divided
-/// into `groups` that are convolved independently; with one group per channel, the convolution is
-/// depthwise.
+/// Options of conv1d().
 struct Conv1dOptions {
-  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  std::int64_t stride = 1;    ///< Distance between the windows of adjacent outputs, at least 1.
+  std::int64_t padding = 0;   ///< Number of zeros added on each side.
+  std::int64_t dilation = 1;  ///< Distance between the elements of a window, at least 1.
+
+  /// Number of groups of channels that are convolved independently. It divides the numbers of
+  /// input and output channels. With one group per channel, the convolution is depthwise.
+  std::int64_t groups = 1;
 };
 
 /// Options of conv2d(); see Conv1dOptions.
 struct Conv2dOptions {
-  Size2d stride = 1, padding = 0, dilation = 1;
-  std::int64_t groups = 1;
+  Size2d stride = 1;        ///< Distance between the windows of adjacent outputs, at least 1.
+  Size2d padding = 0;       ///< Number of zeros added on each side of an axis.
+  Size2d dilation = 1;      ///< Distance between the elements of a window, at least 1.
+  std::int64_t groups = 1;  ///< See Conv1dOptions::groups.
 };
 
 /// Returns a 2D convolution (cross-correlation, as in PyTorch). Shapes: x [B, Cin, H, W], weight
@@ -50,18 +57,28 @@ Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt
 Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
               const Conv1dOptions& options = {}, Loc loc = Loc::current());
 
-/// Options of conv_transpose1d(). With a stride above 1, a convolution maps several input sizes to
-/// the same output size. `output_padding` selects one of them. It must be less than the larger of
-/// stride and dilation.
+/// Options of conv_transpose1d(). `stride`, `padding`, `groups` and `dilation` are those of the
+/// convolution whose gradient it is (Conv1dOptions).
 struct ConvTranspose1dOptions {
-  std::int64_t stride = 1, padding = 0, output_padding = 0, groups = 1, dilation = 1;
+  std::int64_t stride = 1;   ///< Distance between the outputs of adjacent inputs, at least 1.
+  std::int64_t padding = 0;  ///< Number of elements removed from each side of the output.
+
+  /// Number of elements added to the end of the output. With a stride above 1, a convolution maps
+  /// several input sizes to the same output size; this selects one of them. It must be less than
+  /// the larger of stride and dilation.
+  std::int64_t output_padding = 0;
+
+  std::int64_t groups = 1;    ///< See Conv1dOptions::groups.
+  std::int64_t dilation = 1;  ///< Distance between the elements of a window, at least 1.
 };
 
 /// Options of conv_transpose2d(); see ConvTranspose1dOptions.
 struct ConvTranspose2dOptions {
-  Size2d stride = 1, padding = 0, output_padding = 0;
-  std::int64_t groups = 1;
-  Size2d dilation = 1;
+  Size2d stride = 1;          ///< Distance between the outputs of adjacent inputs, at least 1.
+  Size2d padding = 0;         ///< Number of elements removed from each side of the output.
+  Size2d output_padding = 0;  ///< See ConvTranspose1dOptions::output_padding.
+  std::int64_t groups = 1;    ///< See Conv1dOptions::groups.
+  Size2d dilation = 1;        ///< Distance between the elements of a window, at least 1.
 };
 
 /// Returns a 2D transposed convolution: the gradient of conv2d() with respect to its input, plus
@@ -96,17 +113,18 @@ struct PoolStride1d : std::optional<std::int64_t> {
   PoolStride1d(T stride) : std::optional<std::int64_t>(stride) {}  // NOLINT(*-explicit-*)
 };
 
-/// Options of max_pool1d(). The stride defaults to the kernel size. `padding` is at most half of
-/// the kernel size.
+/// Options of max_pool1d().
 struct MaxPool1dOptions {
-  PoolStride1d stride = {};
-  std::int64_t padding = 0, dilation = 1;
+  PoolStride1d stride = {};   ///< Distance between windows; unset: the kernel size.
+  std::int64_t padding = 0;   ///< Elements added on each side, at most half of the kernel size.
+  std::int64_t dilation = 1;  ///< Distance between the elements of a window, at least 1.
 };
 
 /// Options of max_pool2d(); see MaxPool1dOptions.
 struct MaxPool2dOptions {
-  PoolStride stride = {};
-  Size2d padding = 0, dilation = 1;
+  PoolStride stride = {};  ///< Distance between windows; unset: the kernel size.
+  Size2d padding = 0;      ///< Elements added on each side, at most half of the kernel size.
+  Size2d dilation = 1;     ///< Distance between the elements of a window, at least 1.
 };
 
 /// Returns the maximum of each window of `kernel` elements. NaN counts as the maximum; padding
@@ -117,11 +135,10 @@ Tensor max_pool2d(Tensor x, Size2d kernel, const MaxPool2dOptions& options = {},
 Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options = {},
                   Loc loc = Loc::current());
 
-/// Options of avg_pool1d(). The stride defaults to the kernel size. `padding` is at most half of
-/// the kernel size.
+/// Options of avg_pool1d().
 struct AvgPool1dOptions {
-  PoolStride1d stride = {};
-  std::int64_t padding = 0;
+  PoolStride1d stride = {};  ///< Distance between windows; unset: the kernel size.
+  std::int64_t padding = 0;  ///< Zeros added on each side, at most half of the kernel size.
 
   /// Divides by the kernel size. If false, divides by the number of elements that are not padding.
   bool count_include_pad = true;
@@ -129,9 +146,9 @@ struct AvgPool1dOptions {
 
 /// Options of avg_pool2d(); see AvgPool1dOptions.
 struct AvgPool2dOptions {
-  PoolStride stride = {};
-  Size2d padding = 0;
-  bool count_include_pad = true;
+  PoolStride stride = {};         ///< Distance between windows; unset: the kernel size.
+  Size2d padding = 0;             ///< Zeros added on each side, at most half of the kernel size.
+  bool count_include_pad = true;  ///< See AvgPool1dOptions::count_include_pad.
 };
 
 /// Returns the mean of each window of `kernel` elements. `x` is [B, C, H, W] for avg_pool2d() and
@@ -150,7 +167,10 @@ Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc = Loc::current());
 // ---- resizing ---------------------------------------------------------------------------------
 
 /// Method of interpolate().
-enum class Interpolation { kNearest, kBilinear };
+enum class Interpolation {
+  kNearest,  ///< Copies one pixel, as the "nearest" mode of PyTorch.
+  kBilinear  ///< Interpolates linearly between the nearest pixels of both axes.
+};
 
 /// Returns images resized to `size`: [B, C, H, W] -> [B, C, size.h, size.w]. For row i, kNearest
 /// reads row floor(i H / size.h). kBilinear interpolates at (i + 1/2) H / size.h - 1/2, clamped to

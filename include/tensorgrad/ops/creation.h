@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that create tensors.
+// Ops that create tensors. A shape with a size less than 1 throws ShapeError.
 #pragma once
 
 #include <cstdint>

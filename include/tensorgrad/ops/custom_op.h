@@ -17,8 +17,8 @@ struct CustomKernel;
 
 /// Shape and element type of a tensor.
 struct TensorType {
-  Shape shape;
-  DType dtype = DType::kF32;
+  Shape shape;                ///< Sizes of the axes; empty for a scalar.
+  DType dtype = DType::kF32;  ///< Element type.
 
   bool operator==(const TensorType&) const = default;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gather and scatter.
+// Gather and scatter. A negative axis counts from the end. Axes and shapes that do not fit throw
+// ShapeError, and types that an op does not support throw DtypeError.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrix products.
+// Matrix products. Shapes that do not fit throw ShapeError, and types that an op does not support
+// or that differ throw DtypeError.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Joining, padding, repeating and masking tensors.
+// Joining, padding, repeating and masking tensors. A negative axis counts from the end. Axes,
+// shapes and amounts that do not fit throw ShapeError, and types that do not fit throw DtypeError.
 #pragma once
 
 #include <vector>

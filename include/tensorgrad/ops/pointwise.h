@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Pointwise ops: each element of the result depends on the elements of the operands at the same
 // index. Shapes broadcast as in NumPy, aligned at the last axis. Operands and results are f32
-// unless a function says otherwise.
+// unless a function says otherwise. Ops throw ShapeError if shapes do not broadcast, and DtypeError
+// if the types of operands are not supported or differ.
 #pragma once
 
 #include <limits>

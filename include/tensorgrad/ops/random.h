@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Random tensors, made of words of Philox4x32-10. The words depend only on (seed, op, step,
-// element) and are the same on every backend. Random ops have no gradient.
+// element) and are the same on every backend. Random ops have no gradient. A shape with a size less
+// than 1 throws ShapeError.
 #pragma once
 
 #include "tensorgrad/tensor.h"
@@ -61,7 +62,8 @@ Tensor categorical(Tensor logits, int axis = -1, Loc loc = Loc::current());
 /// not sum to 1. Without replacement, n is at most C, and indices are in the order in which they
 /// are drawn (Vieira 2014; Kool, van Hoof and Welling 2019). An index of weight 0 is never drawn:
 /// if no positive weight is left, the result is -1. It is -1 for the whole row if one of its
-/// weights is negative or NaN.
+/// weights is negative or NaN. Throws ShapeError if n is less than 1, or more than C without
+/// replacement.
 Tensor multinomial(Tensor weights, std::int64_t n, bool replacement = false,
                    Loc loc = Loc::current());
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reductions over axes.
+// Reductions over axes. By default, the reduced axes are dropped; with `keepdim`, they stay with
+// size 1. Types that an op does not support throw DtypeError.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,11 @@ struct Axes {
   Axes(std::initializer_list<int> axes) : list(axes) {}   // NOLINT(google-explicit-constructor)
   Axes(std::vector<int> axes) : list(std::move(axes)) {}  // NOLINT(google-explicit-constructor)
 
-  std::vector<int> list;
+  std::vector<int> list;  ///< The axes, in any order; empty: all axes.
 };
 
 /// Returns the sum over `axes` (default: all axes). Supports f32, i32 and u32; integer sums wrap.
-/// Counts the true elements of a boolean tensor and returns i32. With `keepdim`, reduced axes stay
-/// with size 1.
+/// Counts the true elements of a boolean tensor and returns i32.
 Tensor sum(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 
 /// Returns the mean over `axes` (default: all axes). Supports f32.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Scans along an axis: running sums, products and extremes, and recurrences.
+// Scans along an axis: running sums, products and extremes, and recurrences. A negative axis counts
+// from the end. Axes and shapes that do not fit throw ShapeError, and types that an op does not
+// support throw DtypeError.
 #pragma once
 
 #include <functional>
@@ -51,7 +53,7 @@ using Combine = std::function<Tensor(Tensor earlier, Tensor later)>;
 /// Returns the scan y[0] = x[0], y[t] = combine(y[t-1], x[t]) along an axis. With `reverse`, starts
 /// from the end of the axis. Runs log2(n) rounds over all n elements (Hillis and Steele 1986). For
 /// sums, products, extremes and linear recurrences, the other functions of this header do less
-/// work.
+/// work. Throws ShapeError if `combine` returns another shape or element type.
 Tensor associative_scan(const Combine& combine, Tensor x, int axis = 0, bool reverse = false,
                         Loc loc = Loc::current());
 
@@ -61,8 +63,8 @@ using CombineMany = std::function<std::vector<Tensor>(const std::vector<Tensor>&
                                                       const std::vector<Tensor>& later)>;
 
 /// Like associative_scan() of one tensor, but scans several tensors together. They have the same
-/// size along the axis. Throws UserError if `combine` returns another number of tensors, and
-/// ShapeError if one has another shape or element type.
+/// size along the axis. Throws UserError if there are no tensors or `combine` returns another
+/// number of them, and ShapeError if one has another shape or element type.
 std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Tensor> xs,
                                      int axis = 0, bool reverse = false, Loc loc = Loc::current());
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sorting along an axis.
+// Sorting along an axis. A negative axis counts from the end. An axis out of range throws
+// ShapeError, and types that an op does not support throw DtypeError.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Views: ops that do not move data.
+// Views: ops that do not move data. A negative axis counts from the end. Axes, ranges and sizes
+// that do not fit the shape of `x` throw ShapeError.
 #pragma once
 
 #include <cstdint>
