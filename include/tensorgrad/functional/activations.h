@@ -32,7 +32,7 @@ Tensor log_softmax(Tensor x, int axis = -1, Loc loc = Loc::current());
 
 /// Returns softmax((x + noise) / tau) with Gumbel noise: a differentiable sample of the
 /// distribution softmax(x) (Jang, Gu and Poole 2017). If `hard`, returns a one-hot sample with the
-/// gradient of the soft one. The result is f32. Throws UserError if `tau` is not positive.
+/// gradient of the soft one. Throws UserError if `tau` is not positive.
 Tensor gumbel_softmax(Tensor x, double tau = 1, bool hard = false, int axis = -1,
                       Loc loc = Loc::current());
 

@@ -31,8 +31,9 @@ struct RopeOptions {
 };
 
 /// Returns `x` [..., T, D] with rotary position embeddings (Su et al. 2021). Pair i of the vector
-/// at position t is rotated by the angle t * base^(-2 i / D). The result is f32. Throws ShapeError
-/// if D is odd or `position` has another shape, and UserError if `base` is not positive.
+/// at position t is rotated by the angle t * base^(-2 i / D). `x` is f32 or f16, and the result has
+/// its dtype. Throws ShapeError if D is odd or `position` has another shape, and UserError if
+/// `base` is not positive.
 Tensor rope(Tensor x, const RopeOptions& options = {}, Loc loc = Loc::current());
 
 /// Options of scaled_dot_product_attention().
