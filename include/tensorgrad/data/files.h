@@ -70,12 +70,13 @@ class LineLog {
 };
 
 /// Exclusive lock that a process holds until the object is destroyed, or the process ends
-/// (`flock`). The file contains the number of the process. Has no effect on file systems without
-/// locks. Movable.
+/// (`flock`). The file contains the ID of the process. Has no effect on file systems without locks.
+/// Movable.
 class FileLock {
  public:
   /// Creates and locks a file, which the destructor removes. Throws IoError
-  /// "USER: in use by process N" if another object holds the lock. USER is the path by default.
+  /// "USER: in use by process N" if another object holds the lock, and IoError if the file cannot
+  /// be written. USER is the path by default.
   explicit FileLock(const std::string& path, const std::string& user = "");
   ~FileLock();
   FileLock(const FileLock&) = delete;
@@ -90,8 +91,8 @@ class FileLock {
   int fd_ = -1;
 };
 
-/// Folder PATH.tmp.N that appears at its place when it is complete. If `path` ends with a slash, it
-/// is in that folder.
+/// Folder that is filled under a temporary name, PATH.tmp.N, and renamed when it is complete. If
+/// `path` ends with a slash, the folder is created in `path`.
 class TemporaryFolder {
  public:
   /// Creates the folder, and removes such folders of processes that were killed. Throws IoError if
@@ -102,8 +103,11 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  [[nodiscard]] const std::string& path() const { return path_; }  ///< Its current path.
-  /// Renames the folder. Throws IoError if `to` is a file or a folder that is not empty.
+  [[nodiscard]] const std::string& path() const {
+    return path_;
+  }  ///< Path under which it is filled.
+  /// Renames the folder. Throws IoError if that fails, as it does if `to` is a file or a folder
+  /// that is not empty.
   void rename(const std::string& to);
 
  private:

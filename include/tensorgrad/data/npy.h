@@ -24,8 +24,8 @@ HostTensor read_npy(const FileSource& source);
 /// or uses another compression.
 std::map<std::string, HostTensor> read_npz(const FileSource& source);
 
-/// Writes a tensor as a .npy file, atomically. f16 is written as float16, i32 and u32 as int32 and
-/// uint32. Throws IoError if the file cannot be written.
+/// Writes a tensor as a .npy file, atomically. f32 is written as float32, f16 as float16, i32 as
+/// int32, u32 as uint32 and bool as bool. Throws IoError if the file cannot be written.
 void write_npy(const FileSink& sink, const HostTensor& tensor);
 
 /// Writes tensors as a .npz file without compression, atomically. Throws IoError as write_npy(), or

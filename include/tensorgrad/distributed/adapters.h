@@ -17,8 +17,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// options.device = {.kind = "webgpu", .adapter = gpus.at(rank % gpus.size())};
 /// ```
 /// The kind "auto" selects its GPU, and "webgpu" the first usable adapter. Software renderers are
-/// usable with `allow_software`. `adapter` is ignored. Returns no number if nothing is selected, or
-/// with other kinds.
+/// usable with `allow_software`. `adapter` is ignored. Returns an empty vector if nothing is
+/// selected, or with other kinds.
 std::vector<int> equal_adapters(const std::vector<DeviceDescription>& all,
                                 const DeviceOptions& options = {});
 

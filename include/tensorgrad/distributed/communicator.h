@@ -72,7 +72,8 @@ class Communicator {
 struct ThreadGroupOptions {
   double timeout_seconds = 300;  ///< Longest wait for another rank, in (0, 1e8].
   /// Maximum bytes of a bucket of gradients, at least 1. Each bucket is exchanged as soon as the
-  /// backward pass has computed its gradients. A bucket has at least one gradient, or 1 MiB of it.
+  /// backward pass has computed its gradients. A bucket can exceed the maximum, because gradients
+  /// are divided only into parts of at least 1 MiB.
   std::int64_t bucket_bytes = kDefaultBucketBytes;
 };
 

@@ -20,7 +20,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 struct Mpi {
   double timeout_seconds = 300;  ///< Longest wait for another rank, in (0, 1e8].
   /// Maximum bytes of a bucket of gradients, at least 1. Each bucket is exchanged as soon as the
-  /// backward pass has computed its gradients. A bucket has at least one gradient, or 1 MiB of it.
+  /// backward pass has computed its gradients. A bucket can exceed the maximum, because gradients
+  /// are divided only into parts of at least 1 MiB.
   std::int64_t bucket_bytes = kDefaultBucketBytes;
 
   /// Creates the communicator. All ranks must do this, in the same order. Initializes MPI if the

@@ -26,24 +26,25 @@ struct TextScore {
 
 /// Options of a TextScorer. Its constructors throw UserError if a value is out of range.
 struct ScoreOptions {
-  /// Number of tokens processed in one call. States are carried from chunk to chunk, so that the
-  /// score does not depend on it except for the last bits. With attention layers, it is at most
-  /// max_context(), and the default `context` depends on it.
+  /// Number of tokens of each part that are processed together, at least 1. States are carried from
+  /// chunk to chunk, so that the score does not depend on it except for the last bits. If
+  /// max_context() is not 0, `chunk` is at most max_context(), and the default `context` depends on
+  /// it.
   std::int64_t chunk = 256;
 
-  /// Number of parts into which the text is split. They have the same length, except that the last
-  /// ones can be shorter. They are scored in parallel. The first token of a part is predicted only
-  /// from the last token of the previous part.
+  /// Number of parts into which the text is split, at least 1. They have the same length, except
+  /// that the last ones can be shorter. They are scored in parallel. The first token of a part is
+  /// predicted only from the last token of the previous part.
   std::int64_t batch = 1;
 
   /// Context in tokens, a multiple of `chunk`: the states are reset after this many tokens of a
-  /// part. 0: never, or, with attention layers, after the largest multiple of `chunk` up to
-  /// max_context().
+  /// part. 0: never if max_context() is 0, else after the largest multiple of `chunk` up to
+  /// max_context(). If max_context() is not 0, `context` is at most max_context().
   std::int64_t context = 0;
 
   DeviceOptions device = {};  ///< Not used with a trainer, whose device is used.
 
-  /// Called after each chunk with the number of tokens scored so far.
+  /// Called after each chunk with the number of tokens scored so far, in all parts together.
   std::function<void(std::int64_t tokens)> on_progress = nullptr;
 };
 

@@ -29,10 +29,10 @@ struct PretrainedOptions {
 /// - optionally tokenizer.json, or vocab.json and merges.txt,
 /// - optionally generation_config.json, whose `eos_token_id` goes before that of config.json.
 ///
-/// The weights can be those of a base model (MambaModel) whose output layer is the embedding.
-/// F16 and BF16 weights become f32, exactly. If config.json ties the output layer to
-/// the embedding, the output layer is left out; throws IoError if the two differ. If mamba-ssm pads
-/// the vocabulary, `vocab_size` includes the padding.
+/// The weights can be those of a base model (MambaModel) whose output layer is the embedding. F16
+/// and BF16 weights become f32, exactly. If config.json ties the output layer to the embedding, the
+/// output layer is left out; throws IoError if the two differ. If mamba-ssm pads the vocabulary,
+/// `vocab_size` includes the padding.
 ///
 /// A path that ends with ".gguf" and is a file is read by load_gguf().
 ///
@@ -45,13 +45,14 @@ SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& 
 
 /// Returns the files of a folder from which transformers loads the model, by their names:
 /// config.json, generation_config.json, model.safetensors, and those of the tokenizer. Quantized
-/// weights become f32. Layers of Mamba become MambaForCausalLM or, with
-/// MambaOptions::b_c_dt_norm, FalconMambaForCausalLM, layers of Mamba-2
-/// Mamba2ForCausalLM, and attention and MLPs in turn LlamaForCausalLM or, with the options of
-/// nn::gpt2_config(), GPT2LMHeadModel.
-/// If Mamba-2 or attention that rotates half of each head is in front of each MLP, the model
-/// becomes BambaForCausalLM. Mamba with MambaOptions::b_c_dt_norm_weights, attention without
-/// positions, MLPs and mixtures of experts become JambaForCausalLM.
+/// weights become f32. The class of the model depends on its layers:
+/// - Mamba: MambaForCausalLM or, with MambaOptions::b_c_dt_norm, FalconMambaForCausalLM.
+/// - Mamba-2: Mamba2ForCausalLM.
+/// - Attention and MLPs in turn: LlamaForCausalLM or, with the options of nn::gpt2_config(),
+///   GPT2LMHeadModel.
+/// - An MLP after each Mamba-2 layer or attention that rotates half of each head: BambaForCausalLM.
+/// - Mamba with MambaOptions::b_c_dt_norm_weights, attention without positions, MLPs and mixtures
+///   of experts: JambaForCausalLM.
 ///
 /// Throws UserError if the model has other layers, or options that those models lack: zero-order
 /// hold, a bias of `x_proj`, another epsilon in the norms of a mixer, other options in some layers,

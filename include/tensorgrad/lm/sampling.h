@@ -41,8 +41,8 @@ void check_options(const SamplingOptions& options, Loc loc = Loc::current());
 /// applied.
 ///
 /// Throws as check_options(). Throws UserError if a logit is NaN or plus infinity, or if all are
-/// minus infinity. With a
-/// repetition penalty, also throws UserError if a token of `seen` is not in [0, V).
+/// minus infinity. With a repetition penalty, also throws UserError if a token of `seen` is not in
+/// [0, V).
 void process_logits(std::span<float> logits, std::span<const std::int32_t> seen,
                     const SamplingOptions& options, Loc loc = Loc::current());
 

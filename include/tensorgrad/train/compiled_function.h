@@ -108,9 +108,9 @@ class CompiledFunction {
   /// Returns a function that reads the same parameters and buffers, without a copy, and has its own
   /// working memory. Calls of one function run one after another; those of replicas run
   /// concurrently. On the CPU, calls that find the device's threads busy compute on the thread that
-  /// makes them, so that clients with a replica each do not wait. Results are the same.
-  /// Calls that set parameters set those of all replicas, and wait for their runs. Recompiles the
-  /// function, and its random numbers begin anew.
+  /// makes them, so that clients with a replica each do not wait. Results are the same. Calls that
+  /// set parameters set those of all replicas, and wait for their runs. Recompiles the function,
+  /// and its random numbers begin anew.
   ///
   /// Throws UserError if the function is attached to a trainer, or sets a state.
   [[nodiscard]] CompiledFunction replica(Loc loc = Loc::current()) const;
@@ -135,18 +135,18 @@ class CompiledFunction {
 
   /// Loads the parameters and states of a checkpoint of TrainerBase::save() or of a file of
   /// TrainerBase::save_weights(), or the parameters of any safetensors file with the same names.
-  /// With WeightSource::kEma, loads the
-  /// averages that the file has instead of those parameters. Throws IoError if the file cannot be
-  /// read. Throws UserError naming the file if a parameter or state is missing, unknown or does not
-  /// match, or if averages are requested and the file has none. Nothing is changed if it throws.
+  /// With WeightSource::kEma, loads the averages that the file has instead of those parameters.
+  /// Throws IoError if the file cannot be read. Throws UserError naming the file if a parameter or
+  /// state is missing, unknown or does not match, or if averages are requested and the file has
+  /// none. Nothing is changed if it throws.
   void load_params(const FileSource& source, WeightSource weights = WeightSource::kTrained,
                    Loc loc = Loc::current());
 
   /// Loads parameters and buffers from a safetensors file of another library, such as PyTorch, or
   /// from a checkpoint, whose optimizer states are ignored. The file must have all of them, unless
-  /// ImportOptions::partial is set, and no other tensors. Throws
-  /// as read_weights(), and UserError if a tensor is missing, unknown or has the wrong type; the
-  /// message names the file, the tensor and both types. Nothing is changed if it throws.
+  /// ImportOptions::partial is set, and no other tensors. Throws as read_weights(), and UserError
+  /// if a tensor is missing, unknown or has the wrong type; the message names the file, the tensor
+  /// and both types. Nothing is changed if it throws.
   void import_weights(const FileSource& source, const ImportOptions& options = {},
                       Loc loc = Loc::current());
 

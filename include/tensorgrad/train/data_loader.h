@@ -74,7 +74,7 @@ struct Batch {
 /// ```
 class DataLoader {
  public:
-  /// Function that returns the fields of a sample by its index.
+  /// Function that returns the fields of a sample by its index, for an epoch counted from 0.
   using Get = std::function<NamedTensors(std::int64_t index, std::int64_t epoch)>;
 
   /// Creates a loader over the samples [0, size). `get(index)` or `get(index, epoch)` returns one

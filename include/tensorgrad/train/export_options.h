@@ -40,8 +40,8 @@ struct WebOptions {
   std::string name = "model";  ///< Name of the model in the manifest.
   std::string doc = {};        ///< Text for the page, as `model.doc`; e.g. the names of classes.
 
-  /// Sizes of the dynamic dimension to export, each at least 1 and different. The page can call the
-  /// function for these sizes only. Empty: FunctionOptions::dynamic_size.
+  /// Sizes of the dynamic dimension to export, each at least 1, without duplicates. The page can
+  /// call the function for these sizes only. Empty: FunctionOptions::dynamic_size.
   std::vector<std::int64_t> sizes = {};
 
   /// Stores f16 values in two bytes, which halves their memory but requires the feature shader-f16

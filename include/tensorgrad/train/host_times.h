@@ -13,10 +13,8 @@ struct HostTimes {
   double encoding = 0;    ///< Recording launches into command buffers.
   double submitting = 0;  ///< Submitting command buffers to the driver.
   double waiting = 0;     ///< Waiting for the device to finish, or to accept more work.
-  /// Exchanging gradients with other ranks. Includes the wait for them.
-  double exchanging = 0;
-  /// The part of `exchanging` that was over before the backward pass was.
-  double exchanging_hidden = 0;
+  double exchanging = 0;  ///< Exchanging gradients with other ranks, including the wait for them.
+  double exchanging_hidden = 0;  ///< Part of `exchanging` that ended before the backward pass did.
 
   /// Returns the time spent since `earlier`.
   HostTimes operator-(const HostTimes& earlier) const {

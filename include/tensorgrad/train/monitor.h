@@ -55,11 +55,11 @@ class BestCheckpoint {
 
 /// Options of find_learning_rate().
 struct LearningRateOptions {
-  double first = 1e-7;     ///< Rate of the first update.
-  double last = 10;        ///< Rate of the last update.
-  int updates = 100;       ///< Number of updates; the rate rises by a constant factor.
+  double first = 1e-7;     ///< Rate of the first update, above 0.
+  double last = 10;        ///< Rate of the last update, above `first`.
+  int updates = 100;       ///< Number of updates, at least 2; the rate rises by a constant factor.
   double smoothing = 0.9;  ///< Weight of earlier losses in the running mean, from 0 to below 1.
-  double divergence = 4;   ///< Stops above this multiple of the lowest smoothed loss.
+  double divergence = 4;   ///< Stops above this multiple of the lowest smoothed loss; above 1.
 };
 
 /// Losses over the learning rate, returned by find_learning_rate().
