@@ -13,22 +13,29 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Options of read_csv().
 struct CsvOptions {
-  /// Whether the first row is a header. kAuto finds a header in these cases:
-  /// - `label` names a column.
-  /// - No feature of the first row is a number.
-  /// - The label is text in the first row and a number in the second.
-  /// - Only the first row has its label, which is a usual name ("label", "class", "target" ...), or
-  ///   its features are numbered, as 0,1,2, and other rows share a label.
-  enum class Header { kAuto, kYes, kNo };
+  /// Whether the first row is a header.
+  enum class Header {
+    /// It is a header in these cases:
+    /// - `label` names a column.
+    /// - No feature of the first row is a number.
+    /// - The label is text in the first row and a number in the second.
+    /// - The label of the first row is a usual name of such a column ("label", "class", "target"
+    ///   ...), and no other row has it.
+    /// - The features of the first row are their numbers (0,1,2), no other row has its label, and
+    ///   two other rows have the same label.
+    kAuto,
+    kYes,  ///< It is a header: the names of the columns.
+    kNo    ///< It is a row of data. Columns are named "column 0", "column 1", ...
+  };
 
   /// Label column by name or by index from 0; negative indices count from the end. Empty: the last
   /// column. A number is an index unless `header` is kYes and a column has that name.
   std::string label;
 
-  bool unlabeled = false;  ///< All columns are features.
-  std::string label_hint;  ///< Appended to errors about the label: how to set its column.
-  Header header = Header::kAuto;
-  char delimiter = ',';  ///< Not a quote, a line break or a zero byte.
+  bool unlabeled = false;         ///< All columns are features.
+  std::string label_hint;         ///< Appended to errors about the label: how to set its column.
+  Header header = Header::kAuto;  ///< Whether the first row is a header.
+  char delimiter = ',';           ///< Not a quote, a line break or a zero byte.
 
   /// Class names in the order of their numbers, for example those that a trained model knows.
   /// Empty: the labels in the file.
@@ -45,7 +52,7 @@ struct CsvOptions {
 
 /// Rows of a table.
 struct CsvRows {
-  std::int64_t count = 0;
+  std::int64_t count = 0;       ///< Number of rows.
   std::vector<float> features;  ///< [count, number of features], all finite.
 
   /// The features as doubles if CsvOptions::exact is set, else empty. Use them to standardize large
@@ -65,9 +72,9 @@ struct CsvData {
   /// integers, else by bytes.
   std::vector<std::string> class_names;
 
-  bool had_header = false;
-  CsvRows train;  ///< In the order of the file.
-  CsvRows test;   ///< The held-out rows, in the order of the file; empty without `holdout`.
+  bool had_header = false;  ///< True if the first row was read as a header.
+  CsvRows train;            ///< In the order of the file.
+  CsvRows test;  ///< The held-out rows, in the order of the file; empty without `holdout`.
 };
 
 /// Reads a CSV file, plain or gzipped. Fields can be quoted with double quotes; a quote within is

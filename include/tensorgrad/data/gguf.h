@@ -27,12 +27,14 @@ using GgufValue = std::variant<std::uint8_t, std::int8_t, std::uint16_t, std::in
                                std::uint32_t, std::int32_t, float, bool, std::string, GgufArray,
                                std::uint64_t, std::int64_t, double>;
 
-/// Content of a GGUF file. The dtype of a tensor is ggml's name of its type, such as "F32" or
-/// "Q8_0". Its shape begins with the outermost axis, unlike that in the file. The data of quantized
-/// types are ggml's blocks.
+/// Content of a GGUF file.
 struct GgufFile {
+  /// Tensors by name. The dtype is ggml's name of the type, such as "F32" or "Q8_0". The shape
+  /// begins with the outermost axis, unlike that in the file. The data of quantized types are
+  /// ggml's blocks.
   std::map<std::string, StoredTensor> tensors;
-  std::map<std::string, GgufValue> metadata;
+
+  std::map<std::string, GgufValue> metadata;  ///< By key, such as "general.architecture".
 
   bool operator==(const GgufFile&) const = default;
 };

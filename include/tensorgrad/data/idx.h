@@ -13,7 +13,14 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Element type of an IDX file.
-enum class IdxElement : std::uint8_t { kU8, kI8, kI16, kI32, kF32, kF64 };
+enum class IdxElement : std::uint8_t {
+  kU8,   ///< Unsigned integers of 8 bits.
+  kI8,   ///< Signed integers of 8 bits.
+  kI16,  ///< Signed integers of 16 bits.
+  kI32,  ///< Signed integers of 32 bits.
+  kF32,  ///< Floating-point numbers of 32 bits.
+  kF64   ///< Floating-point numbers of 64 bits.
+};
 
 /// Returns the size of an element in bytes.
 std::size_t idx_element_bytes(IdxElement element);
@@ -23,9 +30,9 @@ std::string_view to_string(IdxElement element);
 
 /// Array of an IDX file.
 struct IdxArray {
-  Shape shape;  ///< At least one axis, all sizes at least 1.
-  IdxElement element = IdxElement::kU8;
-  std::vector<std::byte> bytes;  ///< Row-major elements, in the byte order of the host.
+  Shape shape;                           ///< At least one axis, all sizes at least 1.
+  IdxElement element = IdxElement::kU8;  ///< Type of the elements in `bytes`.
+  std::vector<std::byte> bytes;          ///< Row-major elements, in the byte order of the host.
 };
 
 /// Reads an IDX file, plain or gzipped. Throws IoError naming the file and the byte if it cannot be

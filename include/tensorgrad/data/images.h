@@ -14,15 +14,17 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Image with 8 bits per channel.
 struct Image {
-  std::int64_t height = 0, width = 0;     ///< In pixels.
+  std::int64_t height = 0,                ///< In pixels.
+      width = 0;                          ///< In pixels.
   int channels = 0;                       ///< 1: gray; 3: red, green, blue.
   std::vector<std::uint8_t> pixels = {};  ///< [height, width, channels]
 };
 
 /// Options of read_image().
 struct ImageOptions {
-  std::int64_t height = 0, width = 0;  ///< Size to which the image is resized; both 0: unchanged.
-  int channels = 3;  ///< 1, 3, or 0: as in the file, 1 if it is gray and 3 otherwise.
+  std::int64_t height = 0,  ///< Height of the result, from 1 to 65,535; 0: not resized.
+      width = 0;            ///< Width of the result, likewise; 0 if `height` is 0.
+  int channels = 3;         ///< 1, 3, or 0: as in the file, 1 if it is gray and 3 otherwise.
   std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< Limit on the file, and on the pixels.
   /// Limit on the ratio of the pixels to the file, unless the pixels have at most 64 MiB.
   double max_expansion = kMaxExpansion;
@@ -43,7 +45,7 @@ Image read_image(const FileSource& source, const ImageOptions& options = {});
 
 /// Images with labels.
 struct ImageSet {
-  std::int64_t count = 0;
+  std::int64_t count = 0;            ///< Number of images.
   std::vector<std::uint8_t> images;  ///< [count, LabeledImages::image_shape...]
   std::vector<std::int32_t> labels;  ///< [count], each in [0, classes).
 };
@@ -53,8 +55,8 @@ struct LabeledImages {
   Shape image_shape;  ///< [height, width] of gray images, else [height, width, 3].
   int classes = 0;    ///< Number of classes.
   std::vector<std::string> class_names;  ///< One per class.
-  ImageSet train;
-  ImageSet test;
+  ImageSet train;            ///< Images for training, shuffled if they are from class folders.
+  ImageSet test;             ///< Images for testing; empty without a test folder if `holdout` is 0.
   std::int64_t skipped = 0;  ///< Number of files in class folders that are not images.
 };
 
@@ -62,8 +64,9 @@ struct LabeledImages {
 /// thrown if they do not have the `height`, `width` or `channels` set here. All other options apply
 /// only to class folders.
 struct ImageFolderOptions {
-  std::int64_t height = 0, width = 0;  ///< Size to resize to; both 0: all have one size.
-  int channels = 0;                    ///< 1: gray; 3: RGB; 0: as in the first image.
+  std::int64_t height = 0,  ///< Height to resize to; 0: not resized, all have one size.
+      width = 0;            ///< Width to resize to; 0 if `height` is 0.
+  int channels = 0;         ///< 1: gray; 3: RGB; 0: as in the first image.
 
   /// Class names in the order of their numbers, for example those that a trained model knows.
   /// Empty: the names of the folders.

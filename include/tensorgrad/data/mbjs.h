@@ -11,7 +11,12 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Kind of a layer in an MBJS file.
-enum class MbjsLayer : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention };
+enum class MbjsLayer : std::uint8_t {
+  kMamba1,    ///< Mamba, the only kind that lm::load_mbjs() converts.
+  kMamba2,    ///< Mamba-2.
+  kMamba3,    ///< Mamba-3.
+  kAttention  ///< Self-attention.
+};
 
 /// Content of an MBJS file.
 struct MbjsFile {

@@ -17,20 +17,19 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// Tensor of a safetensors file. Sizes of 0 are allowed.
 struct StoredTensor {
   std::string dtype;  ///< Name in the format: "F32", "I32", "U32", "BOOL", "F16", "BF16", ...
-  Shape shape;
+  Shape shape;        ///< Empty for a scalar.
   std::vector<std::byte> data;  ///< Little-endian, row-major, without padding.
 
   bool operator==(const StoredTensor&) const = default;
 };
 
-/// Content of a safetensors file. The size of a tensor's data is the number of elements times the
-/// size of its dtype.
+/// Content of a safetensors file.
 struct StoredFile {
-  std::map<std::string, StoredTensor> tensors;
-  std::map<std::string, std::string> metadata;
+  std::map<std::string, StoredTensor> tensors;  ///< By name.
+  std::map<std::string, std::string> metadata;  ///< By key: the strings of `__metadata__`.
 
-  /// Whether the file has checksums, in the metadata `tensorgrad.checksum`, which is not part of
-  /// `metadata`: a CRC-32 of the header and of each tensor.
+  /// Whether the file has checksums: a CRC-32 of the header and of each tensor. They are in the
+  /// metadata `tensorgrad.checksum`, which is not part of `metadata`.
   bool checksums = false;
 
   bool operator==(const StoredFile&) const = default;
@@ -48,8 +47,11 @@ DType element_type(const std::string& file, const std::string& name, const Store
 
 /// Statistics of the values of a tensor.
 struct StoredRange {
-  double min = 0, max = 0, mean = 0;  ///< Of the finite values; 0 if there are none.
-  std::size_t count = 0, finite = 0;  ///< Number of values, and of those not NaN or infinite.
+  double min = 0,         ///< Smallest finite value; 0 if there is none.
+      max = 0,            ///< Largest finite value; 0 if there is none.
+      mean = 0;           ///< Mean of the finite values; 0 if there are none.
+  std::size_t count = 0,  ///< Number of values.
+      finite = 0;         ///< Number of values that are neither NaN nor infinite.
 };
 
 /// Returns the statistics of an F32, I32, U32 or BOOL tensor. For other dtypes, all are 0.

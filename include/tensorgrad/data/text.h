@@ -60,8 +60,9 @@ struct TextOptions {
 
 /// Text encoded by a vocabulary of characters.
 struct TextData {
-  CharVocabulary vocabulary;
-  std::vector<std::int32_t> train, validation;  ///< Tokens.
+  CharVocabulary vocabulary;             ///< Maps characters to tokens.
+  std::vector<std::int32_t> train;       ///< Tokens of the first part of the text.
+  std::vector<std::int32_t> validation;  ///< Tokens of the rest, see TextOptions::holdout.
 };
 
 /// Reads a text file in UTF-8, plain or gzipped, without its byte order mark. Throws IoError if the

@@ -28,7 +28,10 @@ void write_tokens(const FileSink& sink, std::span<const std::int32_t> tokens,
                   std::int64_t vocab_size);
 
 /// Element type of a raw token file.
-enum class RawTokens : std::uint8_t { kU16, kU32 };
+enum class RawTokens : std::uint8_t {
+  kU16,  ///< Two bytes per token.
+  kU32   ///< Four bytes per token.
+};
 
 /// Token file that is read in parts, by any number of threads at once. Copies share the open file.
 /// Tokens appended after opening are not seen. Bytes in memory must outlive all copies, unless a
@@ -119,11 +122,15 @@ enum class TokenTail : std::uint8_t {
 
 /// Options of TokenDataset.
 struct TokenDatasetOptions {
-  std::int64_t length = 0;  ///< Inputs per example.
-  std::int64_t stride = 0;  ///< Distance between examples, in tokens; 0: `length`. Not for kWrap.
-  TokenTail tail = TokenTail::kDrop;
-  std::int64_t batch = 1;  ///< Batch size of the loader, for kWrap.
-  std::uint32_t seed = 0;  ///< For kWrap.
+  std::int64_t length = 0;  ///< Inputs per example, at least 1.
+
+  /// Distance between the starts of examples, in tokens; 0: `length`. It is at most `length` for
+  /// kMask, and 0 for kWrap.
+  std::int64_t stride = 0;
+
+  TokenTail tail = TokenTail::kDrop;  ///< How the dataset ends.
+  std::int64_t batch = 1;             ///< Batch size of the loader, at least 1. Only for kWrap.
+  std::uint32_t seed = 0;             ///< Seed of the start of the first example. Only for kWrap.
 };
 
 /// Example of a TokenDataset.

@@ -2,8 +2,7 @@
 // Tokenizers: byte-level BPE as in Hugging Face's tokenizer.json, in vocab.json and merges.txt, and
 // in tiktoken's files; SentencePiece's BPE and unigram models, as in tokenizer.json and in
 // tokenizer.model; WordPiece, as in tokenizer.json and in BERT's vocab.txt; BPE training; bytes and
-// characters as tokens. Errors about files are IoErrors that name the file
-// and the position in it.
+// characters as tokens. Errors about files are IoErrors that name the file and the position in it.
 #pragma once
 
 #include <cstdint>
@@ -38,20 +37,22 @@ std::optional<PreTokenization> parse_pre_tokenization(std::string_view name);
 
 /// Token that is searched for in the text before pre-tokenization.
 struct AddedToken {
-  std::string content;
+  std::string content;       ///< Text of the token, not empty.
   std::int32_t id = -1;      ///< -1: its id in the vocabulary, or the next free one.
   bool special = true;       ///< Control token, see `parse_special` and `skip_special_tokens`.
   bool single_word = false;  ///< Not matched inside a word.
-  bool lstrip = false, rstrip = false;  ///< Includes white space before or after it.
-  bool normalized = false;              ///< Searched for after normalization of the text.
+  bool lstrip = false,       ///< Includes the white space before it.
+      rstrip = false;        ///< Includes the white space after it.
+  bool normalized = false;   ///< Searched for after normalization of the text.
 
   bool operator==(const AddedToken&) const = default;
 };
 
 /// Options of Tokenizer::encode().
 struct EncodeOptions {
-  bool add_special_tokens = true;         ///< Adds the tokens of the file's post-processor.
-  bool add_bos = false, add_eos = false;  ///< Add bos or eos unless the ids begin or end with it.
+  bool add_special_tokens = true;  ///< Adds the tokens of the file's post-processor.
+  bool add_bos = false,            ///< Adds bos unless the ids begin with it.
+      add_eos = false;             ///< Adds eos unless the ids end with it.
 
   /// Encodes special tokens in the text as their ids. If false, "<|endoftext|>" is text like any
   /// other, as required for untrusted text.
@@ -68,7 +69,8 @@ struct DecodeOptions {
 
 /// Token sequences of equal length.
 struct TokenBatch {
-  std::int64_t rows = 0, length = 0;
+  std::int64_t rows = 0,              ///< Number of sequences.
+      length = 0;                     ///< Number of tokens per sequence, with padding.
   std::vector<std::int32_t> ids;      ///< [rows, length]
   std::vector<float> mask;            ///< [rows, length]: 1 for tokens, 0 for padding.
   std::vector<std::int32_t> lengths;  ///< [rows]: number of tokens without padding.
@@ -77,7 +79,7 @@ struct TokenBatch {
 /// Options of pad_tokens().
 struct PadOptions {
   std::int64_t length = 0;       ///< Length of all rows; 0: that of the longest row, at least 1.
-  std::int64_t multiple_of = 1;  ///< Rounds the longest length up to a multiple of it.
+  std::int64_t multiple_of = 1;  ///< Rounds the length up to a multiple of it, if `length` is 0.
   bool left = false;             ///< Pads at the beginning.
   bool truncate_left = false;    ///< Truncates long rows at the beginning.
   std::optional<std::int32_t> id = std::nullopt;  ///< Default: 0, or pad_id() in encode_padded().
@@ -90,26 +92,27 @@ TokenBatch pad_tokens(const std::vector<std::vector<std::int32_t>>& ids,
 
 /// Settings of a BPE tokenizer that vocabulary files do not contain.
 struct BpeOptions {
-  PreTokenization pre_tokenization = PreTokenization::kGpt2;
+  PreTokenization pre_tokenization = PreTokenization::kGpt2;  ///< How text is split before BPE.
   bool add_prefix_space = false;  ///< Adds a space to a text that does not begin with one.
   bool nfc = false;               ///< Normalizes text to NFC, as Qwen2 does.
-  std::vector<AddedToken> added_tokens = {};
+  std::vector<AddedToken> added_tokens = {};  ///< Tokens to add, as by Tokenizer::add_tokens().
 };
 
 /// Progress of BPE training.
 struct BpeProgress {
-  std::string_view phase;            ///< "counting words", "counting pairs" or "merging".
-  std::int64_t done = 0, total = 0;  ///< In bytes, words or tokens, by phase.
+  std::string_view phase;  ///< "counting words", "counting pairs" or "merging".
+  std::int64_t done = 0,   ///< Bytes, different words or tokens processed, by phase.
+      total = 0;           ///< Number of them in the whole phase.
 };
 
 /// Options of Tokenizer::train().
 struct BpeTrainOptions {
   std::int64_t vocab_size = 32'000;  ///< Special tokens, 256 bytes and merges; at most 2^24.
   std::int64_t min_frequency = 2;    ///< Minimum number of occurrences of a merged pair.
-  PreTokenization pre_tokenization = PreTokenization::kGpt2;
-  bool add_prefix_space = false;
-  bool nfc = false;
-  std::vector<std::string> special_tokens = {};  ///< Ids 0, 1, ...
+  PreTokenization pre_tokenization = PreTokenization::kGpt2;  ///< How text is split into words.
+  bool add_prefix_space = false;                              ///< See BpeOptions::add_prefix_space.
+  bool nfc = false;                                           ///< See BpeOptions::nfc.
+  std::vector<std::string> special_tokens = {};               ///< Ids 0, 1, ...
 
   /// Called from time to time. Exceptions that it throws end the training.
   std::function<void(const BpeProgress&)> on_progress = nullptr;
