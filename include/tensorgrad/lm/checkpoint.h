@@ -17,11 +17,16 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
-/// Metadata keys of the configuration, the tokenizer.json, the tokenizer_config.json and the ids
-/// that end a text, as a JSON list.
+/// Metadata key of the configuration, as written by to_json().
 inline constexpr const char* kConfigKey = "tensorgrad.lm.config";
+
+/// Metadata key of the tokenizer, the text of a tokenizer.json.
 inline constexpr const char* kTokenizerKey = "tensorgrad.lm.tokenizer";
+
+/// Metadata key of the bos, eos and pad tokens, as written by tokenizer_config_json().
 inline constexpr const char* kTokenizerConfigKey = "tensorgrad.lm.tokenizer_config";
+
+/// Metadata key of SavedModel::eos_ids, as a JSON list.
 inline constexpr const char* kEosIdsKey = "tensorgrad.lm.eos_ids";
 
 /// Returns a configuration as one line of JSON. It contains the options of the kinds of layers in
@@ -39,8 +44,10 @@ nn::LanguageModelConfig config_from_json(std::string_view json,
 
 /// Language model on the host: configuration, weights and tokenizer.
 struct SavedModel {
-  nn::LanguageModelConfig config;
+  nn::LanguageModelConfig config;             ///< Sizes and kinds of the layers.
   std::map<std::string, HostTensor> weights;  ///< By the parameter names of nn::LanguageModel.
+
+  /// Tokenizer of the model; nullopt if there is none. A Generator needs it.
   std::optional<Tokenizer> tokenizer = std::nullopt;
 
   /// Ids that end generated text. Empty: the tokenizer's eos token.

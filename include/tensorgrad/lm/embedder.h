@@ -13,9 +13,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Options of an Embedder. Its constructors throw UserError if a value is out of range.
 struct EmbedOptions {
-  nn::Pooling pooling = nn::Pooling::kMean;
-  std::int64_t batch = 8;     ///< Number of texts processed in one call.
-  DeviceOptions device = {};  ///< Not used with a trainer, whose device is used.
+  nn::Pooling pooling = nn::Pooling::kMean;  ///< How the tokens of a text are combined.
+  std::int64_t batch = 8;                    ///< Number of texts processed together, at least 1.
+  DeviceOptions device = {};                 ///< Not used with a trainer, whose device is used.
 };
 
 /// Computes the embeddings of texts with nn::LanguageModel::embed(). Texts are padded to a power of

@@ -27,7 +27,7 @@ struct GeneratedChunk {
 
 /// Options of Generator::generate().
 struct GenerateOptions {
-  SamplingOptions sampling = {};
+  SamplingOptions sampling = {};               ///< How each token is drawn from the logits.
   std::int64_t max_tokens = 256;               ///< Limit on new tokens per prompt.
   std::vector<std::string> stop = {};          ///< Strings that end a text and are left out.
   std::vector<std::int32_t> stop_tokens = {};  ///< Tokens that end a text, in addition to eos.
@@ -41,9 +41,14 @@ struct GenerateOptions {
   std::function<bool(const GeneratedChunk&)> on_text = nullptr;
 };
 
-/// Why a text ended. kContext: the context of the model is full. kCallback:
-/// GenerateOptions::on_text returned false.
-enum class FinishReason : std::uint8_t { kMaxTokens, kStopString, kStopToken, kContext, kCallback };
+/// Why a text ended.
+enum class FinishReason : std::uint8_t {
+  kMaxTokens,   ///< It has GenerateOptions::max_tokens new tokens.
+  kStopString,  ///< It contained one of GenerateOptions::stop.
+  kStopToken,   ///< The model generated eos or one of GenerateOptions::stop_tokens.
+  kContext,     ///< Prompt and new tokens fill Decoder::context().
+  kCallback     ///< GenerateOptions::on_text returned false.
+};
 
 /// Returns a text: "max tokens", "stop string", "stop token", "context is full" or "callback".
 std::string_view to_string(FinishReason reason);
@@ -52,14 +57,16 @@ std::string_view to_string(FinishReason reason);
 struct Completion {
   std::string text;                  ///< Without prompt, special and stop tokens, and stop string.
   std::vector<std::int32_t> tokens;  ///< All sampled tokens, including those of the stop.
-  FinishReason finish_reason = FinishReason::kMaxTokens;
+  FinishReason finish_reason = FinishReason::kMaxTokens;  ///< Why the text ended.
 };
 
 /// Time and number of tokens of a call of Generator::generate().
 struct GenerationTimes {
-  std::int64_t prompt_tokens = 0, tokens = 0;  ///< Number of tokens in all prompts and completions.
-  double prompt_seconds = 0, seconds = 0;      ///< Time of the prompts, and of the new tokens.
-  std::int64_t steps = 0;                      ///< Number of decoder steps, each for a batch.
+  std::int64_t prompt_tokens = 0,  ///< Number of tokens in all prompts.
+      tokens = 0;                  ///< Number of tokens in all completions.
+  double prompt_seconds = 0,       ///< Time to process the prompts.
+      seconds = 0;                 ///< Time to sample and process the new tokens.
+  std::int64_t steps = 0;          ///< Number of decoder steps, each for a batch.
 };
 
 /// Generates text with a Decoder and a Tokenizer. Ids that have no token are not sampled, for

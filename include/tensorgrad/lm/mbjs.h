@@ -11,8 +11,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Settings of a model that MBJS files do not contain. The defaults are those of mambacode.js.
 struct MbjsOptions {
-  Discretization discretization = Discretization::kZeroOrderHold;
-  double norm_epsilon = 1e-6;
+  Discretization discretization =
+      Discretization::kZeroOrderHold;  ///< Discretization of all layers.
+  double norm_epsilon = 1e-6;          ///< Epsilon of all norms.
 };
 
 /// Reads a model of Mamba-1 layers. All sizes are inferred from those of the tensors. The taps of

@@ -12,13 +12,14 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Texts for training and validation.
 struct TokenSplit {
-  TokenSequence train, validation;
+  TokenSequence train,  ///< The beginnings of all documents.
+      validation;       ///< Their ends; empty if PackOptions::holdout is 0.
 };
 
 /// Options of pack_documents().
 struct PackOptions {
-  double holdout = 0.1;  ///< Fraction at the end of each document for validation, in [0, 1).
-  EncodeOptions encode = {};
+  double holdout = 0.1;       ///< Fraction at the end of each document for validation, in [0, 1).
+  EncodeOptions encode = {};  ///< How each document is encoded.
   bool add_eos = true;  ///< Ends each document with the tokenizer's eos token, if there is one.
 };
 
