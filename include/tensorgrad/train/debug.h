@@ -14,10 +14,11 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Environment variable that the library or its tests read. `value` is its current value, empty if
-/// it is not set.
+/// Environment variable that the library or its tests read.
 struct EnvironmentSwitch {
-  std::string name, meaning, value;
+  std::string name,  ///< Name of the variable, such as "TENSORGRAD_THREADS".
+      meaning,       ///< Its effect, and the values it can have.
+      value;         ///< Current value; empty if it is not set.
 };
 
 /// Returns all environment variables of the library and its tests.
@@ -74,15 +75,16 @@ RunResult run(std::string_view text, const std::string& file, const LeafOptions&
 
 /// Result of bisect().
 struct BisectResult {
-  std::string a, b;                  ///< The two devices.
-  std::vector<std::string> checked;  ///< One line for each stage.
+  std::string a,                     ///< First device, as RunResult::device.
+      b;                             ///< Second device.
+  std::vector<std::string> checked;  ///< "PASS: the same", "PASS: unchanged" ..., in order.
 
-  /// First pass after which the results differ, and a description of the difference. `pass` is
-  /// empty if there is none, and "as given" if the devices differ before any pass. `what` names the
-  /// value, the element and both results.
-  std::string pass, what;
+  /// First pass after which the results differ. It is empty if there is none, and "as given" if the
+  /// devices differ before any pass.
+  std::string pass,
+      what;  ///< The difference: the value, the element and both results; empty if there is none.
 
-  SourceLocation location;  ///< Source line of the op.
+  SourceLocation location;  ///< Source line of the op whose results differ.
 
   std::vector<std::string> ignored;  ///< Given names that are not leaves of the graph.
 };

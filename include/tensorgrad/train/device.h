@@ -22,9 +22,6 @@ enum class MatmulPrecision : std::uint8_t {
 
 /// Selects and configures a device. Compiling throws DeviceError if no such device is available,
 /// and UserError if an option is out of range.
-///
-/// If `webgpu_library` is empty, TENSORGRAD_WEBGPU_LIB names the library. If that is not set
-/// either, the library is searched for next to the executable and in the usual locations.
 struct DeviceOptions {
   /// Kind of device:
   /// - "auto": a GPU through WebGPU if one is available that is not a software renderer (a discrete
@@ -34,13 +31,18 @@ struct DeviceOptions {
   /// - "null": compiles and plans programs, but computes nothing. See trace().
   std::string kind = "auto";
 
-  int threads = 0;                  ///< CPU: 1 to 256; 0: TENSORGRAD_THREADS, or one per core.
-  int adapter = -1;                 ///< WebGPU: index of the adapter; -1: the first usable one.
-  bool allow_software = false;      ///< WebGPU: software renderers are usable too.
-  bool default_limits = false;      ///< WebGPU: requests only the default limits of WebGPU.
-  bool checked = false;             ///< WebGPU: keeps the driver's bounds checks in kernels.
-  std::string webgpu_library = {};  ///< WebGPU: path of wgpu-native or Dawn, see above.
-  ExternalDevice external = {};     ///< WebGPU: the application's device, if set.
+  int threads = 0;              ///< CPU: 1 to 256; 0: TENSORGRAD_THREADS, or one per core.
+  int adapter = -1;             ///< WebGPU: index of the adapter; -1: the first usable one.
+  bool allow_software = false;  ///< WebGPU: software renderers are usable too.
+  bool default_limits = false;  ///< WebGPU: requests only the default limits of WebGPU.
+  bool checked = false;         ///< WebGPU: keeps the driver's bounds checks in kernels.
+
+  /// WebGPU: path of wgpu-native or Dawn. If it is empty, TENSORGRAD_WEBGPU_LIB names the library.
+  /// If that is not set either, the library is searched for next to the executable and in the usual
+  /// locations.
+  std::string webgpu_library = {};
+
+  ExternalDevice external = {};  ///< WebGPU: the application's device, if set.
 
   /// WebGPU: path of the tuning cache, a file with the fastest matrix-product tiles of each device.
   /// If it is empty, a cost model chooses the tiles. Compiling a program times the products that
@@ -77,10 +79,12 @@ struct DeviceOptions {
 
 /// Human-readable description of a device.
 struct DeviceDescription {
-  std::string kind;                ///< "cpu" or "webgpu".
-  std::string name, driver, type;  ///< `type` is "discrete", "integrated", "cpu" or "unknown".
-  bool chosen_by_auto = false;     ///< Whether the kind "auto" selects it.
-  std::string reason;              ///< Why "auto" selects it, or why not.
+  std::string kind;             ///< "cpu" or "webgpu".
+  std::string name,             ///< Name of the device, such as the model of a GPU.
+      driver,                   ///< WebGPU: library, backend and driver; the CPU has none.
+      type;                     ///< "discrete", "integrated", "cpu" or "unknown".
+  bool chosen_by_auto = false;  ///< Whether the kind "auto" selects it.
+  std::string reason;           ///< Why "auto" selects it, or why not.
 
   std::vector<std::string> features;                         ///< Optional features it supports.
   std::vector<std::pair<std::string, std::int64_t>> limits;  ///< Name and value of each limit.

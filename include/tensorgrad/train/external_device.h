@@ -19,15 +19,15 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// of the device: see CompiledFunction::bind_input(), CompiledFunction::bind_output() and
 /// TrainerBase::bind_data().
 ///
-/// `instance` and `device` are required. The library takes references to all three objects. It uses
-/// the WebGPU library that the process is linked to or has loaded under its usual name. If the
-/// application opened another one with `dlopen`, set DeviceOptions::webgpu_library to its path.
-/// Compiling throws UserError if a required object is null, or if DeviceOptions::kind is neither
-/// "webgpu" nor "auto". It throws DeviceError if no loaded WebGPU library is found.
+/// The library takes references to `instance`, `device` and `adapter`. It uses the WebGPU library
+/// that the process is linked to or has loaded under its usual name. If the application opened
+/// another one with `dlopen`, set DeviceOptions::webgpu_library to its path. Compiling throws
+/// UserError if a required object is null, or if DeviceOptions::kind is neither "webgpu" nor
+/// "auto". It throws DeviceError if no loaded WebGPU library is found.
 struct ExternalDevice {
-  WGPUInstanceImpl* instance = nullptr;
-  WGPUDeviceImpl* device = nullptr;
-  WGPUAdapterImpl* adapter = nullptr;  ///< Optional; describes the device in reports.
+  WGPUInstanceImpl* instance = nullptr;  ///< Required; the instance of the device.
+  WGPUDeviceImpl* device = nullptr;      ///< Required; runs the programs.
+  WGPUAdapterImpl* adapter = nullptr;    ///< Optional; describes the device in reports.
 
   /// Flag that the application's device-lost callback sets; may be null. Work is submitted only
   /// while it is false; afterwards, calls throw DeviceLostError. Needed with wgpu-native, which

@@ -13,10 +13,11 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Progress within an epoch of Stepper::fit().
 struct FitProgress {
-  std::int64_t epoch = 0;            ///< Epoch of this call, counted from 0.
-  std::int64_t step = 0, steps = 0;  ///< Steps done in the epoch, and their number.
-  double loss = 0;                   ///< Mean loss of the steps done in the epoch.
-  double steps_per_second = 0;       ///< Since the epoch began.
+  std::int64_t epoch = 0;       ///< Epoch of this call, counted from 0.
+  std::int64_t step = 0,        ///< Number of steps done in the epoch.
+      steps = 0;                ///< Number of steps of the whole epoch.
+  double loss = 0;              ///< Mean loss of the steps done in the epoch.
+  double steps_per_second = 0;  ///< Since the epoch began.
 };
 
 /// Result of an epoch of Stepper::fit().
@@ -52,8 +53,8 @@ struct FitOptions {
 /// Result of Stepper::fit().
 struct FitResult {
   std::vector<FitEpoch> epochs;  ///< In order.
-  std::size_t best = 0;          ///< Index of the best epoch.
-  bool stopped = false;          ///< True if `patience` or `on_epoch` ended the training.
+  std::size_t best = 0;          ///< Index of the best epoch; 0 if all values are NaN.
+  bool stopped = false;          ///< True if `patience` or `on_epoch` ended the training early.
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

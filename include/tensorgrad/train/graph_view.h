@@ -28,13 +28,13 @@ struct GraphNode {
   SourceLocation location;  ///< Source line of the call.
 };
 
-/// Snapshot of a graph. Nodes refer to each other by index; operands come before their users.
+/// Snapshot of a graph. Nodes refer to each other by index.
 /// ```cpp
 /// for (const tg::GraphNode& node : function.graph().nodes)
 ///   std::cout << node.op << to_string(node.shape) << "  at " << to_string(node.location) << '\n';
 /// ```
 struct GraphView {
-  std::vector<GraphNode> nodes;
+  std::vector<GraphNode> nodes;  ///< All nodes; operands come before their users.
   std::vector<std::pair<std::string, int>> outputs;  ///< Name and node of each output.
   std::vector<std::pair<int, int>> updates;  ///< Leaf, and node whose value it has after the run.
   std::string text;                          ///< IR text, as the functions of debug.h read it.

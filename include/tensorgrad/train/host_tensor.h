@@ -74,17 +74,17 @@ struct HostView {
   /// Views `n` elements of type `t` at `d`.
   HostView(DType t, const void* d, std::size_t n) : dtype(t), data(d), count(n) {}
 
-  DType dtype;
-  const void* data;
+  DType dtype;                   ///< Type of the elements.
+  const void* data;              ///< The first element.
   std::size_t count;             ///< Number of elements.
   const Shape* shape = nullptr;  ///< Shape of the viewed HostTensor; null for other sources.
 };
 
 /// Tensor in host memory that owns its elements.
 struct HostTensor {
-  DType dtype = f32;
-  Shape shape;
-  std::vector<std::byte> bytes;  ///< Row-major elements of element_bytes() each.
+  DType dtype = f32;             ///< Type of the elements.
+  Shape shape;                   ///< Empty for a scalar.
+  std::vector<std::byte> bytes;  ///< Row-major elements of element_bytes(dtype) each.
 
   /// Returns a tensor with a copy of `values`. Throws ShapeError if their number does not match
   /// `shape`.

@@ -44,9 +44,9 @@ struct InputSpec {
   InputSpec(std::string n, Shape s, DType t = f32)
       : name(std::move(n)), shape(std::move(s)), dtype(t) {}
 
-  std::string name;
-  Shape shape;
-  DType dtype;
+  std::string name;  ///< Name by which the function reads the input and a call passes its value.
+  Shape shape;       ///< Sizes of the axes; one may be kDynamic. Empty for a scalar.
+  DType dtype;       ///< Type of the elements.
 };
 
 /// Name of an input, output, objective or dataset entry, with the source line that mentions it.
@@ -56,8 +56,8 @@ struct NameRef {
   NameRef(const char* n, Loc loc = Loc::current()) : name(n), location(loc) {}             // NOLINT
   NameRef(std::string n, Loc loc = Loc::current()) : name(std::move(n)), location(loc) {}  // NOLINT
 
-  std::string name;
-  SourceLocation location;
+  std::string name;         ///< Name of the input, output, objective or dataset entry.
+  SourceLocation location;  ///< Source line that mentions it, for errors.
 };
 
 /// Inputs of a traced function or loss, by name. In training, this includes the batches drawn from
@@ -165,7 +165,7 @@ class FeedView {
   [[nodiscard]] Map::const_iterator end() const { return values_.end(); }
 
  protected:
-  Map values_;
+  Map values_;  ///< Values by name.
 };
 
 /// Values of a call's inputs by name that own their elements: copies of lvalues, and temporaries

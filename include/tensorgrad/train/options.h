@@ -56,9 +56,9 @@ struct CompileOptions {
   /// samples of an epoch are skipped.
   std::vector<InputSpec> dataset = {};
 
-  std::int64_t batch = 0;  ///< Batch size for `dataset`, from 1 to N; 0 without a dataset.
-  bool shuffle = true;     ///< Reshuffles `dataset` in each epoch; false: in order.
-  Optimizer optimizer = {};
+  std::int64_t batch = 0;    ///< Batch size for `dataset`, from 1 to N; 0 without a dataset.
+  bool shuffle = true;       ///< Reshuffles `dataset` in each epoch; false: in order.
+  Optimizer optimizer = {};  ///< Required; for example optim::AdamW.
   std::vector<ParamGroup> groups = {};  ///< Parameters with their own settings, or frozen.
 
   /// Parameters whose gradients are normalized, each by its own norm: g / (|g| + 1e-8). Gradients
@@ -102,7 +102,7 @@ struct CompileOptions {
   /// returned values do not fit its shape.
   InitFunction initial = {};
 
-  DeviceOptions device = {};
+  DeviceOptions device = {};       ///< Device that runs the steps.
   std::int64_t memory_budget = 0;  ///< Bytes; compile() throws UserError above it. 0: no limit.
   RecoveryOptions recovery = {};   ///< What happens if the device is lost.
 
@@ -142,7 +142,7 @@ struct TrainerOptions {
   /// order of the data like a single trainer with the seed (seed + k * 0x9e3779b9) mod 2^32.
   std::uint32_t seed = 0;
 
-  DeviceOptions device = {};
+  DeviceOptions device = {};       ///< Device that runs the steps of all objectives.
   std::int64_t memory_budget = 0;  ///< Bytes for all objectives together; 0: no limit.
   InitFunction initial = {};       ///< See CompileOptions::initial.
   RecoveryOptions recovery = {};   ///< See CompileOptions::recovery.
@@ -156,7 +156,7 @@ enum class WeightSource {
 
 /// Options of compile_function() and attach().
 struct FunctionOptions {
-  std::vector<InputSpec> inputs = {};
+  std::vector<InputSpec> inputs = {};  ///< Inputs passed to each run. A size may be kDynamic.
   DeviceOptions device = {};  ///< For compile_function(); attach() uses the trainer's device.
 
   /// Seed of initial values and random ops. Its random numbers differ from those of training steps
@@ -187,18 +187,22 @@ struct StepOptions {
 
 /// Result of a training step.
 struct StepResult {
-  float loss = 0;
+  float loss = 0;              ///< Without the factor of LossScale; the mean of all ranks.
   std::int64_t step = 0;       ///< Number of steps so far, including this one.
   NamedTensors captures = {};  ///< The requested captures.
 };
 
 /// Result of Stepper::try_step().
 struct StepOutcome {
-  /// How a call ended: completed, stopped by abort(), or failed with an error.
-  enum class Status { kCompleted, kAborted, kFailed };
-  Status status = Status::kCompleted;
-  StepResult result = {};  ///< Set if the step completed.
-  std::string error = {};  ///< Otherwise, the exception's `what()`.
+  /// How a call ended.
+  enum class Status {
+    kCompleted,  ///< The result is set.
+    kAborted,    ///< It was stopped by abort().
+    kFailed      ///< It failed with another error.
+  };
+  Status status = Status::kCompleted;  ///< How the step ended.
+  StepResult result = {};              ///< Set if the step completed.
+  std::string error = {};              ///< Otherwise, the exception's `what()`.
 
   /// Returns true if the step completed.
   [[nodiscard]] bool completed() const { return status == Status::kCompleted; }
@@ -206,11 +210,11 @@ struct StepOutcome {
 
 /// Result of CompiledFunction::try_run().
 struct RunOutcome {
-  /// How the run ended.
+  /// How a run can end.
   using Status = StepOutcome::Status;
-  Status status = Status::kCompleted;
-  NamedTensors outputs = {};  ///< Set if the run completed.
-  std::string error = {};     ///< Otherwise, the exception's `what()`.
+  Status status = Status::kCompleted;  ///< How the run ended.
+  NamedTensors outputs = {};           ///< Set if the run completed.
+  std::string error = {};              ///< Otherwise, the exception's `what()`.
 
   /// Returns true if the run completed.
   [[nodiscard]] bool completed() const { return status == Status::kCompleted; }

@@ -36,8 +36,9 @@ struct LaunchProfile {
 
 /// Duration of one compiler pass.
 struct PassProfile {
-  std::string name;
-  double begin = 0, milliseconds = 0;  ///< Start, relative to that of the compile, and duration.
+  std::string name;      ///< Name of the pass, as in CompileReport::passes.
+  double begin = 0,      ///< Start in milliseconds since the compile began.
+      milliseconds = 0;  ///< Duration.
 };
 
 /// How far a compile is; see CompileOptions::progress.
@@ -59,7 +60,7 @@ struct DevicePeaks {
 
 /// Profile of a step or a run.
 struct Profile {
-  std::string device;
+  std::string device;                   ///< Kind and name of the device: "cpu (...)".
   std::string clock;                    ///< Source of the times: "GPU timestamps" or "host clock".
   int steps = 0;                        ///< Number of profiled steps.
   std::int64_t peak_bytes = 0;          ///< Device memory of all buffers.

@@ -36,6 +36,7 @@ std::string to_string(const Recovery& recovery);
 /// (DeviceOptions::external), or if it is lost three times in a row during the same call.
 /// TrainerBase::save() then writes the snapshot. Later calls try again to open the device.
 struct RecoveryOptions {
+  /// Default of `snapshot_steps`: 100 in a web page, and 0 elsewhere.
 #ifdef __EMSCRIPTEN__
   static constexpr int kDefaultSteps = 100;
 #else
@@ -43,15 +44,16 @@ struct RecoveryOptions {
 #endif
 
   /// Number of steps from one snapshot to the next; at most this many are repeated. 0: no
-  /// snapshots, so that a loss ends the run. The default is 100 in a web page, and 0 elsewhere.
+  /// snapshots, so that a loss ends the run.
   int snapshot_steps = kDefaultSteps;
 
   double snapshot_seconds = 0;  ///< Also takes a snapshot after this many seconds; 0: never.
 
-  /// Limit in bytes of the inputs that are kept. A snapshot is taken if it is reached.
+  /// Limit in bytes of the inputs that are kept. A snapshot is taken if it is reached; with 0,
+  /// before every step.
   std::int64_t max_input_bytes = std::int64_t{256} << 20;
 
-  double wait_seconds = 30;  ///< Time within which the device must come back.
+  double wait_seconds = 30;  ///< Time within which the device must come back; 0: tries once.
 
   /// Returns the samples of a dataset entry, to be uploaded again after a loss. If it is set, the
   /// trainer keeps no copy of what TrainerBase::upload_data() uploads.

@@ -218,8 +218,8 @@ class Stepper {
   Stepper& operator=(Stepper&&) = default;
   ~Stepper() = default;
 
-  detail::Handle<detail::TrainerImpl> trainer_;
-  std::size_t index_;
+  detail::Handle<detail::TrainerImpl> trainer_;  ///< Trainer of the loss.
+  std::size_t index_;                            ///< Number of the loss in the trainer, from 0.
 };
 
 /// One of the losses of a MultiTrainer, returned by `trainer["name"]`. Movable. It can outlive the

@@ -220,7 +220,7 @@ class TrainerBase {
   TrainerBase& operator=(TrainerBase&&) = default;
   ~TrainerBase() = default;
 
-  detail::Handle<detail::TrainerImpl> impl_;
+  detail::Handle<detail::TrainerImpl> impl_;  ///< State shared by copies.
 };
 
 /// A handle of a trainer of one loss, without the type of its model. Every Trainer converts to it.
