@@ -2,7 +2,6 @@
 #include "kernel/attention.h"
 
 #include "base/check.h"
-#include "kernel/gpu_model.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -57,7 +56,7 @@ AttentionKernel::AttentionKernel(AttentionPass of, const AttentionSizes& s,
       break;
   }
   flops = 2 * queries * s.columns * products / (s.causal && s.rows == s.columns ? 2 : 1);
-  microseconds = GpuModel{}.attention_microseconds;
+  microseconds = &GpuModel::attention_microseconds;
   concurrent = true;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/gpu_model.h"
 #include "tensorgrad/version.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -41,8 +42,9 @@ struct OpaqueKernel {
   std::int64_t rows = 1;
   std::vector<OpaqueInput> inputs;
   std::vector<OpaqueResult> results;
-  std::int64_t flops = 0;       // estimate for reports
-  double microseconds = 0.5;    // of a small launch, to group it with others that take as long
+  std::int64_t flops = 0;  // estimate for reports
+  // The time of a small launch, to group it with others that take as long.
+  double GpuModel::* microseconds = &GpuModel::map_microseconds;
   bool concurrent = false;      // small launches may run concurrently
   bool uses_subgroups = false;  // on a GPU that has them
 };

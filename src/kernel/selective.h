@@ -52,9 +52,6 @@ struct SelectiveSizes {
   // of it: steps per segment if the batch and channels are too few to fill a GPU. Segments run
   // backwards concurrently.
   static constexpr std::int64_t kChunk = 16, kSegment = 256;
-  // Threads that fill the default GPU, each with four states of a channel. Not those of the device,
-  // because the shapes of values depend on it.
-  static constexpr std::int64_t kManyThreads = GpuModel{}.full_threads / 4;
   // Scans with more states are split into several, whose results are added.
   static constexpr std::int64_t kMaxStates = 64;
   // Threads for a block of channels, each with four states of a channel, and the maximum block
@@ -69,7 +66,9 @@ struct SelectiveSizes {
 
   [[nodiscard]] std::int64_t rates() const { return states + (skip ? 1 : 0); }
   [[nodiscard]] std::int64_t chunks() const { return (length + kChunk - 1) / kChunk; }
-  [[nodiscard]] bool fills_gpu() const { return batch * channels * fours() >= kManyThreads; }
+  [[nodiscard]] bool fills_gpu() const {
+    return batch * channels * fours() >= kReferenceGpu.full_scan_threads;
+  }
   [[nodiscard]] std::int64_t segment() const { return fills_gpu() ? chunks() * kChunk : kSegment; }
   [[nodiscard]] std::int64_t segments() const { return (length + segment() - 1) / segment(); }
   // Threads per channel, each with four states; a power of two.

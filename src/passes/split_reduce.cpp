@@ -16,19 +16,10 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kRowThreads = 256;  // threads that share a row
-// Elements of a row per thread from which a split saves more than its launch costs: 0.1 us per
-// element (0.7 us if its address must be loaded first), against a few us per launch.
-constexpr std::int64_t kLongWalk = 32;
-// The same if the row could be fused with other work on its elements (a softmax). The split then
-// also costs memory traffic.
-constexpr std::int64_t kLongWalkOfGroup = 1024;
-// Strided rows (columns) are best read by few threads each. With more, a workgroup has too few
-// adjacent rows to read whole cache lines. So more rows are needed to fill a GPU. Columns of at
-// least kLongColumn elements, and kManyElements in total, are worth another launch.
-constexpr std::int64_t kManyElements = 1 << 20, kLongColumn = 4096;
-constexpr std::int64_t kMinOfColumn = 32;
-// Elements of a part that are worth a workgroup, and parts of a row.
-constexpr std::int64_t kMinPart = 1024;
+// Elements of a part that are worth a workgroup. Strided rows (columns) are best read by few
+// threads each. With more, a workgroup has too few adjacent rows to read whole cache lines. So more
+// rows are needed to fill a GPU.
+constexpr std::int64_t kMinPart = 1024, kMinOfColumn = 32;
 constexpr std::int64_t kMaxParts = 1024;
 
 // True if rows are strided and adjacent rows contiguous, as for columns of a matrix.
@@ -38,11 +29,12 @@ bool of_columns(const Graph& graph, const Node& reduce) {
 }
 
 bool pays(const GpuModel& gpu, const ReduceShape& shape, bool columns) {
-  if (columns && shape.cols >= kLongColumn && shape.rows * shape.cols >= kManyElements) return true;
+  const bool long_column = columns && shape.cols >= gpu.long_column;
+  if (long_column && shape.rows * shape.cols >= gpu.many_column_elements) return true;
   if (shape.rows >= gpu.full_rows) return false;
   // With fewer rows, fuse() does not fuse the reduction with its elements anyway.
   const bool in_group = shape.trailing && shape.rows >= kFewRows;
-  return shape.cols / kRowThreads >= (in_group ? kLongWalkOfGroup : kLongWalk);
+  return shape.cols / kRowThreads >= (in_group ? gpu.long_walk_of_group : gpu.long_walk);
 }
 
 // Returns the bytes from the first to the last element that a row reads.

@@ -10,16 +10,11 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Measured on an H100: the addends of a part that are worth a workgroup, and the addends per stored
-// sum.
-constexpr std::int64_t kMinOfLine = 256;
-constexpr std::int64_t kAddendsOfSum = 8;
-
 // Returns 1 if the line is not split.
 std::int64_t parts_of_line(const GpuModel& gpu, const AxisSplit& line, std::int64_t size) {
   if (line.pre * line.size * line.post < gpu.many_addends) return 1;
   const std::int64_t fill = gpu.wanted_sums / (line.pre * size * line.post);
-  const std::int64_t most = line.size / std::max(kMinOfLine, size * kAddendsOfSum);
+  const std::int64_t most = line.size / std::max(gpu.min_part_addends, size * gpu.addends_per_sum);
   return std::max<std::int64_t>(1, divisor_near(line.size, std::min(fill, most), 2, 2 * most));
 }
 

@@ -477,7 +477,7 @@ class Placer {
         }
         case OpKind::kOpaque: {
           const auto kernel = opaque_kernel(graph_, node);
-          time = kernel->microseconds;
+          time = gpu.*kernel->microseconds;
           work.concurrent = kernel->concurrent ? kSmallOpaque : 0;
           break;
         }

@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t kMaxSequenceLength = 16;  // larger kernels take too long to compile
 constexpr std::int64_t kMaxBlocks = 512;
 constexpr std::int64_t kPieceSide = 64, kElementsAtOnce = 256;
-constexpr std::int64_t kBlocksPerCore = 2;
 
 class FusedSequenceFinder {
  public:
@@ -107,7 +106,7 @@ class FusedSequenceFinder {
                                          pieces(form.k, kPieceSide) * static_cast<double>(heights)
                                    : gpu_.block_elements_microseconds *
                                          pieces(form.elements / blocks, kElementsAtOnce);
-    return (gpu_.block_microseconds + work) * pieces(blocks, kBlocksPerCore * gpu_.cores);
+    return (gpu_.block_microseconds + work) * pieces(blocks, gpu_.blocks_per_core * gpu_.cores);
   }
 
   // True if the group can be a step of a sequence of `blocks` blocks, and is not slower there by

@@ -110,5 +110,41 @@ TEST(GpuModel, of_few_threads_shares_no_rows_among_them) {
   EXPECT_EQ(groups({.full_threads = 8}), 1U);
 }
 
+// The smallest tile is chosen if all others are slow, and none if lanes are fast.
+TEST(GpuModel, of_other_tile_speeds_chooses_another_tile) {
+  GraphBuilder s;
+  s.output("y", matmul(s.input({256, 256}), s.input({256, 256})));
+  const Program program = program_for({}, s.graph());
+  const auto kernel = [&](const GpuModel& gpu) {
+    WgslOptions options;
+    options.gpu = gpu;
+    return write_wgsl(program.launches.front(), options);
+  };
+  GpuModel slow;
+  for (TileSpeed& speed : slow.matmul_tiles) speed.rate = 1e-3;
+  slow.matmul_tiles.back().rate = 1;
+  EXPECT_EQ(kernel(slow).groups_x, 32U * 32U);
+  EXPECT_LT(kernel({}).groups_x, 32U * 32U);
+  EXPECT_GT(kernel({}).workgroup_bytes, 0);
+  EXPECT_EQ(kernel({.max_lane_products = std::int64_t{1} << 30}).workgroup_bytes, 0);
+}
+
+TEST(GpuModel, of_fast_f32_uses_no_subgroup_matrices_for_it) {
+  GraphBuilder s;
+  s.output("y", matmul(s.input({512, 512}), s.input({512, 512})));
+  const Program program = program_for({}, s.graph());
+  const auto uses_matrices = [&](const GpuModel& gpu) {
+    WgslOptions options;
+    options.max_workgroup_bytes = 48 << 10;
+    options.subgroup_matrix = {16, 16, 16, 32};
+    options.f16x3 = true;
+    options.gpu = gpu;
+    return write_wgsl(program.launches.front(), options).body.find("subgroup_matrix") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(uses_matrices({}));
+  EXPECT_FALSE(uses_matrices({.min_f16x3_products = (1 << 27) + 1}));
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -23,21 +23,22 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// Measured on an H100. Every side and every depth divides the number of threads or is a multiple of
-// it.
+// Every side and every depth divides the number of threads or is a multiple of it. The speeds are
+// GpuModel::matmul_tiles.
 struct NamedTile {
   MatmulTile tile;
   TileShape shape;
 };
 constexpr std::array<NamedTile, 8> kMatmulTiles = {
-    {{MatmulTile::k128x128, {128, 128, 8, 16, 8, 1, 2, 1.5, 20}},
-     {MatmulTile::k128x128MoreThreads, {128, 128, 8, 8, 8, 1, 1, 1.33, 8}},
-     {MatmulTile::k128x64, {128, 64, 8, 8, 8, 1, 3, 1.3, 4}},
-     {MatmulTile::k64x64, {64, 64, 16, 4, 4, 1, 4, 1.0, 4}},
-     {MatmulTile::k32x32, {32, 32, 32, 2, 2, 1, 4, 0.56, 10}},
-     {MatmulTile::k32x32InSlices, {32, 32, 64, 4, 2, 2, 4, 0.68, 10}},
-     {MatmulTile::k16x16, {16, 16, 64, 2, 2, 4, 4, 0.38, 20}},
-     {MatmulTile::k8x8, {8, 8, 128, 2, 2, 16, 4, 0.17, 20}}}};
+    {{MatmulTile::k128x128, {128, 128, 8, 16, 8, 1}},
+     {MatmulTile::k128x128MoreThreads, {128, 128, 8, 8, 8, 1}},
+     {MatmulTile::k128x64, {128, 64, 8, 8, 8, 1}},
+     {MatmulTile::k64x64, {64, 64, 16, 4, 4, 1}},
+     {MatmulTile::k32x32, {32, 32, 32, 2, 2, 1}},
+     {MatmulTile::k32x32InSlices, {32, 32, 64, 4, 2, 2}},
+     {MatmulTile::k16x16, {16, 16, 64, 2, 2, 4}},
+     {MatmulTile::k8x8, {8, 8, 128, 2, 2, 16}}}};
+static_assert(kMatmulTiles.size() == GpuModel{}.matmul_tiles.size());
 
 // Number of floats in which slices store their sums.
 std::int64_t sums_of(const TileShape& tile) {
@@ -64,7 +65,8 @@ class Contraction : private ContractionParts {
  private:
   [[nodiscard]] Tile pick_lanes() const;
   [[nodiscard]] Tile pick_fused_lanes() const;
-  [[nodiscard]] double time_of(const TileShape& shape, std::int64_t groups) const;
+  [[nodiscard]] double time_of(const TileShape& shape, const TileSpeed& speed,
+                               std::int64_t groups) const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
   Shader write_by_lanes(const Tile& tile);
@@ -110,12 +112,13 @@ Tile Contraction::pick_fused_lanes() const {
 
 // Estimates the time in units of one product. SMs run whole tiles. If there are more tiles than run
 // at a time, they run in rounds, and the last round takes as long as any other.
-double Contraction::time_of(const TileShape& shape, std::int64_t groups) const {
+double Contraction::time_of(const TileShape& shape, const TileSpeed& speed,
+                            std::int64_t groups) const {
   std::int64_t each = ceil_div(groups, options_.gpu.cores);
-  if (each > shape.at_once)
-    each = ceil_div(groups, options_.gpu.cores * shape.at_once) * shape.at_once;
+  if (each > speed.at_once)
+    each = ceil_div(groups, options_.gpu.cores * speed.at_once) * speed.at_once;
   return static_cast<double>(each * shape.side_m * shape.side_n) *
-         (static_cast<double>(depth()) + shape.start) / shape.rate;
+         (static_cast<double>(depth()) + speed.start) / speed.rate;
 }
 
 // Returns the tile with the least estimated time, or null if lanes are faster.
@@ -123,7 +126,8 @@ const TileShape* Contraction::pick_tile() const {
   if (options_.matmul_tile == MatmulTile::kNone) return nullptr;
   const TileShape* best = nullptr;
   double best_time = 0;
-  for (const auto& [tile, shape] : kMatmulTiles) {
+  for (std::size_t i = 0; i < kMatmulTiles.size(); ++i) {
+    const auto& [tile, shape] = kMatmulTiles[i];
     if (shape.threads() > options_.max_threads) continue;
     if (options_.joined && shape.threads() != group_threads(shape.threads(), options_)) continue;
     if (bytes_of(shape) > options_.max_workgroup_bytes) continue;
@@ -137,14 +141,15 @@ const TileShape* Contraction::pick_tile() const {
     const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
                                 ceil_div(product_.n, shape.side_n);
     const double time =
-        time_of(shape, std::llround(static_cast<double>(groups) * options_.concurrent_work_ratio));
+        time_of(shape, options_.gpu.matmul_tiles[i],
+                std::llround(static_cast<double>(groups) * options_.concurrent_work_ratio));
     if (best == nullptr || time < best_time) {
       best = &shape;
       best_time = time;
     }
   }
   const std::int64_t results = window_.outer_count * rows() * columns();
-  const bool small = results * depth() <= (1 << 19);
+  const bool small = results * depth() <= options_.gpu.max_lane_products;
   // few tiles, each with a long loop
   const bool long_k = (results <= 512 && depth() >= 512) || (results <= 8192 && depth() >= 4096);
   if (options_.matmul_tile == MatmulTile::kAuto && (small || long_k || depth() <= 4))

@@ -16,10 +16,6 @@ struct TileShape {
   int depth;           // BK
   int per_m, per_n;    // TM, TN
   int slices;          // split of k within the workgroup
-  // Measured on an H100 and an H200: the number of workgroups that run concurrently on an SM, the
-  // relative speed at that number, and the overhead per tile in steps of k.
-  int at_once;
-  double rate, start;
 
   [[nodiscard]] constexpr int threads_m() const { return side_m / per_m; }
   [[nodiscard]] constexpr int threads_n() const { return side_n / per_n; }

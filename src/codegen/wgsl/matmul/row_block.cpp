@@ -15,8 +15,8 @@ namespace tensorgrad::wgsl {
 namespace {
 
 // The default, for many workgroups; and a taller block, used if there are enough rows.
-constexpr TileShape kLowBlock = {kFusedSequenceRows, kMaxRowColumns, 64, 2, 4, 4, 2, 0.5, 0};
-constexpr TileShape kHighBlock = {16, kMaxRowColumns, 64, 4, 4, 4, 2, 0.5, 0};
+constexpr TileShape kLowBlock = {kFusedSequenceRows, kMaxRowColumns, 64, 2, 4, 4};
+constexpr TileShape kHighBlock = {16, kMaxRowColumns, 64, 4, 4, 4};
 static_assert(kLowBlock.threads() == 256 && kHighBlock.threads() == 256);
 
 std::string number(int value) { return std::to_string(value); }

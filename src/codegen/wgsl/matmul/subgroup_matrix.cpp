@@ -18,24 +18,20 @@
 namespace tensorgrad::wgsl {
 namespace {
 
+// The speeds are GpuModel::subgroup_matrix_tiles and f16x3_tiles.
 struct SubgroupTile {
   int across_m, across_n;  // matrices per subgroup: UM, UN
   int subgroups_m, subgroups_n;
   int deep;  // BK in matrices
-  // Measured on an H100: the number of concurrent tiles, and the relative speed at that number.
-  int at_once;
-  double rate;
 
   [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
 };
-constexpr std::array<SubgroupTile, 4> kSubgroupTiles = {{{4, 4, 2, 2, 2, 264, 1.1},
-                                                         {4, 2, 2, 4, 4, 396, 0.9},
-                                                         {4, 2, 2, 2, 2, 528, 0.8},
-                                                         {2, 2, 2, 2, 4, 1056, 0.7}}};
-// With f16x3, a subgroup has two matrices of sums per result. Measured on an H200.
-constexpr std::array<SubgroupTile, 2> kSplitTiles = {
-    {{4, 2, 2, 4, 2, 132, 1.0}, {2, 2, 2, 2, 2, 528, 0.8}}};
-constexpr std::int64_t kMinSplitProducts = 1 << 27;  // with fewer, f32 is as fast
+constexpr std::array<SubgroupTile, 4> kSubgroupTiles = {
+    {{4, 4, 2, 2, 2}, {4, 2, 2, 4, 4}, {4, 2, 2, 2, 2}, {2, 2, 2, 2, 4}}};
+// With f16x3, a subgroup has two matrices of sums per result.
+constexpr std::array<SubgroupTile, 2> kSplitTiles = {{{4, 2, 2, 4, 2}, {2, 2, 2, 2, 2}}};
+static_assert(kSubgroupTiles.size() == GpuModel{}.subgroup_matrix_tiles.size() &&
+              kSplitTiles.size() == GpuModel{}.f16x3_tiles.size());
 constexpr const char* kTiles = "tiles";
 constexpr int kResultPad = 4;  // elements: the length of a vector
 
@@ -105,31 +101,33 @@ std::int64_t SubgroupMatrixContraction::vectors_of(const SubgroupTile& shape) co
 const SubgroupTile* SubgroupMatrixContraction::pick() const {
   const SubgroupTile* best = nullptr;
   double best_time = 0;
-  int number = 0;
+  const GpuModel& gpu = options_.gpu;
   const std::span<const SubgroupTile> shapes =
       split_ ? std::span<const SubgroupTile>(kSplitTiles) : kSubgroupTiles;
-  for (const SubgroupTile& shape : shapes) {
-    ++number;
+  const std::span<const TileSpeed> speeds =
+      split_ ? std::span<const TileSpeed>(gpu.f16x3_tiles) : gpu.subgroup_matrix_tiles;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const SubgroupTile& shape = shapes[i];
     const TileShape tile = tile_of(shape);
     if (tile.threads() > options_.max_threads) continue;
     if (16 * vectors_of(shape) > options_.max_workgroup_bytes) continue;
     if (cuts_parts(tile.depth)) continue;
     if (!a_.fits_in_eights(tile) || !b_.fits_in_eights(tile)) continue;
-    if (options_.subgroup_matrix_tile == number) return &shape;
+    if (options_.subgroup_matrix_tile == static_cast<int>(i) + 1) return &shape;
     if (options_.joined && tile.threads() != group_threads(tile.threads(), options_)) continue;
     const double groups = std::llround(
         options_.concurrent_work_ratio *
         static_cast<double>(window_.outer_count * ceil_div(window_.count, tile.side_m) *
                             ceil_div(product_.n, tile.side_n)));
+    const auto at_once = static_cast<double>(gpu.cores * speeds[i].at_once);
     const double time =
-        std::ceil(groups / shape.at_once) * shape.at_once * tile.side_m * tile.side_n / shape.rate;
+        std::ceil(groups / at_once) * at_once * tile.side_m * tile.side_n / speeds[i].rate;
     if (best != nullptr && time >= best_time) continue;
     best = &shape;
     best_time = time;
   }
   const std::int64_t products = window_.outer_count * window_.count * product_.n * depth();
-  const std::int64_t fewest =
-      split_ ? kMinSplitProducts : options_.gpu.min_subgroup_matrix_products;
+  const std::int64_t fewest = split_ ? gpu.min_f16x3_products : gpu.min_subgroup_matrix_products;
   return products < fewest || depth() < unit_.k ? nullptr : best;
 }
 
