@@ -19,20 +19,20 @@ namespace {
 
 // Returns y(x) with the gradient dy * slope(x, y). The forward pass can compute the slope while x
 // and y are at hand, and only this value is saved; the chain rule would read several intermediate
-// values again. The slope is saved as f16 if `narrowed` makes the result f16.
+// values again. The slope is saved as f16 if `downcast` makes the result f16.
 Tensor with_slope(Tensor x, Tensor y, const std::function<Tensor(Tensor x, Tensor y)>& slope,
-                  const Narrowing& narrowed, Loc loc) {
+                  const Upcast& downcast, Loc loc) {
   return custom_gradient(
       {x}, [&](const std::vector<Tensor>&) { return y; },
       [&](const std::vector<Tensor>& in, Tensor result, Tensor dy) {
-        Tensor kept = narrowed(slope(in[0], result));
-        widen({&kept});
+        Tensor kept = downcast(slope(in[0], result));
+        upcast({&kept});
         return std::vector<Tensor>{dy * kept};
       },
       loc);
 }
 
-Tensor exact_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
+Tensor exact_gelu(Tensor x, const Upcast& downcast, Loc loc) {
   // Probability that a standard normal variable is less than v.
   const auto probability = [](Tensor v) {
     return 0.5 * (1.0 + erf(v * (1.0 / std::numbers::sqrt2)));
@@ -43,10 +43,10 @@ Tensor exact_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
         const double peak = 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2;
         return probability(v) + v * (peak * exp(-0.5 * v * v));
       },
-      narrowed, loc);
+      downcast, loc);
 }
 
-Tensor tanh_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
+Tensor tanh_gelu(Tensor x, const Upcast& downcast, Loc loc) {
   const double c = std::sqrt(2.0 / std::numbers::pi), cubic = 0.044715;
   const auto half = [&](Tensor v) { return 0.5 * (1.0 + tanh(c * (v + cubic * v * v * v))); };
   return with_slope(
@@ -55,37 +55,37 @@ Tensor tanh_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
         const Tensor h = half(v);  // (1 - tanh^2) / 2 = 2 h (1 - h)
         return h + v * (2.0 * h * (1.0 - h)) * (c * (1.0 + 3.0 * cubic * v * v));
       },
-      narrowed, loc);
+      downcast, loc);
 }
 
 }  // namespace
 
 Tensor gelu(Tensor x, GeluApproximation form, Loc loc) {
   const Composite composite("gelu", loc);
-  const Narrowing narrowed(x);
-  return narrowed(form == GeluApproximation::kNone ? exact_gelu(x, narrowed, loc)
-                                                   : tanh_gelu(x, narrowed, loc));
+  const Upcast downcast(x);
+  return downcast(form == GeluApproximation::kNone ? exact_gelu(x, downcast, loc)
+                                                   : tanh_gelu(x, downcast, loc));
 }
 
 Tensor silu(Tensor x, Loc loc) {
   const Composite composite("silu", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const auto slope = [](Tensor v, Tensor y) {
     const Tensor s = sigmoid(v);
     return s + y * (1.0 - s);
   };
-  return narrowed(with_slope(x, x * sigmoid(x), slope, narrowed, loc));
+  return downcast(with_slope(x, x * sigmoid(x), slope, downcast, loc));
 }
 
 Tensor leaky_relu(Tensor x, double slope, Loc loc) {
   const Composite composite("leaky_relu", loc);
-  const Narrowing narrowed(x);
-  return narrowed(where(gt(x, 0.0), x, slope * x));
+  const Upcast downcast(x);
+  return downcast(where(gt(x, 0.0), x, slope * x));
 }
 
 Tensor prelu(Tensor x, Tensor weight, Loc loc) {
   const Composite composite("prelu", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const bool one = weight.shape() == Shape{1};
   const bool channels = x.rank() >= 2 && weight.shape() == Shape{x.size(1)};
   if (!one && !channels) {
@@ -99,7 +99,7 @@ Tensor prelu(Tensor x, Tensor weight, Loc loc) {
     shape[0] = x.size(1);
     slope = reshape(weight, shape, loc);
   }
-  return narrowed(where(gt(x, 0.0), x, slope * x));
+  return downcast(where(gt(x, 0.0), x, slope * x));
 }
 
 namespace {
@@ -114,15 +114,15 @@ Tensor exponential_below(Tensor x, double alpha, double inner) {
 
 Tensor elu(Tensor x, double alpha, Loc loc) {
   const Composite composite("elu", loc);
-  const Narrowing narrowed(x);
-  return narrowed(exponential_below(x, alpha, 1));
+  const Upcast downcast(x);
+  return downcast(exponential_below(x, alpha, 1));
 }
 
 Tensor celu(Tensor x, double alpha, Loc loc) {
   const Composite composite("celu", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   if (alpha == 0) throw UserError("celu: alpha must not be 0", loc);
-  return narrowed(exponential_below(x, alpha, 1 / alpha));
+  return downcast(exponential_below(x, alpha, 1 / alpha));
 }
 
 namespace {
@@ -131,8 +131,8 @@ constexpr double kSeluAlpha = 1.6732632423543772, kSeluScale = 1.050700987355480
 
 Tensor selu(Tensor x, Loc loc) {
   const Composite composite("selu", loc);
-  const Narrowing narrowed(x);
-  return narrowed(kSeluScale * exponential_below(x, kSeluAlpha, 1));
+  const Upcast downcast(x);
+  return downcast(kSeluScale * exponential_below(x, kSeluAlpha, 1));
 }
 
 Tensor hardtanh(Tensor x, double lo, double hi, Loc loc) {
@@ -153,42 +153,42 @@ Tensor relu6(Tensor x, Loc loc) {
 
 Tensor hardsigmoid(Tensor x, Loc loc) {
   const Composite composite("hardsigmoid", loc);
-  const Narrowing narrowed(x);
-  return narrowed(hardtanh(x, -3, 3, loc) * (1.0 / 6) + 0.5);
+  const Upcast downcast(x);
+  return downcast(hardtanh(x, -3, 3, loc) * (1.0 / 6) + 0.5);
 }
 
 Tensor hardswish(Tensor x, Loc loc) {
   const Composite composite("hardswish", loc);
-  const Narrowing narrowed(x);
-  return narrowed(x * hardsigmoid(x, loc));
+  const Upcast downcast(x);
+  return downcast(x * hardsigmoid(x, loc));
 }
 
 Tensor mish(Tensor x, Loc loc) {
   const Composite composite("mish", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const auto slope = [](Tensor v, Tensor) {
     const Tensor t = tanh(softplus(v));
     return t + v * (1.0 - t * t) * sigmoid(v);
   };
-  return narrowed(with_slope(x, x * tanh(softplus(x)), slope, narrowed, loc));
+  return downcast(with_slope(x, x * tanh(softplus(x)), slope, downcast, loc));
 }
 
 Tensor logsigmoid(Tensor x, Loc loc) {
   const Composite composite("logsigmoid", loc);
-  const Narrowing narrowed(x);
-  return narrowed(-softplus(-x));
+  const Upcast downcast(x);
+  return downcast(-softplus(-x));
 }
 
 Tensor softsign(Tensor x, Loc loc) {
   const Composite composite("softsign", loc);
-  const Narrowing narrowed(x);
-  return narrowed(x / (1.0 + abs(x)));
+  const Upcast downcast(x);
+  return downcast(x / (1.0 + abs(x)));
 }
 
 Tensor tanhshrink(Tensor x, Loc loc) {
   const Composite composite("tanhshrink", loc);
-  const Narrowing narrowed(x);
-  return narrowed(x - tanh(x));
+  const Upcast downcast(x);
+  return downcast(x - tanh(x));
 }
 
 Tensor threshold(Tensor x, double bound, double value, Loc loc) {
@@ -198,14 +198,14 @@ Tensor threshold(Tensor x, double bound, double value, Loc loc) {
 
 Tensor glu(Tensor x, int axis, Loc loc) {
   const Composite composite("glu", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const std::int64_t size = x.size(axis);
   if (size % 2 != 0) {
     throw ShapeError(
         "glu: axis " + std::to_string(axis) + " of " + to_string(x.shape()) + " cannot be halved",
         loc);
   }
-  return narrowed(narrow(x, axis, 0, size / 2, loc) *
+  return downcast(narrow(x, axis, 0, size / 2, loc) *
                   sigmoid(narrow(x, axis, size / 2, size / 2, loc)));
 }
 
@@ -254,8 +254,8 @@ Tensor drop_channels(const char* op, Tensor x, int rank, double p, Loc loc) {
 
 Tensor dropout(Tensor x, double p, Loc loc) {
   const Composite composite("dropout", loc);
-  const Narrowing narrowed(x);
-  return narrowed(drop("dropout", x, x.shape(), p, loc));
+  const Upcast downcast(x);
+  return downcast(drop("dropout", x, x.shape(), p, loc));
 }
 
 Tensor dropout1d(Tensor x, double p, Loc loc) { return drop_channels("dropout1d", x, 3, p, loc); }
@@ -268,10 +268,10 @@ Tensor alpha_dropout(Tensor x, double p, Loc loc) {
   const std::optional<Tensor> keep = kept("alpha_dropout", x.shape(), p, loc);
   if (!keep) return x;
   if (p == 1) return where(*keep, x, 0.0);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const double low = -kSeluAlpha * kSeluScale;
   const double a = 1 / std::sqrt((1 - p) * (1 + p * low * low));
-  return narrowed(a * where(*keep, x, low) - a * p * low);
+  return downcast(a * where(*keep, x, low) - a * p * low);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

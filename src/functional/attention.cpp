@@ -50,7 +50,7 @@ Tensor rope(Tensor x, const RopeOptions& options, Loc loc) {
   if (!(options.base > 0)) {
     throw UserError("rope: base must be more than 0, got " + number_text(options.base), loc);
   }
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const std::int64_t pairs = x.size(-1) / 2;
   const Tensor angles = rope_angles(options, x.size(-2), pairs, loc);
   const bool halves = options.pairs == RopePairs::kHalves;
@@ -62,7 +62,7 @@ Tensor rope(Tensor x, const RopeOptions& options, Loc loc) {
   const Tensor a = squeeze(narrow(both, axis, 0, 1, loc), axis, loc);
   const Tensor b = squeeze(narrow(both, axis, 1, 1, loc), axis, loc);
   const Tensor c = cos(angles), s = sin(angles);
-  return narrowed(reshape(stack({a * c - b * s, b * c + a * s}, axis, loc), x.shape(), loc));
+  return downcast(reshape(stack({a * c - b * s, b * c + a * s}, axis, loc), x.shape(), loc));
 }
 
 namespace {
@@ -151,10 +151,10 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
   check_attention(q, k, v, options, loc);
   const bool half =
       q.dtype() == DType::kF16 && k.dtype() == DType::kF16 && v.dtype() == DType::kF16;
-  const MixedProduct narrowed({&q, &k, &v}, half);
+  const MixedProduct downcast({&q, &k, &v}, half);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))));
   std::optional<Tensor> mask = options.mask;
-  if (mask) widen({&*mask});
+  if (mask) upcast({&*mask});
   if (mask && mask->dtype() != DType::kF32 && mask->dtype() != DType::kBool) {
     throw DtypeError(std::string(kName) + ": expected a bool or f32 mask, got " +
                          std::string(to_string(mask->dtype())),
@@ -194,13 +194,13 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
   const Tensor o =
       std::max(q.size(-1), v.size(-1)) > kWidestHead
           ? stored_attention(q, k, v, mask, keep, options.causal, scale, loc)
-          : fused_attention(q, k, v, mask, keep, options.causal, narrowed.half(), scale, loc);
-  if (!options.enable_gqa) return narrowed(o);
+          : fused_attention(q, k, v, mask, keep, options.causal, downcast.half(), scale, loc);
+  if (!options.enable_gqa) return downcast(o);
   Shape joined = o.shape();
   const auto at = joined.end() - 4;
   *(at + 1) *= *at;
   joined.erase(at);
-  return narrowed(reshape(o, joined, loc));
+  return downcast(reshape(o, joined, loc));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

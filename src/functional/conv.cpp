@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Convolutions: the macro ops of ops/conv, plus a bias. A 1-D convolution is a 2-D one of height 1.
+// Convolutions: the composite ops of ops/conv, plus a bias. A 1-D convolution is a 2-D one of
+// height 1.
 #include <algorithm>
 
 #include "ops/structured.h"
@@ -104,40 +105,40 @@ Expr transposed(OpContext& ctx, Expr x, Expr weight, const ConvTranspose2dOption
 Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv2dOptions& options,
               Loc loc) {
   const Composite composite("conv2d", loc);
-  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
+  const MixedProduct downcast({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv2d", loc);
   const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
-  return narrowed(
+  return downcast(
       plus_bias(ctx, op::apply(ctx.builder, ops::conv2d, {in, w}, geometry(options)), bias));
 }
 
 Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv1dOptions& options,
               Loc loc) {
   const Composite composite("conv1d", loc);
-  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
+  const MixedProduct downcast({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv1d", loc);
   const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);
   const Expr y = op::apply(ctx.builder, ops::conv2d, {with_height(in), with_height(w)},
                            geometry(in_two(options)));
-  return narrowed(plus_bias(ctx, without_height(y), bias));
+  return downcast(plus_bias(ctx, without_height(y), bias));
 }
 
 Tensor conv_transpose2d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                         const ConvTranspose2dOptions& options, Loc loc) {
   const Composite composite("conv_transpose2d", loc);
-  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
+  const MixedProduct downcast({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv_transpose2d", loc);
   const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
-  return narrowed(plus_bias(ctx, transposed(ctx, in, w, options), bias));
+  return downcast(plus_bias(ctx, transposed(ctx, in, w, options), bias));
 }
 
 Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                         const ConvTranspose1dOptions& options, Loc loc) {
   const Composite composite("conv_transpose1d", loc);
-  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
+  const MixedProduct downcast({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv_transpose1d", loc);
   const Expr in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);
@@ -147,7 +148,7 @@ Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                                          .groups = options.groups,
                                          .dilation = {1, options.dilation}};
   const Expr y = transposed(ctx, with_height(in), with_height(w), in_two);
-  return narrowed(plus_bias(ctx, without_height(y), bias));
+  return downcast(plus_bias(ctx, without_height(y), bias));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

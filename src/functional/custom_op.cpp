@@ -137,7 +137,7 @@ Tensor CustomOp::operator()(const std::vector<Tensor>& inputs, Loc loc) const {
     std::vector<Expr> operands;
     std::vector<Type> types;
     for (const Tensor& each : given) {
-      operands.push_back(ctx.in(of_type(each, DType::kF32, ctx.location())));
+      operands.push_back(ctx.in(cast_if_autocast(each, DType::kF32, ctx.location())));
       types.push_back(operands.back().type());
     }
     std::int64_t kernel = 0;

@@ -164,7 +164,7 @@ Labelled summed(Labelled x, const Labels& wanted, Loc loc) {
     }
   }
   if (axes.list.empty()) return x;
-  widen({&x.tensor});  // round a product of this sum, not the sum
+  upcast({&x.tensor});  // round a product of this sum, not the sum
   return {sum(x.tensor, axes, false, loc), left};
 }
 
@@ -238,7 +238,7 @@ Tensor einsum(std::string_view formula, const std::vector<Tensor>& operands, Loc
     terms.push_back(without_repeats({operands[i], parsed.operands[i]}, loc));
   // Intermediate products are not rounded to f16.
   if (terms.size() > 2) {
-    for (Labelled& term : terms) widen({&term.tensor});
+    for (Labelled& term : terms) upcast({&term.tensor});
   }
   const Sizes sizes = sizes_of(terms, loc);
   Labelled all = widened(terms.at(0), sizes, loc);
@@ -321,8 +321,8 @@ Tensor dot(Tensor a, Tensor b, Loc loc) {
     throw ShapeError("dot: sizes differ: a " + to_string(a.shape()) + ", b " + to_string(b.shape()),
                      loc);
   }
-  const Narrowing narrowed(std::vector<Tensor*>{&a, &b});
-  return narrowed(sum(a * b, {}, false, loc));
+  const Upcast downcast(std::vector<Tensor*>{&a, &b});
+  return downcast(sum(a * b, {}, false, loc));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

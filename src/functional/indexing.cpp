@@ -476,7 +476,7 @@ Tensor scatter_extreme(const char* op, Tensor x, int axis, Tensor index, Tensor 
                        bool largest, Loc loc) {
   const Composite composite(op, loc);
   const int d = check_scatter(op, x, axis, index, source, loc);
-  const Narrowing narrowed(std::vector<Tensor*>{&x, &source});
+  const Upcast downcast(std::vector<Tensor*>{&x, &source});
   const DType dtype = x.dtype();
   if ((dtype != f32 && dtype != i32 && dtype != u32) || source.dtype() != dtype) {
     throw DtypeError(std::string(op) + ": expected f32, f16, i32 or u32 for x and source, got " +
@@ -487,7 +487,7 @@ Tensor scatter_extreme(const char* op, Tensor x, int axis, Tensor index, Tensor 
   // argsort() orders NaN as the largest, so a maximum returns it. A minimum does too if it is
   // computed by negation.
   const bool negated = !largest && dtype == f32;
-  return narrowed(negated ? -scatter_largest(-x, d, index, -source, true, loc)
+  return downcast(negated ? -scatter_largest(-x, d, index, -source, true, loc)
                           : scatter_largest(x, d, index, source, largest, loc));
 }
 
@@ -502,7 +502,7 @@ Tensor scatter_min(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
 
 Tensor segment_softmax(Tensor x, Tensor segments, std::int64_t count, int axis, Loc loc) {
   const Composite composite("segment_softmax", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const int d = axis_of("segment_softmax", axis, x, loc);
   const Tensor index = along_axis("segment_softmax", segments, x.shape(), d, loc);
   if (segments.size(0) != x.size(d)) {
@@ -525,7 +525,7 @@ Tensor segment_softmax(Tensor x, Tensor segments, std::int64_t count, int axis, 
   const Tensor powers = exp(x - where(eq(most, kMinusInfinity), 0.0, most));
   const Tensor sums = scatter_add(zeros(shape, f32, loc), d, index, powers, loc);
   const Tensor known = index.dtype() == u32 ? lt(index, count) : ge(index, 0) && lt(index, count);
-  return narrowed(where(known, powers / where(known, gather(sums, d, index, loc), 1.0), 0.0));
+  return downcast(where(known, powers / where(known, gather(sums, d, index, loc), 1.0), 0.0));
 }
 
 Tensor index_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {

@@ -41,7 +41,7 @@ class Head {
         options_(options),
         loc_(loc) {
     if (!options_.bias) return;
-    widen({&*options_.bias});
+    upcast({&*options_.bias});
     bias_ = unsqueeze(*options_.bias, 0, loc);
   }
 
@@ -147,7 +147,7 @@ Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets,
     return cross_entropy(linear(x, weight, options.bias, loc), targets,
                          options_of(options, options.reduction), loc);
   }
-  widen({&x, &weight});
+  upcast({&x, &weight});
   const Head head(x, weight, targets, options, loc);
   if (options.reduction == Reduction::kNone) {
     std::vector<Tensor> losses;

@@ -67,28 +67,28 @@ void check_positive(const char* op, const char* what, double value,
 
 Tensor mse(Tensor a, Tensor b, Reduction reduction, Loc loc) {
   const Composite composite("mse", loc);
-  widen({&a, &b});
+  upcast({&a, &b});
   same_shape("mse", {"a", a}, {"b", b}, loc);
   return reduced(square(a - b), reduction, loc);
 }
 
 Tensor mse_loss(Tensor a, Tensor b, Reduction reduction, Loc loc) {
   const Composite composite("mse_loss", loc);
-  widen({&a, &b});
+  upcast({&a, &b});
   same_shape("mse_loss", {"a", a}, {"b", b}, loc);
   return reduced(square(a - b), reduction, loc);
 }
 
 Tensor l1_loss(Tensor a, Tensor b, Reduction reduction, Loc loc) {
   const Composite composite("l1_loss", loc);
-  widen({&a, &b});
+  upcast({&a, &b});
   same_shape("l1_loss", {"a", a}, {"b", b}, loc);
   return reduced(abs(a - b), reduction, loc);
 }
 
 Tensor huber_loss(Tensor a, Tensor b, double delta, Reduction reduction, Loc loc) {
   const Composite composite("huber_loss", loc);
-  widen({&a, &b});
+  upcast({&a, &b});
   same_shape("huber_loss", {"a", a}, {"b", b}, loc);
   check_positive("huber_loss", "delta", delta, loc);
   return reduced(huber(a - b, delta), reduction, loc);
@@ -96,7 +96,7 @@ Tensor huber_loss(Tensor a, Tensor b, double delta, Reduction reduction, Loc loc
 
 Tensor smooth_l1_loss(Tensor a, Tensor b, double beta, Reduction reduction, Loc loc) {
   const Composite composite("smooth_l1_loss", loc);
-  widen({&a, &b});
+  upcast({&a, &b});
   same_shape("smooth_l1_loss", {"a", a}, {"b", b}, loc);
   if (beta == 0) return reduced(abs(a - b), reduction, loc);
   check_positive("smooth_l1_loss", "beta", beta, loc);
@@ -105,7 +105,7 @@ Tensor smooth_l1_loss(Tensor a, Tensor b, double beta, Reduction reduction, Loc 
 
 Tensor poisson_nll_loss(Tensor x, Tensor targets, const PoissonOptions& options, Loc loc) {
   const Composite composite("poisson_nll_loss", loc);
-  widen({&x, &targets});
+  upcast({&x, &targets});
   same_shape("poisson_nll_loss", {"x", x}, {"targets", targets}, loc);
   Tensor loss = options.log_input ? exp(x) - targets * x : x - targets * log(x + options.eps);
   if (options.full) {
@@ -119,7 +119,7 @@ Tensor poisson_nll_loss(Tensor x, Tensor targets, const PoissonOptions& options,
 Tensor gaussian_nll_loss(Tensor x, Tensor targets, Tensor var, const GaussianOptions& options,
                          Loc loc) {
   const Composite composite("gaussian_nll_loss", loc);
-  widen({&x, &targets, &var});
+  upcast({&x, &targets, &var});
   same_shape("gaussian_nll_loss", {"x", x}, {"targets", targets}, loc);
   // The bound affects the value but not the gradient.
   const Tensor held = var + detach(at_least(var, options.eps) - var);
@@ -241,7 +241,7 @@ Tensor loss_by_distribution(const Classes& classes, Loc loc) {
 // logit is read by a gather along the classes.
 Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& options, Loc loc) {
   const Composite composite("cross_entropy", loc);
-  widen({&logits, &targets});
+  upcast({&logits, &targets});
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     throw UserError("cross_entropy: label_smoothing must be in [0, 1], got " +
                         number_text(options.label_smoothing),
@@ -265,7 +265,7 @@ Tensor cross_entropy(Tensor logits, Tensor targets, Reduction reduction, Loc loc
 
 Tensor nll_loss(Tensor log_probs, Tensor targets, const CrossEntropyOptions& options, Loc loc) {
   const Composite composite("nll_loss", loc);
-  widen({&log_probs, &targets});
+  upcast({&log_probs, &targets});
   if (targets.dtype() != DType::kI32) {
     throw DtypeError(
         "nll_loss: targets must be i32, got " + std::string(to_string(targets.dtype())), loc);
@@ -278,7 +278,7 @@ Tensor nll_loss(Tensor log_probs, Tensor targets, const CrossEntropyOptions& opt
 
 Tensor binary_cross_entropy(Tensor p, Tensor targets, const BinaryOptions& options, Loc loc) {
   const Composite composite("binary_cross_entropy", loc);
-  widen({&p, &targets});
+  upcast({&p, &targets});
   same_shape("binary_cross_entropy", {"p", p}, {"targets", targets}, loc);
   if (options.pos_weight) {
     throw UserError("binary_cross_entropy: pos_weight requires binary_cross_entropy_with_logits",
@@ -297,7 +297,7 @@ Tensor binary_cross_entropy(Tensor p, Tensor targets, const BinaryOptions& optio
 Tensor binary_cross_entropy_with_logits(Tensor logits, Tensor targets, const BinaryOptions& options,
                                         Loc loc) {
   const Composite composite("binary_cross_entropy_with_logits", loc);
-  widen({&logits, &targets});
+  upcast({&logits, &targets});
   same_shape("binary_cross_entropy_with_logits", {"logits", logits}, {"targets", targets}, loc);
   Tensor positive = targets * softplus(-logits);
   if (options.pos_weight) positive = positive * *options.pos_weight;
@@ -308,7 +308,7 @@ Tensor binary_cross_entropy_with_logits(Tensor logits, Tensor targets, const Bin
 
 Tensor kl_div(Tensor x, Tensor targets, Reduction reduction, bool log_target, Loc loc) {
   const Composite composite("kl_div", loc);
-  widen({&x, &targets});
+  upcast({&x, &targets});
   same_shape("kl_div", {"x", x}, {"targets", targets}, loc);
   if (log_target) return reduced(exp(targets) * (targets - x), reduction, loc);
   return reduced(t_log_t(targets) - targets * x, reduction, loc);
@@ -328,7 +328,7 @@ Tensor length(Tensor x, int axis, bool keepdim, Loc loc) {
 
 Tensor cosine_similarity(Tensor x, Tensor y, int axis, double eps, Loc loc) {
   const Composite composite("cosine_similarity", loc);
-  widen({&x, &y});
+  upcast({&x, &y});
   same_shape("cosine_similarity", {"x", x}, {"y", y}, loc);
   // The bound affects the value but not the gradient.
   const auto unit = [&](Tensor v) {
@@ -341,7 +341,7 @@ Tensor cosine_similarity(Tensor x, Tensor y, int axis, double eps, Loc loc) {
 Tensor cosine_embedding_loss(Tensor x, Tensor y, Tensor targets, double margin, Reduction reduction,
                              Loc loc) {
   const Composite composite("cosine_embedding_loss", loc);
-  widen({&x, &y, &targets});
+  upcast({&x, &y, &targets});
   same_shape("cosine_embedding_loss", {"x", x}, {"y", y}, loc);
   const auto squares = [&](Tensor v) { return sum(square(v), -1, false, loc) + 1e-12; };
   const Tensor cosine = sum(x * y, -1, false, loc) / sqrt(squares(x) * squares(y));
@@ -353,7 +353,7 @@ Tensor cosine_embedding_loss(Tensor x, Tensor y, Tensor targets, double margin, 
 
 Tensor hinge_embedding_loss(Tensor x, Tensor targets, double margin, Reduction reduction, Loc loc) {
   const Composite composite("hinge_embedding_loss", loc);
-  widen({&x, &targets});
+  upcast({&x, &targets});
   same_shape("hinge_embedding_loss", {"x", x}, {"targets", targets}, loc);
   const Tensor loss =
       where(ne(targets, -1.0), x, 0.0) + where(ne(targets, 1.0), at_least(margin - x, 0), 0.0);
@@ -363,7 +363,7 @@ Tensor hinge_embedding_loss(Tensor x, Tensor targets, double margin, Reduction r
 Tensor margin_ranking_loss(Tensor x, Tensor y, Tensor targets, double margin, Reduction reduction,
                            Loc loc) {
   const Composite composite("margin_ranking_loss", loc);
-  widen({&x, &y, &targets});
+  upcast({&x, &y, &targets});
   same_shape("margin_ranking_loss", {"x", x}, {"y", y}, loc);
   same_shape("margin_ranking_loss", {"x", x}, {"targets", targets}, loc);
   return reduced(at_least(margin - targets * (x - y), 0), reduction, loc);
@@ -372,7 +372,7 @@ Tensor margin_ranking_loss(Tensor x, Tensor y, Tensor targets, double margin, Re
 Tensor triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, double margin,
                            bool swap, Reduction reduction, Loc loc) {
   const Composite composite("triplet_margin_loss", loc);
-  widen({&anchor, &positive, &negative});
+  upcast({&anchor, &positive, &negative});
   same_shape("triplet_margin_loss", {"anchor", anchor}, {"positive", positive}, loc);
   same_shape("triplet_margin_loss", {"anchor", anchor}, {"negative", negative}, loc);
   const auto distance = [&](Tensor a, Tensor b) { return length(a - b + 1e-6, -1, false, loc); };

@@ -129,43 +129,43 @@ Tensor grouped(const char* op, Tensor x, std::int64_t groups, const Maybe& weigh
 
 Tensor layer_norm(Tensor x, Maybe weight, Maybe bias, double eps, Loc loc) {
   const Composite composite("layer_norm", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   check_affine("layer_norm", weight, bias, {x.size(-1)}, x.shape(), loc);
-  return narrowed(affine(standardised(x, -1, eps, loc), weight, bias));
+  return downcast(affine(standardised(x, -1, eps, loc), weight, bias));
 }
 
 Tensor layer_norm(Tensor x, const Shape& normalized, Maybe weight, Maybe bias, double eps,
                   Loc loc) {
   const Composite composite("layer_norm", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const Axes axes = last_axes("layer_norm", x, normalized, loc);
   check_affine("layer_norm", weight, bias, normalized, x.shape(), loc);
-  return narrowed(affine(standardised(x, axes, eps, loc), weight, bias));
+  return downcast(affine(standardised(x, axes, eps, loc), weight, bias));
 }
 
 Tensor rms_norm(Tensor x, Maybe weight, double eps, Loc loc) {
   const Composite composite("rms_norm", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const Axes axes = weight ? last_axes("rms_norm", x, weight->shape(), loc) : Axes(-1);
-  return narrowed(affine(scaled_to_unit(x, axes, eps, loc), weight, std::nullopt));
+  return downcast(affine(scaled_to_unit(x, axes, eps, loc), weight, std::nullopt));
 }
 
 Tensor group_norm(Tensor x, std::int64_t groups, Maybe weight, Maybe bias, double eps, Loc loc) {
   const Composite composite("group_norm", loc);
-  const Narrowing narrowed(x);
-  return narrowed(grouped("group_norm", x, groups, weight, bias, eps, loc));
+  const Upcast downcast(x);
+  return downcast(grouped("group_norm", x, groups, weight, bias, eps, loc));
 }
 
 Tensor instance_norm(Tensor x, Maybe weight, Maybe bias, double eps, Loc loc) {
   const Composite composite("instance_norm", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   check_channels("instance_norm", x, loc);
-  return narrowed(grouped("instance_norm", x, x.size(1), weight, bias, eps, loc));
+  return downcast(grouped("instance_norm", x, x.size(1), weight, bias, eps, loc));
 }
 
 std::pair<Tensor, Tensor> batch_statistics(Tensor x, Loc loc) {
   const Composite composite("batch_statistics", loc);
-  widen({&x});
+  upcast({&x});
   check_channels("batch_statistics", x, loc);
   const Axes axes = around_channels(x);
   const Tensor centre = mean(x, axes, true, loc), centred = x - centre;
@@ -177,7 +177,7 @@ std::pair<Tensor, Tensor> batch_statistics(Tensor x, Loc loc) {
 Tensor batch_norm(Tensor x, Tensor mean, Tensor var, Maybe weight, Maybe bias, double eps,
                   Loc loc) {
   const Composite composite("batch_norm", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   check_channels("batch_norm", x, loc);
   const Shape channels = {x.size(1)};
   if (mean.shape() != channels || var.shape() != channels) {
@@ -188,15 +188,15 @@ Tensor batch_norm(Tensor x, Tensor mean, Tensor var, Maybe weight, Maybe bias, d
   }
   check_affine("batch_norm", weight, bias, channels, x.shape(), loc);
   const Tensor y = (x - *by_channel(mean, x, loc)) * rsqrt(*by_channel(var, x, loc) + eps);
-  return narrowed(affine(y, by_channel(weight, x, loc), by_channel(bias, x, loc)));
+  return downcast(affine(y, by_channel(weight, x, loc), by_channel(bias, x, loc)));
 }
 
 Tensor normalize(Tensor x, int axis, double eps, Loc loc) {
   const Composite composite("normalize", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const Tensor squares = sum(square(x), axis, true, loc), low = lt(squares, eps * eps);
   // Below the bound, the gradient of the length is 0, and the argument of sqrt is kept away from 0.
-  return narrowed(x / where(low, eps, sqrt(where(low, 1.0, squares))));
+  return downcast(x / where(low, eps, sqrt(where(low, 1.0, squares))));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

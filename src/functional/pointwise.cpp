@@ -71,7 +71,7 @@ Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operand
     if (!operand->is_number) tensors.push_back(ctx.in(operand->tensor));
   }
   if (&def == &ops::where) promote(tensors);
-  const bool half = !op::takes_f16(def) && op::widen(tensors);
+  const bool half = !op::takes_f16(def) && op::upcast(tensors);
   DType dtype = is_logic(def) ? DType::kBool : number_type(ctx, def, operands);
   for (Expr& tensor : tensors) {
     if (is_logic(def) && tensor.dtype() != DType::kBool) tensor = op::ne(tensor, 0);
@@ -88,7 +88,7 @@ Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operand
     shape = broadcast_shapes(shape, inputs.back().shape(), ctx.name(), ctx.location());
   }
   for (Expr& input : inputs) input = op::broadcast(input, shape);
-  return ctx.out(op::narrowed(op::apply(ctx.builder, def, inputs, std::move(attrs)), half));
+  return ctx.out(op::downcast(op::apply(ctx.builder, def, inputs, std::move(attrs)), half));
 }
 
 }  // namespace
@@ -181,16 +181,16 @@ Tensor isinf(Operand x) {
 Tensor nan_to_num(Operand x, double nan, double posinf, double neginf) {
   const Composite composite("nan_to_num", x.location);
   if (is_whole(x)) return x.tensor;
-  const Narrowing narrowed(tensors_of({&x}));
+  const Upcast downcast(tensors_of({&x}));
   const Tensor infinite = where(gt(x, 0.0), posinf, neginf);
-  return narrowed(where(isfinite(x), x, where(isnan(x), nan, infinite)));
+  return downcast(where(isfinite(x), x, where(isnan(x), nan, infinite)));
 }
 
 Tensor lerp(Operand a, Operand b, Operand weight) {
   const Composite composite("lerp", a.location);
-  const Narrowing narrowed(tensors_of({&a, &b, &weight}));
+  const Upcast downcast(tensors_of({&a, &b, &weight}));
   const Tensor way = b - a;
-  return narrowed(where(lt(abs(weight), 0.5), a + weight * way, b - way * (1.0 - weight)));
+  return downcast(where(lt(abs(weight), 0.5), a + weight * way, b - way * (1.0 - weight)));
 }
 
 namespace {
@@ -204,14 +204,14 @@ Tensor other_sign(Operand rest, Operand b) {
 
 Tensor floor_divide(Operand a, Operand b) {
   const Composite composite("floor_divide", a.location);
-  const Narrowing narrowed(tensors_of({&a, &b}));
+  const Upcast downcast(tensors_of({&a, &b}));
   const Tensor rest = fmod(a, b), less = other_sign(rest, b);
   if (register_dtype(rest.dtype()) != DType::kF32) {
     const Tensor whole = a / b;
     return detach(where(less, whole - 1, whole));
   }
   const Tensor whole = (a - rest) / b;
-  return narrowed(detach(where(eq(b, 0.0), a / b, round(where(less, whole - 1.0, whole)))));
+  return downcast(detach(where(eq(b, 0.0), a / b, round(where(less, whole - 1.0, whole)))));
 }
 
 Tensor remainder(Operand a, Operand b) {
@@ -223,21 +223,21 @@ Tensor remainder(Operand a, Operand b) {
 // Scales by the power of two of the larger operand, so that no square overflows or underflows.
 Tensor hypot(Operand a, Operand b) {
   const Composite composite("hypot", a.location);
-  const Narrowing narrowed(tensors_of({&a, &b}));
+  const Upcast downcast(tensors_of({&a, &b}));
   const Tensor size = maximum(abs(a), abs(b));
   const Tensor usual = size > 0.0 && isfinite(size);
   const Tensor unit = detach(where(usual, exp2(floor(log2(where(usual, size, 1.0)))), 1.0));
   const Tensor length = unit * sqrt(square(a / unit) + square(b / unit));
   // If an operand is infinite, the result is infinite even if the other one is NaN.
   const auto infinite = [](const Operand& leg) { return !isfinite(leg) && !isnan(leg); };
-  return narrowed(
+  return downcast(
       where(infinite(a) || infinite(b), std::numeric_limits<double>::infinity(), length));
 }
 
 Tensor log10(Operand x) {
   const Composite composite("log10", x.location);
-  const Narrowing narrowed(tensors_of({&x}));
-  return narrowed(log2(x) * std::log10(2.0));
+  const Upcast downcast(tensors_of({&x}));
+  return downcast(log2(x) * std::log10(2.0));
 }
 
 namespace {
@@ -252,14 +252,14 @@ Tensor other_leg(Operand x) {
 
 Tensor asin(Operand x) {
   const Composite composite("asin", x.location);
-  const Narrowing narrowed(tensors_of({&x}));
-  return narrowed(atan2(x, other_leg(x)));
+  const Upcast downcast(tensors_of({&x}));
+  return downcast(atan2(x, other_leg(x)));
 }
 
 Tensor acos(Operand x) {
   const Composite composite("acos", x.location);
-  const Narrowing narrowed(tensors_of({&x}));
-  return narrowed(atan2(other_leg(x), x));
+  const Upcast downcast(tensors_of({&x}));
+  return downcast(atan2(other_leg(x), x));
 }
 
 Tensor atan(Operand x) {
@@ -271,8 +271,8 @@ Tensor atan(Operand x) {
 // near 0.
 Tensor cosh(Operand x) {
   const Composite composite("cosh", x.location);
-  const Narrowing narrowed(tensors_of({&x}));
-  return narrowed(1.0 + 2.0 * square(sinh(x * 0.5)));
+  const Upcast downcast(tensors_of({&x}));
+  return downcast(1.0 + 2.0 * square(sinh(x * 0.5)));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

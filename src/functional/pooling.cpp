@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pooling and resizing. Uses the macro ops of ops/pool if all windows are equal, otherwise gathers
-// and sums. 1-D pooling is 2-D pooling of height 1.
+// Pooling and resizing. Uses the composite ops of ops/pool if all windows are equal, otherwise
+// gathers and sums. 1-D pooling is 2-D pooling of height 1.
 #include <algorithm>
 #include <cmath>
 
@@ -207,7 +207,7 @@ Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options
 
 Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc loc) {
   const Composite composite("avg_pool2d", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   OpContext ctx("avg_pool2d", loc);
   const Expr in = ctx.in(x);
   check_images(ctx, in);
@@ -221,12 +221,12 @@ Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc 
   }
   const Expr sums = pool(ctx, ops::sum_pool, in, kernel, stride, padding, 1);
   if (options.count_include_pad || (padding.h == 0 && padding.w == 0)) {
-    return narrowed(ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w))));
+    return downcast(ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w))));
   }
   const Shape from = in.shape(), to = sums.shape();
   const Expr down = list_of(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
   const Expr across = list_of(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
-  return narrowed(ctx.out(sums * along(down, 2, to) * along(across, 3, to)));
+  return downcast(ctx.out(sums * along(down, 2, to) * along(across, 3, to)));
 }
 
 Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options, Loc loc) {
@@ -239,16 +239,16 @@ Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options
 
 Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc) {
   const Composite composite("adaptive_avg_pool2d", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   OpContext ctx("adaptive_avg_pool2d", loc);
   const Expr in = ctx.in(x);
   check_images(ctx, in);
   check_size(ctx, size);
   const Shape shape = in.shape();
   if (shape[2] % size.h == 0 && shape[3] % size.w == 0) {
-    return narrowed(avg_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc));
+    return downcast(avg_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc));
   }
-  return narrowed(ctx.out(mean_of_bins(ctx, mean_of_bins(ctx, in, 3, size.w), 2, size.h)));
+  return downcast(ctx.out(mean_of_bins(ctx, mean_of_bins(ctx, in, 3, size.w), 2, size.h)));
 }
 
 // Repeating the last element of a bin changes neither the maximum nor its first occurrence.
@@ -275,9 +275,9 @@ Tensor interpolate(Tensor x, Size2d size, Interpolation mode, bool align_corners
   check_size(ctx, size);
   const Shape shape = in.shape();
   if (mode == Interpolation::kBilinear) {
-    const Narrowing narrowed(x);
+    const Upcast downcast(x);
     const Expr rows = bilinear(ctx, ctx.in(x), 2, size.h, align_corners);
-    return narrowed(ctx.out(bilinear(ctx, rows, 3, size.w, align_corners)));
+    return downcast(ctx.out(bilinear(ctx, rows, 3, size.w, align_corners)));
   }
   if (align_corners) {
     throw UserError(ctx.name() + ": align_corners is only supported for bilinear interpolation",

@@ -164,11 +164,11 @@ Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {
   if (!(tau > 0)) {
     throw UserError("gumbel_softmax: tau must be more than 0, got " + number_text(tau), loc);
   }
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   Tensor scores = x + gumbel(x.shape(), loc);
   // Prevents the maximum from becoming infinite for a small tau.
   if (tau < kSmallTau) scores = scores - shift_of(scores, axis, loc);
-  const Tensor soft = narrowed(softmax(scores * std::min(1.0 / tau, kLargestScale), axis, loc));
+  const Tensor soft = downcast(softmax(scores * std::min(1.0 / tau, kLargestScale), axis, loc));
   if (!hard) return soft;
   const auto d = static_cast<int>(resolve_axis(axis, x.shape(), "gumbel_softmax", loc));
   const Tensor best = eq(iota(x.shape(), d, i32, loc), argmax(soft, d, true, loc));

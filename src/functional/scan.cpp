@@ -127,7 +127,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
                          Loc loc) {
   std::vector<Tensor*> tensors = {&a, &b};
   if (initial) tensors.push_back(&*initial);
-  const Narrowing narrowed(tensors);
+  const Upcast downcast(tensors);
   OpContext ctx("linear_recurrence", loc);
   const Expr factors = ctx.in(a);
   Expr terms = ctx.in(b);
@@ -135,7 +135,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   const std::int64_t along = resolve_axis(axis, shape, ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{reverse ? 1 : 0}}};
   if (!initial) {
-    return narrowed(
+    return downcast(
         ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs)));
   }
   const auto d = static_cast<std::size_t>(along);
@@ -155,7 +155,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   (reverse ? before : after)[d] = shape[d] - 1;
   const Expr first = op::slice(factors, begin, end) * start;
   terms = terms + (shape[d] == 1 ? first : op::pad(first, before, after));
-  return narrowed(ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs)));
+  return downcast(ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs)));
 }
 
 std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Tensor> xs, int axis,
@@ -213,7 +213,7 @@ Tensor associative_scan(const Combine& combine, Tensor x, int axis, bool reverse
 // gradient.
 Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
   const Composite composite("logcumsumexp", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   demand_float("logcumsumexp", x, loc);
   const double inf = std::numeric_limits<double>::infinity();
   const std::int64_t size = size_along(x, axis, "logcumsumexp", loc);
@@ -232,7 +232,7 @@ Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
   }
   const Tensor total = linear_recurrence(keep, exp(x - shift), axis, std::nullopt, false, loc);
   const Tensor nothing = eq(total, 0.0);
-  return narrowed(where(nothing, -inf, log(where(nothing, 1.0, total)) + shift));
+  return downcast(where(nothing, -inf, log(where(nothing, 1.0, total)) + shift));
 }
 
 Tensor argsort(Tensor x, int axis, bool descending, Loc loc) {
@@ -270,13 +270,13 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc)
 // The last of the running products, whose gradient divides nothing.
 Tensor prod(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("prod", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const Split split(x, axes, "prod", loc);
   Shape flat = split.rest;
   flat.push_back(split.count);
   const Tensor lines = reshape(permute(x, split.order, loc), flat, loc);
   const Tensor last = narrow(cumprod(lines, -1, loc), -1, split.count - 1, 1, loc);
-  return narrowed(reshape(last, keepdim ? split.kept : split.rest, loc));
+  return downcast(reshape(last, keepdim ? split.kept : split.rest, loc));
 }
 
 Tensor any(Tensor x, Axes axes, bool keepdim, Loc loc) {
@@ -306,18 +306,18 @@ Tensor root(Tensor x) {
 
 Tensor std(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   const Composite composite("std", loc);
-  const Narrowing narrowed(x);
-  return narrowed(root(var(x, std::move(axes), correction, keepdim, loc)));
+  const Upcast downcast(x);
+  return downcast(root(var(x, std::move(axes), correction, keepdim, loc)));
 }
 
 Tensor norm(Tensor x, double p, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("norm", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   demand_float("norm", x, loc);
-  if (p == 1) return narrowed(sum(abs(x), std::move(axes), keepdim, loc));
-  if (p == 2) return narrowed(root(sum(square(x), std::move(axes), keepdim, loc)));
+  if (p == 1) return downcast(sum(abs(x), std::move(axes), keepdim, loc));
+  if (p == 2) return downcast(root(sum(square(x), std::move(axes), keepdim, loc)));
   if (p == std::numeric_limits<double>::infinity()) {
-    return narrowed(max(abs(x), std::move(axes), keepdim, loc));
+    return downcast(max(abs(x), std::move(axes), keepdim, loc));
   }
   if (!(p > 0)) throw UserError("norm: p must be more than 0, got " + number_text(p), loc);
   // Of |x| over the largest, so that no power overflows; an infinity stays one, and 0 has the
@@ -330,7 +330,7 @@ Tensor norm(Tensor x, double p, Axes axes, bool keepdim, Loc loc) {
   const Tensor total = sum(powers, axes, true, loc);
   const Tensor none = eq(total, 0.0);
   const Tensor result = where(none, 0.0, unit * pow(where(none, 1.0, total), 1 / p));
-  return narrowed(keepdim ? result : sum(result, std::move(axes), false, loc));
+  return downcast(keepdim ? result : sum(result, std::move(axes), false, loc));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

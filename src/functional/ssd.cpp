@@ -219,8 +219,8 @@ std::int64_t chunk_of(const char* name, std::int64_t chunk, Loc loc) {
 
 Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& options, Loc loc) {
   const Composite composite(kSsdName, loc);
-  const Narrowing narrowed(x);
-  widen({&dt, &A, &B, &C});
+  const Upcast downcast(x);
+  upcast({&dt, &A, &B, &C});
   if (x.rank() != 4 || B.rank() != 4 || x.size(2) % B.size(2) != 0) {
     throw ShapeError(std::string(kSsdName) +
                          ": expected x [B, L, H, P] and B [B, L, G, N] with G dividing H, got " +
@@ -254,7 +254,7 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
     demand_shape(kSsdName, "D", *options.D, {s.heads}, loc);
     y = y + x * unsqueeze(*options.D, -1, loc);
   }
-  return {narrowed(y), made.state};
+  return {downcast(y), made.state};
 }
 
 // ---- trapezoids and rotations -------------------------------------------------------------------
@@ -299,8 +299,8 @@ Tensor last_step(Tensor x, Loc loc) { return squeeze(narrow(x, 1, x.size(1) - 1,
 RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor theta, Tensor B,
                        Tensor C, const RotaryScanOptions& options, Loc loc) {
   const Composite composite(kRotaryName, loc);
-  const Narrowing narrowed(x);
-  widen({&dt, &A, &lambda, &theta, &B, &C});
+  const Upcast downcast(x);
+  upcast({&dt, &A, &lambda, &theta, &B, &C});
   if (x.rank() != 5 || B.rank() != 5 || B.size(-1) % 2 != 0) {
     throw ShapeError(std::string(kRotaryName) +
                          ": expected x [B, L, H, R, P] and B [B, L, H, R, N] with even N, got " +
@@ -353,7 +353,7 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
   const Ssd made = by_chunks(x, dt * A, B, C, StepWeights{own + following(late, loc), own}, initial,
                              starts, s, loc);
   return {
-      narrowed(made.y),
+      downcast(made.y),
       {made.state, last_step(B, loc), last_step(x, loc), remainder(last_step(phase, loc), kTurn)}};
 }
 

@@ -88,7 +88,7 @@ CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                          std::optional<Tensor> state, std::optional<Tensor> documents, Loc loc) {
   constexpr const char* kName = "causal_conv1d";
   const Composite composite(kName, loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   demand_steps(kName, "x", x, loc);
   const std::int64_t channels = x.size(2), length = x.size(1);
   if (weight.rank() == 3 && weight.size(1) == 1) weight = squeeze(weight, 1, loc);
@@ -113,7 +113,7 @@ CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
     last = where(unsqueeze(own, -1, loc), last, 0.0);
   }
   const Tensor y = convolved(whole, weight, taps, loc);
-  return {narrowed(bias ? y + *bias : y), last};
+  return {downcast(bias ? y + *bias : y), last};
 }
 
 // ---- selective scan -----------------------------------------------------------------------------
@@ -186,8 +186,8 @@ SelectiveScan single_step(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
 SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
                              const SelectiveScanOptions& options, Loc loc) {
   const Composite composite(kScanName, loc);
-  const Narrowing narrowed(u);
-  widen({&delta, &A, &B, &C});
+  const Upcast downcast(u);
+  upcast({&delta, &A, &B, &C});
   demand_steps(kScanName, "u", u, loc);
   const Shape steps = u.shape();
   demand_shape(kScanName, "delta", delta, steps, loc);
@@ -217,13 +217,13 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
   if (options.D) demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
   std::optional<Tensor> z = options.z;
   if (z) {
-    widen({&*z});
+    upcast({&*z});
     demand_shape(kScanName, "z", *z, steps, loc);
   }
   // What the kernel does where one has all states.
   const auto finished = [&](Tensor y) {
     if (options.D) y = y + u * *options.D;
-    return narrowed(z ? y * silu(*z, loc) : y);
+    return downcast(z ? y * silu(*z, loc) : y);
   };
   if (steps[1] == 1 && options.discretization == Discretization::kEuler) {
     const SelectiveScan step = single_step(u, delta, A, B, C, options.initial_state, loc);
@@ -237,7 +237,7 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
     part.D = options.D;
     part.z = z;
     const SelectiveScan scan = scanned_part(u, delta, A, B, C, part, loc);
-    return {narrowed(scan.y), transpose(scan.state, 1, 2, loc)};
+    return {downcast(scan.y), transpose(scan.state, 1, 2, loc)};
   }
   const SelectiveScan scan = scanned_in_parts(u, delta, A, B, C, part, loc);
   return {finished(scan.y), transpose(scan.state, 1, 2, loc)};

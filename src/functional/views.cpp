@@ -151,7 +151,7 @@ void set_state(const std::string& name, Tensor value, Loc loc) {
   if (leaf == kNoValue)
     throw UserError(ctx.name() + ": unknown state '" + name + "'", ctx.location());
   const Type type = ctx.trace.graph[leaf].type;
-  const Expr to = ctx.in(of_type(value, type.dtype, ctx.location()));
+  const Expr to = ctx.in(cast_if_autocast(value, type.dtype, ctx.location()));
   if (to.type() != type) {
     throw ShapeError(
         ctx.name() + ": '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
@@ -424,7 +424,7 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, Loc loc) {
     return ctx.in(part).dtype() == DType::kF32;
   });
   for (const Tensor& part : parts)
-    inputs.push_back(ctx.in(wide ? of_type(part, DType::kF32, ctx.location()) : part));
+    inputs.push_back(ctx.in(wide ? cast_if_autocast(part, DType::kF32, ctx.location()) : part));
   const std::int64_t d = resolve_axis(axis, inputs[0].shape(), ctx.name(), ctx.location());
   return ctx.out(inputs.size() == 1 ? inputs[0] : op::concat(inputs, static_cast<int>(d)));
 }
@@ -459,7 +459,7 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
 }
 
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
-  const Narrowing narrowed(std::vector<Tensor*>{&x, &source});
+  const Upcast downcast(std::vector<Tensor*>{&x, &source});
   OpContext ctx("scatter_add", loc);
   const Expr in = ctx.in(x);
   const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
@@ -471,7 +471,7 @@ Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
                          std::to_string(axis),
                      ctx.location());
   }
-  return narrowed(ctx.out(in + added));
+  return downcast(ctx.out(in + added));
 }
 
 Tensor index_update(Tensor x, int axis, Tensor start, Tensor update, Loc loc) {
@@ -526,8 +526,8 @@ Tensor product_with_vector(const OpContext& ctx, Tensor a, Tensor b, Loc loc) {
 Tensor matmul(Tensor a, Tensor b, Loc loc) {
   if (autocasts() && register_dtype(a.dtype(loc)) == DType::kF32) {
     const Composite composite("matmul", loc);
-    const MixedProduct narrowed({&a, &b}, true);
-    return narrowed(matmul(a, b, loc));
+    const MixedProduct downcast({&a, &b}, true);
+    return downcast(matmul(a, b, loc));
   }
   OpContext ctx("matmul", loc);
   Expr left = ctx.in(a), right = ctx.in(b);

@@ -79,7 +79,7 @@ const Writers& writers();
 // True if the index of a gather is a broadcast of one number for each slice, as for the rows of an
 // embedding. The writer then gets these numbers instead.
 bool picks_slices(const Graph& graph, const Node& gather);
-// False for a macro without a writer, or without one for these attributes.
+// False for a composite op without a writer, or without one for these attributes.
 bool is_writable(const Node& node);
 
 }  // namespace tensorgrad::onnx

@@ -38,7 +38,7 @@ bool takes_f16(const OpDef& def) {
   }
 }
 
-bool widen(std::vector<Expr>& values) {
+bool upcast(std::vector<Expr>& values) {
   bool any = false, all = true;
   for (Expr& value : values) {
     const DType dtype = value.dtype();
@@ -49,19 +49,19 @@ bool widen(std::vector<Expr>& values) {
   return any && all;
 }
 
-Expr narrowed(Expr result, bool half) {
+Expr downcast(Expr result, bool half) {
   return half && result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
 }
 
 Expr apply(Builder& builder, const OpDef& def, const std::vector<Expr>& inputs, Attrs attrs) {
   std::vector<Expr> wide = inputs;
-  const bool half = !takes_f16(def) && widen(wide);
+  const bool half = !takes_f16(def) && upcast(wide);
   std::vector<ValueId> ids;
   ids.reserve(wide.size());
   for (const Expr& input : wide) ids.push_back(input.id);
   const ValueId id = builder.graph.add(def, std::move(ids), std::move(attrs), builder.location,
                                        builder.origin, builder.name);
-  return narrowed({&builder, id}, half);
+  return downcast({&builder, id}, half);
 }
 
 Expr constant(Builder& builder, double value, DType dtype) {

@@ -48,10 +48,10 @@ namespace op {
 
 // f16 is a storage format: ops that move elements accept it, ops that compute take f32. Casts f16
 // values to f32. Returns true if there are some and no value is f32.
-bool widen(std::vector<Expr>& values);
+bool upcast(std::vector<Expr>& values);
 bool takes_f16(const OpDef& def);
-// Rounds an f32 result to f16 if `half`, the result of widen(), is set.
-Expr narrowed(Expr result, bool half);
+// Rounds an f32 result to f16 if `half`, the result of upcast(), is set.
+Expr downcast(Expr result, bool half);
 
 // Adds a node. If the op does not support f16, casts f16 operands to f32, and rounds an f32 result
 // to f16 unless an operand was f32.

@@ -86,7 +86,7 @@ Expr op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
   }
   CHECK(!values.empty(), std::string(def.name) + " of only numbers has no shape");
   Builder& builder = *values.front().builder;
-  const bool widens = !takes_f16(def), half = widens && widen(values);
+  const bool upcasts = !takes_f16(def), half = upcasts && upcast(values);
   std::vector<Expr> inputs;
   inputs.reserve(args.size());
   auto value = values.begin();
@@ -96,10 +96,10 @@ Expr op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
       continue;
     }
     Type type = type_of_number(def, args, i);
-    if (widens) type.dtype = register_dtype(type.dtype);
+    if (upcasts) type.dtype = register_dtype(type.dtype);
     inputs.push_back(full(builder, args[i].number, type));
   }
-  return narrowed(apply(builder, def, inputs), half);
+  return downcast(apply(builder, def, inputs), half);
 }
 
 namespace op {

@@ -13,7 +13,8 @@ Graph decompose_where(const Graph& graph, const std::function<bool(const Node& n
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->expand == nullptr || !which(node)) return kNoValue;
     const std::string origin = node.origin.empty() ? node.op->name : node.origin;
-    Builder builder{out, node.location, origin, origin};  // errors about sizes name the macro
+    // Errors about sizes name the composite op.
+    Builder builder{out, node.location, origin, origin};
     ExpandContext ctx(builder, node);
     const ValueId value = node.op->expand(ctx);
     CHECK(out[value].type == node.type, node.op->name);

@@ -56,7 +56,7 @@ Tensor MixedProduct::operator()(Tensor result) const {
   return half_ ? cast(result, DType::kF16) : result;
 }
 
-Tensor of_type(Tensor x, DType dtype, const SourceLocation& location) {
+Tensor cast_if_autocast(Tensor x, DType dtype, const SourceLocation& location) {
   if (!autocasts() || x.trace() == nullptr) return x;
   const DType given = x.dtype();
   const bool real = register_dtype(dtype) == DType::kF32 && register_dtype(given) == DType::kF32;

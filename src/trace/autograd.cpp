@@ -60,7 +60,7 @@ std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc) {
   ids.reserve(wrt.size());
   for (const Tensor& each : wrt) ids.push_back(ctx.in(each).id);
   std::vector<Tensor> result;
-  const ValueId of = ctx.in(of_type(loss, DType::kF32, ctx.location())).id;
+  const ValueId of = ctx.in(cast_if_autocast(loss, DType::kF32, ctx.location())).id;
   for (const ValueId id : gradients(ctx.trace.graph, of, ids)) {
     result.push_back(ctx.trace.tensor(id));
   }
@@ -85,7 +85,7 @@ Tensor custom_gradient(const std::vector<Tensor>& inputs,
                                                                Tensor y, Tensor dy)>& backward,
                        Loc loc) {
   OpContext ctx("custom_gradient", loc);
-  const Expr y = ctx.in(of_type(forward(inputs), DType::kF32, ctx.location()));
+  const Expr y = ctx.in(cast_if_autocast(forward(inputs), DType::kF32, ctx.location()));
   if (y.dtype() != DType::kF32) {
     throw DtypeError(ctx.name() + ": forward must return f32, got " + to_string(y.type()),
                      ctx.location());
@@ -95,8 +95,8 @@ Tensor custom_gradient(const std::vector<Tensor>& inputs,
   for (const Tensor& each : inputs) operands.push_back(ctx.in(each));
   for (const Tensor& each : backward(inputs, ctx.out(result), ctx.out(dy))) {
     const std::size_t i = gradients.size();
-    gradients.push_back(
-        ctx.in(i < inputs.size() ? of_type(each, inputs[i].dtype(), ctx.location()) : each));
+    gradients.push_back(ctx.in(
+        i < inputs.size() ? cast_if_autocast(each, inputs[i].dtype(), ctx.location()) : each));
   }
   check_gradients(ctx, {operands.begin() + 1, operands.end()}, gradients);
   operands.insert(operands.end(), {dy, result});

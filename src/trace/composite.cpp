@@ -25,20 +25,20 @@ std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes) {
 
 }  // namespace
 
-void widen(const std::vector<Tensor*>& tensors) {
+void upcast(const std::vector<Tensor*>& tensors) {
   for (Tensor* const tensor : tensors) {
     if (tensor->dtype() == DType::kF16) *tensor = cast(*tensor, DType::kF32);
   }
 }
 
-Narrowing::Narrowing(const std::vector<Tensor*>& tensors) : half_(false) {
+Upcast::Upcast(const std::vector<Tensor*>& tensors) : half_(false) {
   bool all = true;
   for (const Tensor* const tensor : tensors) {
     half_ |= tensor->dtype() == DType::kF16;
     all &= tensor->dtype() != DType::kF32;
   }
   half_ &= all;
-  widen(tensors);
+  upcast(tensors);
 }
 
 void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
@@ -56,19 +56,19 @@ Tensor shift_of(Tensor x, Axes axes, Loc loc) {
 
 Tensor mean(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("mean", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   if (x.dtype() != DType::kF32) {
     const OpContext ctx("mean", loc);
     throw DtypeError(ctx.name() + ": expected f32, got " + std::string(to_string(x.dtype())),
                      ctx.location());
   }
   const std::int64_t count = reduced_count(x, axes.list);
-  return narrowed(sum(x, std::move(axes), keepdim, loc) * (1.0 / static_cast<double>(count)));
+  return downcast(sum(x, std::move(axes), keepdim, loc) * (1.0 / static_cast<double>(count)));
 }
 
 Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   const Composite composite("var", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const std::int64_t count = reduced_count(x, axes.list);
   if (count <= correction) {
     throw ShapeError(OpContext("var", loc).name() + ": " + std::to_string(count) +
@@ -80,44 +80,44 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   // Correct for the rounding error of the mean.
   const Tensor rest = square(detach(sum(centred, axes, keepdim, loc)));
   const Tensor squares = sum(square(centred), std::move(axes), keepdim, loc);
-  return narrowed((squares - rest * (1.0 / static_cast<double>(count))) *
+  return downcast((squares - rest * (1.0 / static_cast<double>(count))) *
                   (1.0 / static_cast<double>(count - correction)));
 }
 
 // log sum exp(x) = m + log sum exp(x - m), where m is the maximum.
 Tensor logsumexp(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("logsumexp", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const Tensor shift = shift_of(x, axes, loc);
   const Tensor powers = sum(exp(x - shift), axes, true, loc), nothing = eq(powers, 0.0);
   // In a row of -inf, take the logarithm of 1: log(0) has no finite gradient.
   const Tensor total = where(nothing, -std::numeric_limits<double>::infinity(),
                              log(where(nothing, 1.0, powers)) + shift);
-  return narrowed(keepdim ? total : sum(total, std::move(axes), false, loc));
+  return downcast(keepdim ? total : sum(total, std::move(axes), false, loc));
 }
 
 // Subtracts the maximum first; the logarithm would lose digits if it were added to it.
 Tensor log_softmax(Tensor x, int axis, Loc loc) {
   const Composite composite("log_softmax", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const Tensor below = x - shift_of(x, axis, loc);
-  return narrowed(below - log(sum(exp(below), axis, true, loc)));
+  return downcast(below - log(sum(exp(below), axis, true, loc)));
 }
 
 // Divides by 1 if all elements are masked, so that such a row is 0.
 Tensor masked_softmax(Tensor x, Tensor mask, int axis, Loc loc) {
   const Composite composite("masked_softmax", loc);
-  const Narrowing narrowed(x);
+  const Upcast downcast(x);
   const Tensor scores = where(mask, x, -std::numeric_limits<double>::infinity());
   const Tensor e = exp(scores - shift_of(scores, axis, loc));
   const Tensor total = sum(e, axis, true, loc);
-  return narrowed(e / where(eq(total, 0.0), 1.0, total));
+  return downcast(e / where(eq(total, 0.0), 1.0, total));
 }
 
 Tensor softmax(Tensor x, int axis, Loc loc) {
   const Composite composite("softmax", loc);
-  const Narrowing narrowed(x);
-  return narrowed(custom_gradient(
+  const Upcast downcast(x);
+  return downcast(custom_gradient(
       {x},
       [&](const std::vector<Tensor>&) {
         const Tensor e = exp(x - shift_of(x, axis, loc));
@@ -142,10 +142,10 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
                          to_string(weight.shape()) + ", got " + to_string(bias->shape()),
                      loc);
   }
-  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
+  const MixedProduct downcast({&x, &weight}, x.dtype() == DType::kF16);
   Tensor y = matmul(vector ? unsqueeze(x, 0, loc) : x, transpose(weight, 0, 1, loc), loc);
   if (bias) y = y + *bias;
-  return narrowed(vector ? squeeze(y, 0, loc) : y);
+  return downcast(vector ? squeeze(y, 0, loc) : y);
 }
 
 Tensor unpack_bytes(Tensor words, Loc loc) {

@@ -12,16 +12,16 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Casts f16 tensors to f32, in which composites compute.
-void widen(const std::vector<Tensor*>& tensors);
+void upcast(const std::vector<Tensor*>& tensors);
 // Throws ShapeError if the operand `name` of an op does not have the expected shape.
 void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
                   const SourceLocation& location);
 // Casts f16 tensors to f32, and the result of a composite back to f16 unless one of the tensors was
 // f32. A composite thus rounds once, however many ops it consists of.
-class Narrowing {
+class Upcast {
  public:
-  explicit Narrowing(Tensor& x) : Narrowing(std::vector<Tensor*>{&x}) {}
-  explicit Narrowing(const std::vector<Tensor*>& tensors);
+  explicit Upcast(Tensor& x) : Upcast(std::vector<Tensor*>{&x}) {}
+  explicit Upcast(const std::vector<Tensor*>& tensors);
   Tensor operator()(Tensor result) const { return half_ ? cast(result, DType::kF16) : result; }
 
  private:
@@ -45,7 +45,7 @@ class MixedProduct {
 };
 // In mixed precision, casts `x` between f16 and f32 to `dtype`, at `location`. Otherwise returns
 // `x`.
-Tensor of_type(Tensor x, DType dtype, const SourceLocation& location);
+Tensor cast_if_autocast(Tensor x, DType dtype, const SourceLocation& location);
 
 // Returns the maximum over `axes` as a number to subtract before exp. It is detached from the
 // gradient and is 0 if the maximum is not finite. Keeps the axes with size 1.

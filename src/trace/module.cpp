@@ -86,7 +86,7 @@ void Buffer::set(Tensor value, SourceLocation location) const {
   OpContext ctx("buffer", location.known() ? location : location_);
   const ValueId own = leaf(ctx.trace, location);
   const Type type = ctx.trace.graph[own].type;
-  const Expr to = ctx.in(of_type(value, type.dtype, ctx.location()));
+  const Expr to = ctx.in(cast_if_autocast(value, type.dtype, ctx.location()));
   if (to.type() != type) {
     throw ShapeError(ctx.name() + ": expected " + to_string(type) + ", got " + to_string(to.type()),
                      ctx.location());

@@ -80,7 +80,7 @@ void ObjectiveImpl::allocate(SharedMemory shared) {
 std::unique_ptr<TracedFunction> ObjectiveImpl::traced(std::int64_t size, bool captures) const {
   const auto loss = [&](const Inputs& inputs) {
     auto outputs = source_.loss(inputs);
-    for (auto& [name, tensor] : outputs) tensor = of_type(tensor, DType::kF32, location_);
+    for (auto& [name, tensor] : outputs) tensor = cast_if_autocast(tensor, DType::kF32, location_);
     return outputs;
   };
   return trace_function(
@@ -200,8 +200,8 @@ void ObjectiveImpl::check_ready() const {
   retrace_.check("the loss", [&] { return traced(options_.dynamic_size, false)->trace.graph; });
 }
 
-std::unique_ptr<ProgramSession> ObjectiveImpl::build_beside(const ProgramSession& owner,
-                                                            std::int64_t size, bool captures) {
+std::unique_ptr<ProgramSession> ObjectiveImpl::build_sharing(const ProgramSession& owner,
+                                                             std::int64_t size, bool captures) {
   auto session = build(size, captures, owner.device(), owner.reason());
   SharedMemory shared;
   owner.instance().share_with(session->compiled().program, Share::kProgram, shared);
@@ -212,7 +212,7 @@ std::unique_ptr<ProgramSession> ObjectiveImpl::build_beside(const ProgramSession
 SizedSession& ObjectiveImpl::of_checked(const FeedView& inputs) {
   return sizes_.of_checked(inputs, [this](std::int64_t size) {
     session().take_back_inputs();
-    return build_beside(session(), size, false);
+    return build_sharing(session(), size, false);
   });
 }
 
@@ -221,7 +221,7 @@ ProgramSession& ObjectiveImpl::capturing(SizedSession& sized,
   check_captures(names, captures_);
   if (!sized.capturing) {
     sized.session->take_back_inputs();
-    sized.capturing = build_beside(*sized.session, sized.size, true);
+    sized.capturing = build_sharing(*sized.session, sized.size, true);
   }
   return *sized.capturing;
 }

@@ -128,8 +128,8 @@ class ObjectiveImpl {
   std::unique_ptr<ProgramSession> build(std::int64_t size, bool captures,
                                         std::shared_ptr<Device> device, const std::string& reason);
   // Compiles another program on the device of `owner` that shares its buffers.
-  std::unique_ptr<ProgramSession> build_beside(const ProgramSession& owner, std::int64_t size,
-                                               bool captures);
+  std::unique_ptr<ProgramSession> build_sharing(const ProgramSession& owner, std::int64_t size,
+                                                bool captures);
   // Returns the program for these inputs. Compiles it if their dynamic size is new.
   SizedSession& of_checked(const FeedView& inputs);
   template <class Call>

@@ -268,11 +268,11 @@ void moving_error(const Node& node, const Inputs& inputs, double tolerance, With
 // unbounded: a kernel may skip a product of a zero weight and infinity, or not.
 std::vector<double> macro_error(const Node& node, const Inputs& inputs, double tolerance) {
   Graph written;
-  Node macro = node;
+  Node composite = node;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    macro.inputs[i] = written.append({&ops::input, {}, inputs[i]->value.type, {}, {}, {}, -1});
+    composite.inputs[i] = written.append({&ops::input, {}, inputs[i]->value.type, {}, {}, {}, -1});
   }
-  written.outputs = {{"y", written.append(std::move(macro))}};
+  written.outputs = {{"y", written.append(std::move(composite))}};
   written = decompose_all(written);
   std::vector<WithErrorBound> values;
   for (ValueId id = 0; id < written.size(); ++id) {

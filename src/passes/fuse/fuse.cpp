@@ -63,7 +63,7 @@ class Fuser {
     mark_attended();  // even without fusion: mask and random numbers need bindings
     if (options_.enabled) mark_generated();
     if (options_.enabled) mark_masks();
-    if (options_.enabled) mark_widened();
+    if (options_.enabled) mark_upcasts();
     if (options_.enabled) mark_unpacked();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
     if (options_.enabled) {
@@ -222,7 +222,7 @@ class Fuser {
   }
 
   // Inlines casts from f16: each reader loads f16 and converts to f32.
-  void mark_widened() {
+  void mark_upcasts() {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       if (node.op != &ops::cast || graph_[node.inputs[0]].type.dtype != DType::kF16) continue;
