@@ -393,8 +393,8 @@ void verify_concurrent(const Program& program, const Launch& launch, const Launc
       if (mine.buffer != theirs.buffer) continue;
       const BufferKind kind = program.buffers[static_cast<size_t>(mine.buffer)].kind;
       const bool read = mine.mode == BindMode::kRead && theirs.mode == BindMode::kRead;
-      CHECK(read || kind == BufferKind::kGrads,
-            launch.name + " runs beside " + other.name + ", which it shares a buffer with");
+      CHECK(read || kind == BufferKind::kGrads, launch.name + " runs concurrently with " +
+                                                    other.name + ", which it shares a buffer with");
     }
   }
 }

@@ -5,7 +5,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-SelectiveKernel::SelectiveKernel(const SelectiveForm& of, std::span<const int> operands)
+SelectiveKernel::SelectiveKernel(const SelectiveParams& of, std::span<const int> operands)
     : scan(of) {
   const SelectiveSizes& s = scan.sizes;
   CHECK(s.states <= SelectiveSizes::kMaxStates && operands.size() == kSelectiveInputs);

@@ -67,15 +67,15 @@ struct SelectiveSizes {
   [[nodiscard]] std::int64_t rates() const { return states + (skip ? 1 : 0); }
   [[nodiscard]] std::int64_t chunks() const { return (length + kChunk - 1) / kChunk; }
   [[nodiscard]] bool fills_gpu() const {
-    return batch * channels * fours() >= kReferenceGpu.full_scan_threads;
+    return batch * channels * threads_per_channel() >= kReferenceGpu.full_scan_threads;
   }
   [[nodiscard]] std::int64_t segment() const { return fills_gpu() ? chunks() * kChunk : kSegment; }
   [[nodiscard]] std::int64_t segments() const { return (length + segment() - 1) / segment(); }
   // Threads per channel, each with four states; a power of two.
-  [[nodiscard]] std::int64_t fours() const { return power_of_two((states + 3) / 4); }
+  [[nodiscard]] std::int64_t threads_per_channel() const { return power_of_two((states + 3) / 4); }
   // Channels per block; a power of two.
   [[nodiscard]] std::int64_t block() const {
-    return std::min({kMaxBlock, kBlockThreads / fours(), power_of_two(channels)});
+    return std::min({kMaxBlock, kBlockThreads / threads_per_channel(), power_of_two(channels)});
   }
   [[nodiscard]] std::int64_t blocks() const { return (channels + block() - 1) / block(); }
   // Number of elements of tensors with these axes.
@@ -131,7 +131,7 @@ struct SelectiveSizes {
 };
 
 // A selective scan, or a part of its gradient.
-struct SelectiveForm {
+struct SelectiveParams {
   SelectivePass pass = SelectivePass::kForward;
   SelectiveSizes sizes;
   // zero_order_hold: w = (e^(delta A) - 1) / A instead of delta. resets: |delta| is the step, and
@@ -146,9 +146,9 @@ struct SelectiveForm {
 
 struct SelectiveKernel final : OpaqueKernel {
   // `operands`: numbers of the op's operands by SelectiveInput; -1: absent.
-  SelectiveKernel(const SelectiveForm& of, std::span<const int> operands);
+  SelectiveKernel(const SelectiveParams& of, std::span<const int> operands);
 
-  SelectiveForm scan;
+  SelectiveParams scan;
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -16,7 +16,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 //
 // With `skip`, the last row of A is D. With `resets`, the step size is |delta|, and the state
 // before a step with negative delta is treated as 0.
-struct SelectiveShape : SelectiveForm {
+struct SelectiveShape : SelectiveParams {
   SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a, const Attrs& attrs);
 
   int numbers[kSelectiveInputs];  // operand numbers; -1 if absent

@@ -109,7 +109,7 @@ void Module::hold_vectors(int binding, DType dtype, int width) {
                                                   std::string(to_string(dtype)) + ">"};
 }
 
-void Module::hold_eights(int binding) {
+void Module::hold_vec8(int binding) {
   types_.at(static_cast<std::size_t>(binding)) = {"vec4<u32>"};
 }
 

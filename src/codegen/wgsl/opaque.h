@@ -16,7 +16,7 @@ Shader write_custom(const Launch& launch, const WgslOptions& options);
 struct OpaqueWriter {
   std::string_view name;  // OpaqueKernel::name
   Shader (*write)(const Launch& launch, const WgslOptions& options);
-  bool needs_barriers;  // there is no form without them, see WgslOptions::barrier_free
+  bool needs_barriers;  // there is no variant without them, see WgslOptions::barrier_free
 };
 inline constexpr OpaqueWriter kOpaqueWriters[] = {
     {"attention", write_attention, true},

@@ -88,7 +88,7 @@ class Module {
   [[nodiscard]] static std::string store_vector(int binding, DType dtype, const std::string& index,
                                                 const std::string& value);
   // Makes the binding, of f16, an array of vec4<u32>, i.e. vectors of eight.
-  void hold_eights(int binding);
+  void hold_vec8(int binding);
   // Returns the statement that stores a value.
   std::string store(int binding, DType dtype, const std::string& index,
                     const std::string& value) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scatter:
 //   out[p,v,q] = epilogue(sum of src[p,i,q] over i with index[p,i,q] == v)
-// Every result gathers its own addends in order, so that the sum is deterministic. Two forms:
+// Every result gathers its own addends in order, so that the sum is deterministic. Two variants:
 // - by lanes: several threads share one result and read every index of its line.
 // - in blocks: a workgroup has some values v and columns q. It reads 256 indices at a time, marks
 //   those in its range, and adds only these. Indices read per result: count / (values * columns of
@@ -34,8 +34,8 @@ Tile scatter_tile(const ScatterLaunch& scatter, std::int64_t results, const Wgsl
 // Returns the type of the sums.
 DType scatter_dtype(const ScatterLaunch& scatter) { return scatter.source.instrs.back().dtype; }
 
-// A workgroup's share of the results in the form of blocks: `values` * `columns` sums in workgroup
-// memory. One thread updates each sum.
+// A workgroup's share of the results in the variant of blocks: `values` * `columns` sums in
+// workgroup memory. One thread updates each sum.
 struct ScatterBlock {
   int threads = 256, values = 1, columns = 1;
   bool repeats = false;  // one index serves all columns; otherwise a block has one column

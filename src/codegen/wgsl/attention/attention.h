@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Common parts of all forms of attention: operands and results as WGSL functions. Private to
+// Common parts of all variants of attention: operands and results as WGSL functions. Private to
 // codegen/wgsl/attention.
 #pragma once
 
@@ -81,7 +81,7 @@ class AttentionParts {
   std::set<int> vectors_;  // bindings that are arrays of vectors
 };
 
-// Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
+// Writes the variant with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
 // device has none, if the launch does not qualify, or if no tile fits.
 bool write_attention_by_subgroup_matrix(const Launch& launch, const WgslOptions& options,
                                         Shader& shader);

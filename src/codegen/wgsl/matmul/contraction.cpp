@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Forms:
+// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Variants:
 // - tiled: a workgroup of ny x nx threads computes BM x BN results, each thread TM x TN of them in
 //   registers. Per step of BK, both operands are staged in workgroup memory; their programs are
 //   evaluated during the load. Reads per result: K/BN of a and K/BM of b. If there are few tiles,
@@ -11,7 +11,7 @@
 // - by vectors: by lanes, for few rows if both operands are contiguous along k, four steps at a
 //   time.
 //
-// Two more forms are in row_block.cpp and subgroup_matrix.cpp.
+// Two more variants are in row_block.cpp and subgroup_matrix.cpp.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Common parts of all forms of a contraction: operands and epilogue as WGSL functions. Private to
-// codegen/wgsl.
+// Common parts of all variants of a contraction: operands and epilogue as WGSL functions. Private
+// to codegen/wgsl.
 #pragma once
 
 #include <set>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::wgsl {
 
-// Writes the functions a_at, b_at and finish, which all forms call.
+// Writes the functions a_at, b_at and finish, which all variants call.
 class ContractionParts {
  public:
   ContractionParts(const Launch& launch, const WgslOptions& options);
@@ -22,10 +22,10 @@ class ContractionParts {
   // range.
   void write_finish(bool guarded, bool with_bias_grad, const std::set<int>& vectors = {});
   void write_bias_grad();
-  // Writes the functions of a tiled form with these sides and depth, including finish() unless the
-  // epilogue is by rows. If `vectorized` is set and the stores allow it, finish() takes four
-  // results. If `eights` is set, operands are vectors of eight f16.
-  void write_functions(int side_m, int side_n, int depth, bool vectorized, bool eights = false);
+  // Writes the functions of a tiled variant with these sides and depth, including finish() unless
+  // the epilogue is by rows. If `vectorized` is set and the stores allow it, finish() takes four
+  // results. If `vec8` is set, operands are vectors of eight f16.
+  void write_functions(int side_m, int side_n, int depth, bool vectorized, bool vec8 = false);
 
   // Number of steps of k that a result sums, and their range. For split-K, write_part() declares
   // the range.
@@ -75,12 +75,12 @@ class ContractionParts {
 // for f32 operands.
 std::vector<int> subgroup_matrix_tiles(bool f16x3 = false);
 
-// Writes a form in which each workgroup has all columns of its 8 or 16 rows. Used for by_rows and
-// in fused sequences (options.blocks).
+// Writes a variant in which each workgroup has all columns of its 8 or 16 rows. Used for by_rows
+// and in fused sequences (options.blocks).
 Shader write_row_block(const Launch& launch, const WgslOptions& options);
 
-// Writes the form with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
-// device has none, if the operands are not f16, or if other forms are faster.
+// Writes the variant with subgroup matrices. Returns false, and leaves `shader` unchanged, if the
+// device has none, if the operands are not f16, or if other variants are faster.
 bool write_by_subgroup_matrix(const Launch& launch, const WgslOptions& options, Shader& shader);
 
 }  // namespace tensorgrad::wgsl

@@ -89,7 +89,7 @@ void ContractionParts::write_bias_grad() {
 }
 
 void ContractionParts::write_functions(int side_m, int side_n, int depth, bool vectorized,
-                                       bool eights) {
+                                       bool vec8) {
   const bool ragged_m = window_.count % side_m != 0, ragged_n = product_.n % side_n != 0;
   const bool ragged_k = product_.k % depth != 0;
   const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
@@ -102,7 +102,7 @@ void ContractionParts::write_functions(int side_m, int side_n, int depth, bool v
   const std::set<int> vectors =
       choose_vectorized(launch_, {&a_.vectorized(), &b_.vectorized(), &finish_}, options_);
   const auto write = [&](TileOperand& operand, const std::string& test) {
-    eights ? operand.write_eights(test, vectors) : operand.write_tile_function(test, vectors);
+    vec8 ? operand.write_vec8(test, vectors) : operand.write_tile_function(test, vectors);
   };
   write(a_, guard(ragged_m, "m", window_.end()));
   write(b_, guard(ragged_n, "n", product_.n));

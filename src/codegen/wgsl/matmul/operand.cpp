@@ -103,9 +103,9 @@ void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
   const Share mine = share(tile);
   const std::string fast = u32_literal(mine.fast);
   const std::string quick = "local % " + fast + (count() > 1 ? " * " + u32_literal(count()) : "");
-  const std::string type = split_ ? vector_type(4) : eights_ ? "vec4<u32>" : vector_type(count());
+  const std::string type = split_ ? vector_type(4) : vec8_ ? "vec4<u32>" : vector_type(count());
   std::string slow = "local / " + fast;
-  if (eights_ && mine.fast == 4 && tile.threads() % 32 == 0) {
+  if (vec8_ && mine.fast == 4 && tile.threads() % 32 == 0) {
     // Eight threads store to workgroup memory at a time: two lines of 64 bytes. If these are four
     // lines of 80 bytes apart, they are in different banks.
     slow = "(local / 32u * 8u + local / 4u % 2u * 4u + local / 8u % 4u)";
@@ -122,7 +122,7 @@ void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::st
   const Share mine = share(tile);
   Scope own(&scope);
   Scope& to = mine.there.empty() ? scope : own;
-  const std::string function = name_ + (split_ ? "_four" : eights_ ? "_eight" : "_at");
+  const std::string function = name_ + (split_ ? "_four" : vec8_ ? "_eight" : "_at");
   for (int j = 0; j < mine.pieces; ++j) {
     const auto fetch = [&](const char* var, int more) {
       const std::string i = axis_name(is_a_) + ("0 + " + name_) + "_i + " +
@@ -186,7 +186,7 @@ bool TileOperand::is_half() const { return wgsl::is_half(program_); }
 
 // Returns true if the operand can be loaded as vectors of eight f16. The launch must not access its
 // buffer otherwise, so that the array may have any element type.
-bool TileOperand::lies_in_eights() const {
+bool TileOperand::is_vec8_in_memory() const {
   if (program_.instrs.size() != 1 || program_.instrs[0].kind != InstrKind::kLoad) return false;
   const Access& access = program_.accesses[static_cast<std::size_t>(program_.instrs[0].index)];
   const auto binding = static_cast<std::size_t>(access.binding);
@@ -203,18 +203,18 @@ bool TileOperand::lies_in_eights() const {
          vec_access(domain_, access.map, vectorized_.axis, 8) == VecAccess::kTouching;
 }
 
-void TileOperand::write_eights(const std::string& guard, const std::set<int>& vectors) {
-  eights_ = true;
+void TileOperand::write_vec8(const std::string& guard, const std::set<int>& vectors) {
+  vec8_ = true;
   if (split_) {
     write_four(guard, vectors);
     for (const auto& [name, text] : kSplitFunctions) module_.function(name, text);
     return;
   }
   Scope scope;
-  if (lies_in_eights()) {
+  if (is_vec8_in_memory()) {
     if (!guard.empty()) scope.line("if (" + guard + ") { return vec4<u32>(); }");
     const Access& access = program_.accesses[static_cast<std::size_t>(program_.instrs[0].index)];
-    module_.hold_eights(access.binding);
+    module_.hold_vec8(access.binding);
     const ElementRef place = place_of(scope, domain_, access.map);
     scope.line("return b" + std::to_string(access.binding) + "[(" + place.index + ") / 8u];");
   } else {
@@ -246,7 +246,7 @@ void TileOperand::write_four(const std::string& guard, const std::set<int>& vect
   write_text("_four", scope, vector_type(4));
 }
 
-bool TileOperand::fits_in_eights(const TileShape& tile) const {
+bool TileOperand::fits_vec8(const TileShape& tile) const {
   const int fast = (along_k_ ? tile.depth : side(tile)) / 8;
   const int all = side(tile) * tile.depth / 8;
   return tile.threads() % fast == 0 && (all % tile.threads() == 0 || all < tile.threads());
@@ -260,8 +260,8 @@ int TileOperand::half_vectors(const TileShape& tile) const {
   return half_pitch(tile) / 8 * lines(tile) * (split_ ? 2 : 1);
 }
 
-void TileOperand::write_keep_eights(Scope& scope, const TileShape& tile, const std::string& array,
-                                    int start) const {
+void TileOperand::write_keep_vec8(Scope& scope, const TileShape& tile, const std::string& array,
+                                  int start) const {
   const Share mine = share(tile);
   Scope own(&scope);
   Scope& to = mine.there.empty() ? scope : own;

@@ -79,28 +79,28 @@ class TileOperand {
   // The same for tiles of f16 in the layout of memory, in vectors of eight (vec4<u32>). The index
   // of the element with coordinate i along m or n at step k is
   //   i * half_pitch() + k  if along_k(), else  k * half_pitch() + i
-  // After write_eights(), write_places() and write_fetch() handle eight elements at a time, by the
+  // After write_vec8(), write_places() and write_fetch() handle eight elements at a time, by the
   // function `a_eight` or `b_eight`. Operands with that layout in memory are copied unchanged.
-  void write_eights(const std::string& guard, const std::set<int>& vectors);
+  void write_vec8(const std::string& guard, const std::set<int>& vectors);
   // Selects tiles of f32 elements x = hi + lo * kSplitFactor, where hi and lo are f16. A tile of hi
   // is followed by one of lo, and half_vectors() is the size of both. Call it first.
   void split() { split_ = true; }
   // Returns the distance of the tiles of hi and lo in elements.
   [[nodiscard]] int low_part(const TileShape& tile) const { return half_pitch(tile) * lines(tile); }
-  [[nodiscard]] bool fits_in_eights(const TileShape& tile) const;
+  [[nodiscard]] bool fits_vec8(const TileShape& tile) const;
   [[nodiscard]] int half_pitch(const TileShape& tile) const;
   [[nodiscard]] int half_vectors(const TileShape& tile) const;
-  void write_keep_eights(Scope& scope, const TileShape& tile, const std::string& array,
-                         int start) const;
+  void write_keep_vec8(Scope& scope, const TileShape& tile, const std::string& array,
+                       int start) const;
 
  private:
   struct Share;
   [[nodiscard]] Share share(const TileShape& tile) const;
   [[nodiscard]] bool may_be_vectorized(const Launch& launch) const;
   [[nodiscard]] int count() const {  // elements per call
-    return eights_ ? 8 : vectorized_.chosen ? 4 : 1;
+    return vec8_ ? 8 : vectorized_.chosen ? 4 : 1;
   }
-  [[nodiscard]] bool lies_in_eights() const;
+  [[nodiscard]] bool is_vec8_in_memory() const;
   [[nodiscard]] int lines(const TileShape& tile) const {
     return along_k_ ? side(tile) : tile.depth;
   }
@@ -118,7 +118,7 @@ class TileOperand {
   Domain domain_;
   bool packed_, along_k_;  // packed: several steps of k per word
   Vectorized vectorized_;
-  bool eights_ = false, split_ = false;
+  bool vec8_ = false, split_ = false;
 };
 
 }  // namespace tensorgrad::wgsl

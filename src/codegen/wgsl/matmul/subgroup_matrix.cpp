@@ -97,7 +97,7 @@ std::int64_t SubgroupMatrixContraction::vectors_of(const SubgroupTile& shape) co
   return std::max(operand_vectors(shape), lines_at_once(shape) * result_vectors(shape));
 }
 
-// Returns null if other forms are at least as fast.
+// Returns null if other variants are at least as fast.
 const SubgroupTile* SubgroupMatrixContraction::pick() const {
   const SubgroupTile* best = nullptr;
   double best_time = 0;
@@ -112,7 +112,7 @@ const SubgroupTile* SubgroupMatrixContraction::pick() const {
     if (tile.threads() > options_.max_threads) continue;
     if (16 * vectors_of(shape) > options_.max_workgroup_bytes) continue;
     if (cuts_parts(tile.depth)) continue;
-    if (!a_.fits_in_eights(tile) || !b_.fits_in_eights(tile)) continue;
+    if (!a_.fits_vec8(tile) || !b_.fits_vec8(tile)) continue;
     if (options_.subgroup_matrix_tile == static_cast<int>(i) + 1) return &shape;
     if (options_.joined && tile.threads() != group_threads(tile.threads(), options_)) continue;
     const double groups = std::llround(
@@ -257,8 +257,8 @@ void SubgroupMatrixContraction::write_steps(Scope& scope) {
   };
   fetch(scope, first_k());
   Scope loop(&scope);
-  a_.write_keep_eights(loop, tile_, kTiles, 0);
-  b_.write_keep_eights(loop, tile_, kTiles, a_.half_vectors(tile_));
+  a_.write_keep_vec8(loop, tile_, kTiles, 0);
+  b_.write_keep_vec8(loop, tile_, kTiles, a_.half_vectors(tile_));
   loop.line("workgroupBarrier();");
   if (depth() > tile_.depth) {
     Scope ahead(&loop);

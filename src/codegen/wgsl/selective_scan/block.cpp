@@ -25,8 +25,8 @@ std::string both(const std::string& a, const std::string& b) {
 SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
     : SelectiveChunks(launch, options),
       block_(std::max<std::int64_t>(4, s_.block())),
-      fours_(s_.fours()),
-      threads_(block_ * fours_) {
+      threads_per_channel_(s_.threads_per_channel()),
+      threads_(block_ * threads_per_channel_) {
   CHECK(threads_ <= options_.max_threads, l_.name + ": a workgroup has too few threads");
   choose_sums();
   CHECK(shared_bytes() <= options_.max_workgroup_bytes, l_.name + ": too little workgroup memory");
@@ -104,7 +104,7 @@ std::int64_t SelectiveBlock::shared_bytes() const {
 void SelectiveBlock::share() {
   for (const std::string& name : of_steps())
     module_.shared(name + "_of", "vec4<f32>", kChunk * quads(), 16);
-  module_.shared("bc_of", "vec4<f32>", kChunk * 2 * fours_, 16);
+  module_.shared("bc_of", "vec4<f32>", kChunk * 2 * threads_per_channel_, 16);
   if (forward()) {
     module_.shared("parts_y", "f32", sums_.steps * threads_, 4);
   } else {
@@ -238,8 +238,8 @@ void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
                " + channel / 4u][channel % 4u];");
   }
   const auto of_bc = [&](const std::string& name, std::int64_t half) {
-    scope.line("let " + name + "_" + n + " = bc_of[" + u32_literal((2 * i + half) * fours_) +
-               " + row];");
+    scope.line("let " + name + "_" + n + " = bc_of[" +
+               u32_literal((2 * i + half) * threads_per_channel_) + " + row];");
   };
   of_bc("b", 0);
   if (all) of_bc("c", 1);
@@ -282,8 +282,9 @@ void SelectiveBlock::write_forward() {
   } else {
     scope_.line("var h = vec4<f32>();");
   }
-  const std::string row =
-      fours_ > sums_.steps ? "min(row, " + u32_literal(sums_.steps - 1) + ")" : std::string("row");
+  const std::string row = threads_per_channel_ > sums_.steps
+                              ? "min(row, " + u32_literal(sums_.steps - 1) + ")"
+                              : std::string("row");
   scope_.line("let out_row = " + row + ";");
   bring_first("0u");
   scope_.line("var out_y = place0(p, out_row, q);");
@@ -322,30 +323,34 @@ void SelectiveBlock::write_forward() {
 }
 
 // Sums and stores the outputs of `sums_.steps` steps of the chunk, from step `from`. A thread
-// finishes every `fours_`-th of them for its channel. All values are read before the first store:
-// otherwise threads that do not store would branch around the reads too.
+// finishes every `threads_per_channel_`-th of them for its channel. All values are read before the
+// first store: otherwise threads that do not store would branch around the reads too.
 void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
-  const std::int64_t rounds = ceil_div(sums_.steps, fours_);
-  const auto y = [&](std::int64_t r) { return "y" + std::to_string(from + r * fours_); };
+  const std::int64_t rounds = ceil_div(sums_.steps, threads_per_channel_);
+  const auto y = [&](std::int64_t r) {
+    return "y" + std::to_string(from + r * threads_per_channel_);
+  };
   // Read u before the barrier. After it, threads may overwrite u with the next chunk.
   for (std::int64_t r = 0; r < rounds && s_.skip; ++r) {
     scope.line("let skip_" + y(r) + " = skip * u_of[out_row * " + u32_literal(quads()) + " + " +
-               u32_literal((from + r * fours_) * quads()) + " + channel / 4u][channel % 4u];");
+               u32_literal((from + r * threads_per_channel_) * quads()) +
+               " + channel / 4u][channel % 4u];");
   }
   scope.line("workgroupBarrier();");
   for (std::int64_t r = 0; r < rounds; ++r) {
     std::string sum;
-    for (std::int64_t k = 0; k < fours_; ++k) {
+    for (std::int64_t k = 0; k < threads_per_channel_; ++k) {
       sum += (k == 0 ? "parts_y[out_row * " : " + parts_y[out_row * ") + u32_literal(threads_) +
-             " + " + u32_literal(r * fours_ * threads_ + k * block_) + " + channel]";
+             " + " + u32_literal(r * threads_per_channel_ * threads_ + k * block_) + " + channel]";
     }
     if (s_.skip) sum += " + skip_" + y(r);
     scope.line("let " + y(r) + " = " + sum + ";");
   }
   for (std::int64_t r = 0; r < rounds; ++r) {
-    const std::int64_t step = from + r * fours_;
+    const std::int64_t step = from + r * threads_per_channel_;
     std::string condition = even() ? "" : "real";
-    if (fours_ > sums_.steps) condition = both(condition, "row < " + u32_literal(sums_.steps));
+    if (threads_per_channel_ > sums_.steps)
+      condition = both(condition, "row < " + u32_literal(sums_.steps));
     if (!whole()) {
       condition =
           both(condition, "start + " + u32_literal(step) + " + row < " + u32_literal(s_.length));
@@ -434,7 +439,7 @@ void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
 }
 
 bool selective_by_block(const Launch& launch, const WgslOptions& options) {
-  const SelectiveForm& scan = kernel_of<SelectiveKernel>(launch).scan;
+  const SelectiveParams& scan = kernel_of<SelectiveKernel>(launch).scan;
   if (scan.pass != SelectivePass::kForward) return scan.pass == SelectivePass::kBackward;
   if (options.lanes > 0) return false;
   // The steps run sequentially. This is fast if there are few, or if other blocks keep the GPU
@@ -485,8 +490,8 @@ void SelectiveBlock::share_sums() {
 }
 
 void SelectiveBlock::give_to_sums(Scope& scope, std::int64_t i) const {
-  const std::int64_t of_step = i % sums_.steps * 2 * fours_ * sums_.pitch;
-  const std::string c_parts = u32_literal(of_step + fours_ * sums_.pitch);
+  const std::int64_t of_step = i % sums_.steps * 2 * threads_per_channel_ * sums_.pitch;
+  const std::string c_parts = u32_literal(of_step + threads_per_channel_ * sums_.pitch);
   scope.line("parts[" + u32_literal(of_step) + " + own_part] = of_b;");
   scope.line("parts[" + c_parts + " + own_part] = of_c;");
   scope.line("parts_s[" + u32_literal(i % sums_.steps * threads_) +
@@ -521,7 +526,7 @@ void SelectiveBlock::write_sums() {
   of_states.line("let channel = f % " + u32_literal(block_) + ";");
   of_states.line("let t = start + origin + i;");
   of_states.line("var s = parts_s[i * " + u32_literal(threads_) + " + channel];");
-  for (std::int64_t k = 1; k < fours_; ++k) {
+  for (std::int64_t k = 1; k < threads_per_channel_; ++k) {
     of_states.line("s += parts_s[i * " + u32_literal(threads_) + " + " + u32_literal(k * block_) +
                    " + channel];");
   }
@@ -571,7 +576,7 @@ void SelectiveBlock::store_skip() {
   scope_.line("parts_s[local] = vec2<f32>(dskip, 0.0f);");
   scope_.line("workgroupBarrier();");
   std::string total;
-  for (std::int64_t k = 0; k < fours_; ++k) {
+  for (std::int64_t k = 0; k < threads_per_channel_; ++k) {
     total += (k == 0 ? "parts_s[" : " + parts_s[") + u32_literal(k * block_) + " + channel].x";
   }
   scope_.line(std::string("if (row == 0u") + (even() ? "" : " && real") +
@@ -583,9 +588,11 @@ void SelectiveBlock::store_skip() {
 void SelectiveBlock::store_bc(Scope& scope, const std::string& vector, const std::string& i,
                               const std::string& value) const {
   Scope inner(&scope), store(&inner);
-  inner.line("let t = start + origin + " + vector + " / " + u32_literal(2 * fours_) + ";");
-  inner.line("let half = " + vector + " / " + u32_literal(fours_) + " % 2u;");
-  inner.line("let n = " + vector + " % " + u32_literal(fours_) + " * 4u + " + i + ";");
+  inner.line("let t = start + origin + " + vector + " / " + u32_literal(2 * threads_per_channel_) +
+             ";");
+  inner.line("let half = " + vector + " / " + u32_literal(threads_per_channel_) + " % 2u;");
+  inner.line("let n = " + vector + " % " + u32_literal(threads_per_channel_) + " * 4u + " + i +
+             ";");
   store.line("store2(p, block * " + u32_literal(s_.length) + " + t, half * " +
              u32_literal(s_.states) + " + n, " + value + ");");
   inner.block("if (n < " + u32_literal(s_.states) + " && t < " + u32_literal(s_.length) + ")",

@@ -43,7 +43,9 @@ class SelectiveBlock : SelectiveChunks {
   void write_forward();
   void sum_outputs(Scope& scope, std::int64_t from) const;
   // Distance in steps between the outputs of a chunk that one thread finishes.
-  [[nodiscard]] std::int64_t rows_between() const { return std::min(fours_, sums_.steps); }
+  [[nodiscard]] std::int64_t rows_between() const {
+    return std::min(threads_per_channel_, sums_.steps);
+  }
   void write_backward();
   void write_step_back(Scope& scope, std::int64_t i) const;
 
@@ -67,11 +69,11 @@ class SelectiveBlock : SelectiveChunks {
   struct Sums {
     std::int64_t steps = 1, shares = 1, pitch = 1;
   };
-  [[nodiscard]] std::int64_t vectors() const { return sums_.steps * 2 * fours_; }
+  [[nodiscard]] std::int64_t vectors() const { return sums_.steps * 2 * threads_per_channel_; }
   [[nodiscard]] bool even() const { return s_.channels % block_ == 0; }
   static std::string component(std::int64_t i) { return std::string(1, "xyzw"[i]); }
 
-  std::int64_t block_, fours_, threads_;
+  std::int64_t block_, threads_per_channel_, threads_;
   Sums sums_;
 };
 

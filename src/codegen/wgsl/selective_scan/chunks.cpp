@@ -21,17 +21,18 @@ std::string SelectiveChunks::Staged::only_real(const std::string& value, std::si
 void SelectiveChunks::bring_bc(std::int64_t threads) {
   std::vector<std::int64_t> behind;
   for (std::int64_t e = 0; e < own_bc(threads); ++e)
-    behind.push_back(e * threads / (2 * s_.fours()));
+    behind.push_back(e * threads / (2 * s_.threads_per_channel()));
   staged_.push_back({SelectiveInput::kBC, "bc", 4, s_.length, 2 * s_.states, kChunk, behind,
                      "bc_row", "bc_column", s_.states == padded() ? "" : "real_bc"});
 }
 
 void SelectiveChunks::open_bc(Scope& scope) const {
-  const std::string states = u32_literal(s_.states), fours = u32_literal(s_.fours());
+  const std::string states = u32_literal(s_.states),
+                    threads_per_channel = u32_literal(s_.threads_per_channel());
   const bool all = s_.states == padded();
-  scope.line("let bc_row = local / " + u32_literal(2 * s_.fours()) + ";");
-  scope.line("let bc_state = local % " + fours + " * 4u;");
-  scope.line("let bc_column = local / " + fours + " % 2u * " + states + " + " +
+  scope.line("let bc_row = local / " + u32_literal(2 * s_.threads_per_channel()) + ";");
+  scope.line("let bc_state = local % " + threads_per_channel + " * 4u;");
+  scope.line("let bc_column = local / " + threads_per_channel + " % 2u * " + states + " + " +
              (!all && s_.states % 4 == 0 ? "min(bc_state, " + u32_literal(s_.states - 4) + ")"
                                          : "bc_state") +
              ";");
@@ -44,7 +45,7 @@ void SelectiveChunks::open_bc(Scope& scope) const {
 }
 
 std::int64_t SelectiveChunks::own_bc(std::int64_t threads) const {
-  return kChunk * 2 * s_.fours() / threads;
+  return kChunk * 2 * s_.threads_per_channel() / threads;
 }
 
 void SelectiveChunks::write_staged() {

@@ -57,7 +57,7 @@ class SelectiveChunks : protected SelectiveWriter {
   [[nodiscard]] bool whole() const { return s_.length % kChunk == 0; }
   [[nodiscard]] bool euler() const { return !scan_.zero_order_hold; }
   // Number of states, rounded up to the threads that share a channel.
-  [[nodiscard]] std::int64_t padded() const { return 4 * s_.fours(); }
+  [[nodiscard]] std::int64_t padded() const { return 4 * s_.threads_per_channel(); }
 
   // Returns the condition that the `width` numbers from `first` are below the limit: one bool if it
   // is the same for all, else a vector of bools.

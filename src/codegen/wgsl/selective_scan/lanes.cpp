@@ -50,10 +50,10 @@ std::string bit(const std::string& number, int mask) {
 }  // namespace
 
 std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& options) {
-  const SelectiveForm& scan = kernel_of<SelectiveKernel>(launch).scan;
+  const SelectiveParams& scan = kernel_of<SelectiveKernel>(launch).scan;
   if (scan.pass != SelectivePass::kBackward) return std::nullopt;
   const SelectiveSizes& s = scan.sizes;
-  LaneSizes z = {s.block(), s.fours()};
+  LaneSizes z = {s.block(), s.threads_per_channel()};
   z.subgroup = std::min<std::int64_t>(options.subgroups.size, z.threads());
   if (z.block < 4 || z.threads() > options.max_threads || z.state_lanes() > z.subgroup)
     return std::nullopt;

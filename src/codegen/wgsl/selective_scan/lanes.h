@@ -16,17 +16,17 @@ namespace tensorgrad::wgsl {
 // neighboring channels. In a subgroup, `state_lanes` threads share a pair of channels, and
 // `channel_lanes` threads share a pair of states. All sizes are powers of two.
 struct LaneSizes {
-  std::int64_t block = 1, fours = 1, subgroup = 1;
+  std::int64_t block = 1, threads_per_channel = 1, subgroup = 1;
   std::int64_t sum_steps = 1;  // steps summed over subgroups at a time
 
-  [[nodiscard]] std::int64_t threads() const { return block * fours; }
+  [[nodiscard]] std::int64_t threads() const { return block * threads_per_channel; }
   [[nodiscard]] std::int64_t subgroups() const { return threads() / subgroup; }
   [[nodiscard]] std::int64_t pairs() const { return block / 2; }
-  [[nodiscard]] std::int64_t state_lanes() const { return 2 * fours; }
+  [[nodiscard]] std::int64_t state_lanes() const { return 2 * threads_per_channel; }
   [[nodiscard]] std::int64_t channel_lanes() const { return subgroup / state_lanes(); }
   // padded(): number of states, rounded up to the threads that share a channel. bc(): padded states
   // of B and C together.
-  [[nodiscard]] std::int64_t padded() const { return 4 * fours; }
+  [[nodiscard]] std::int64_t padded() const { return 4 * threads_per_channel; }
   [[nodiscard]] std::int64_t bc() const { return 2 * padded(); }
 };
 

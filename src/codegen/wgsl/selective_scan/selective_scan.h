@@ -62,7 +62,7 @@ class SelectiveWriter {
   const Launch& l_;
   const OpaqueLaunch& opaque_;
   const WgslOptions& options_;
-  const SelectiveForm& scan_;
+  const SelectiveParams& scan_;
   const SelectiveSizes& s_;
   Window window_;
   Module module_;
