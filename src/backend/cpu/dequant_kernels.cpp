@@ -251,7 +251,7 @@ void arrange([[maybe_unused]] PackedKind kind, [[maybe_unused]] std::int64_t dep
 #endif
 }
 
-PackedKernels make_kernels() { return {unpack, arrange, dots}; }
+DequantKernels make_kernels() { return {unpack, arrange, dots}; }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -266,8 +266,8 @@ HWY_EXPORT(make_kernels);
 
 }  // namespace
 
-const PackedKernels& packed_kernels() {
-  static const PackedKernels chosen = HWY_DYNAMIC_DISPATCH(make_kernels)();
+const DequantKernels& dequant_kernels() {
+  static const DequantKernels chosen = HWY_DYNAMIC_DISPATCH(make_kernels)();
   return chosen;
 }
 

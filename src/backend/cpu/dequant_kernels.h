@@ -29,7 +29,7 @@ struct PackedLine {
 
 inline constexpr int kMaxPackedLines = 4;
 
-struct PackedKernels {
+struct DequantKernels {
   // out[i] = element first + i at `data`, as f32, for i < count. If `scales` is not null, the
   // element is multiplied by scales[i / kPackedGroup].
   void (*unpack)(PackedKind kind, const std::byte* data, std::int64_t first, std::int64_t count,
@@ -45,6 +45,6 @@ struct PackedKernels {
                int count, float* sums);
 };
 
-const PackedKernels& packed_kernels();
+const DequantKernels& dequant_kernels();
 
 }  // namespace tensorgrad::cpu

@@ -113,13 +113,13 @@ bool split_lines(const View& view, std::int64_t rows, std::int64_t cols, bool al
 
 }  // namespace
 
-std::unique_ptr<PackedRead> PackedRead::recognise(const Prepare& prepare,
-                                                  const ScalarProgram& program, std::int64_t rows,
-                                                  std::int64_t cols, bool along_rows) {
+std::unique_ptr<DequantRead> DequantRead::recognise(const Prepare& prepare,
+                                                    const ScalarProgram& program, std::int64_t rows,
+                                                    std::int64_t cols, bool along_rows) {
   const std::optional<PackedForm> form = PackedPattern(program, along_rows ? cols : 1).form();
   if (!form || form->words->map.views.size() != 1) return nullptr;
   if (form->scale != nullptr && form->scale->map.views.size() != 1) return nullptr;
-  auto made = std::make_unique<PackedRead>();
+  auto made = std::make_unique<DequantRead>();
   made->kind_ = form->kind;
   made->length_ = along_rows ? rows : cols;
   const auto data = [&](const Access& access) {
@@ -141,39 +141,40 @@ std::unique_ptr<PackedRead> PackedRead::recognise(const Prepare& prepare,
   return made;
 }
 
-const std::byte* PackedRead::data(std::int64_t line) const {
+const std::byte* DequantRead::data(std::int64_t line) const {
   const std::int64_t unit = kind_ == PackedKind::kHalf ? 2 : 4;
   return reinterpret_cast<const std::byte*>(words_) + unit * line_[static_cast<std::size_t>(line)];
 }
 
-const float* PackedRead::scales(std::int64_t line) const {
+const float* DequantRead::scales(std::int64_t line) const {
   return scales_ == nullptr ? nullptr : scales_ + scale_line_[static_cast<std::size_t>(line)];
 }
 
-void PackedRead::arrange(float* v) const { packed_kernels().arrange(kind_, length_, v); }
+void DequantRead::arrange(float* v) const { dequant_kernels().arrange(kind_, length_, v); }
 
-void PackedRead::multiply(const float* v, std::int64_t first, std::int64_t count,
-                          float* sums) const {
+void DequantRead::multiply(const float* v, std::int64_t first, std::int64_t count,
+                           float* sums) const {
   const bool groups = each_ == kPackedGroup;
   PackedLine lines[kMaxPackedLines];
   for (std::int64_t i = 0; i < count;) {
     const int together = static_cast<int>(std::min<std::int64_t>(kMaxPackedLines, count - i));
     for (int r = 0; r < together; ++r)
       lines[r] = {data(first + i + r), groups ? scales(first + i + r) : nullptr};
-    packed_kernels().dots(kind_, length_, v, lines, together, sums + i);
+    dequant_kernels().dots(kind_, length_, v, lines, together, sums + i);
     i += together;
   }
   if (groups || scales_ == nullptr) return;
   for (std::int64_t i = 0; i < count; ++i) sums[i] *= *scales(first + i);
 }
 
-void PackedRead::read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const {
+void DequantRead::read(std::int64_t line, std::int64_t first, std::int64_t count,
+                       float* out) const {
   const float* scale = scales(line);
   if (scale != nullptr && each_ == kPackedGroup && first % kPackedGroup == 0) {
-    packed_kernels().unpack(kind_, data(line), first, count, scale + first / kPackedGroup, out);
+    dequant_kernels().unpack(kind_, data(line), first, count, scale + first / kPackedGroup, out);
     return;
   }
-  packed_kernels().unpack(kind_, data(line), first, count, nullptr, out);
+  dequant_kernels().unpack(kind_, data(line), first, count, nullptr, out);
   if (scale == nullptr) return;
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t group = (first + done) / each_;

@@ -13,13 +13,13 @@
 
 namespace tensorgrad::cpu {
 
-class PackedRead {
+class DequantRead {
  public:
   // Returns null if the program over [rows, cols] does not match. Lines run along rows (down a
   // column) if `along_rows`, otherwise along columns.
-  static std::unique_ptr<PackedRead> recognise(const Prepare& prepare, const ScalarProgram& program,
-                                               std::int64_t rows, std::int64_t cols,
-                                               bool along_rows);
+  static std::unique_ptr<DequantRead> recognise(const Prepare& prepare,
+                                                const ScalarProgram& program, std::int64_t rows,
+                                                std::int64_t cols, bool along_rows);
 
   // Reads elements [first, first + count) of a line.
   void read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const;

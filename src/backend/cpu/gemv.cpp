@@ -80,10 +80,10 @@ class RowProductRunner final : public LaunchRunner {
   }
 
   void run_packed(const RunContext& context, float* v, float* sums) const {
-    w_->packed_read().arrange(v);
+    w_->dequant_read().arrange(v);
     context.pool.parallel_for(ceil_div(n_, each_), [&](std::int64_t task, int worker) {
       const std::int64_t begin = task * each_, count = std::min(each_, n_ - begin);
-      w_->packed_read().multiply(v, begin, count, sums + begin);
+      w_->dequant_read().multiply(v, begin, count, sums + begin);
       finish(begin, count, sums, context.scratch(worker));
     });
   }

@@ -136,7 +136,7 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
   }
   for (const bool along_rows : {false, true}) {
     if (batch > 1 || packed_ != nullptr) break;
-    packed_ = PackedRead::recognise(prepare, program, rows, cols, along_rows);
+    packed_ = DequantRead::recognise(prepare, program, rows, cols, along_rows);
     swapped_ = along_rows;
   }
   if (packed_ == nullptr) swapped_ = rows_jump_more(program, rows, cols);

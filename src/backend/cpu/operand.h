@@ -43,7 +43,7 @@ class Operand {
 
   // True if the elements are unpacked from words along rows (or columns), which is cheap.
   [[nodiscard]] bool packed() const { return packed_ != nullptr; }
-  [[nodiscard]] const PackedRead& packed_read() const { return *packed_; }
+  [[nodiscard]] const DequantRead& dequant_read() const { return *packed_; }
   // True if the elements are in a buffer at the sum of a row offset and a column offset. Use
   // pack_rows() and pack_columns() instead of block().
   [[nodiscard]] bool windowed() const { return base_ != nullptr; }
@@ -81,7 +81,7 @@ class Operand {
   std::int64_t rs_ = 0, cs_ = 0;
   std::vector<std::int64_t> offsets_;
   std::unique_ptr<VectorProgram> vector_program_;
-  std::unique_ptr<PackedRead> packed_;
+  std::unique_ptr<DequantRead> packed_;
   bool swapped_ = false;  // computed column by column
 };
 

@@ -301,7 +301,7 @@ class SelectiveScanRunner final : public LaunchRunner {
   }
 
   const Launch& l_;
-  const SelectiveForm& scan_;
+  const SelectiveParams& scan_;
   const SelectiveSizes& sizes_;
   const SelectiveKernels& kernels_;
   std::optional<Operand> inputs_[kSelectiveInputs];

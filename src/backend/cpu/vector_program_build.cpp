@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Compiles a scalar program to a Tape. Uniform values are hoisted, and row values are broadcast if
-// elements need them. Stores are executed as early as the loads of the same buffer allow. Registers
-// share slots.
+// Compiles a scalar program to a VectorProgram. Uniform values are hoisted, and row values are
+// broadcast if elements need them. Stores are executed as early as the loads of the same buffer
+// allow. Registers share slots.
 #include "backend/cpu/vector_program_build.h"
 
 #include <algorithm>

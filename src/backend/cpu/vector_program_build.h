@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiles a scalar program to a Tape. Used only by Tape's constructor.
+// Compiles a scalar program to a VectorProgram. Used only by VectorProgram's constructor.
 #pragma once
 
 #include <map>
