@@ -126,15 +126,15 @@ std::vector<std::byte> CapabilityProbe::try_kernel(const std::string& name, cons
   kernel.dispatch.bindings = {
       {.bytes = static_cast<std::int64_t>(bytes), .mode = BindMode::kReadWrite}};
   std::string error;
-  BoundDispatch step;
-  step.name = kernel.name;
-  step.pipeline = pipelines_.compile(kernel, text, error);
-  if (step.pipeline == nullptr) return {};
+  BoundDispatch dispatch;
+  dispatch.name = kernel.name;
+  dispatch.pipeline = pipelines_.compile(kernel, text, error);
+  if (dispatch.pipeline == nullptr) return {};
   const Buffer buffer = queue_.create_storage(static_cast<std::int64_t>(bytes), kernel.name);
   const Buffer* const bound = &buffer;
-  step.bindings = kernel.dispatch.bindings;
-  step.group = pipelines_.bind(step, {&bound, 1});
-  queue_.finish_and_submit(encode_steps(queue_, {&step, 1}, {}).get(), false);
+  dispatch.bindings = kernel.dispatch.bindings;
+  dispatch.group = pipelines_.bind(dispatch, {&bound, 1});
+  queue_.finish_and_submit(encode_dispatches(queue_, {&dispatch, 1}, {}).get(), false);
   std::vector<std::byte> given(bytes);
   queue_.read_back(buffer.handle.get(), given);
   queue_.throw_faults();

@@ -145,7 +145,7 @@ Ticket WebGpuDevice::run_replacing(Executable& any, const RuntimeScalars& row, B
                                    std::span<const HostRange> ranges, std::size_t resume,
                                    const HostReplace& replace) {
   using Clock = std::chrono::steady_clock;
-  if (!runner_.can_replace() || own(any).steps.empty())
+  if (!runner_.can_replace() || own(any).dispatches.empty())
     return Device::run_replacing(any, row, handle, ranges, resume, replace);
   std::unique_lock lock(mutex_);
   queue_.throw_faults();

@@ -79,7 +79,7 @@ class WebGpuDevice final : public Device {
   Buffer& buffer(BufferHandle handle);
   // Returns null for handles of no buffer.
   [[nodiscard]] std::vector<const Buffer*> find(std::span<const BufferHandle> handles) const;
-  // Returns bind groups for the steps that bind a changed buffer.
+  // Returns bind groups for the dispatches that bind a changed buffer.
   std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> bind_changed(
       WebGpuExecutable& executable, std::span<const BufferHandle> buffers,
       const std::function<bool(std::size_t buffer)>& changed);

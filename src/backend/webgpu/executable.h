@@ -64,12 +64,12 @@ class WebGpuExecutable final : public Executable {
   ~WebGpuExecutable() override {
     if (forked()) return;
     const std::lock_guard lock(mutex_);
-    steps.clear();
+    dispatches.clear();
     staging.clear();
   }
 
   const Program* program = nullptr;
-  std::vector<BoundDispatch> steps;
+  std::vector<BoundDispatch> dispatches;
   std::vector<BufferHandle> buffers;  // of set 0; see Device::add_set()
   std::size_t sets = 1;
   bool uses_scalars = false;

@@ -18,8 +18,8 @@ constexpr double kMaxTimedRuns = 16;
 constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set has at most 4096
 
 // True if a second run yields the same result.
-bool may_run_again(const BoundDispatch& step) {
-  return std::none_of(step.bindings.begin(), step.bindings.end(),
+bool may_run_again(const BoundDispatch& dispatch) {
+  return std::none_of(dispatch.bindings.begin(), dispatch.bindings.end(),
                       [](const Binding& binding) { return binding.mode == BindMode::kReadWrite; });
 }
 
@@ -55,45 +55,45 @@ Handle<WGPUQuerySet> LaunchProfiler::create_queries(std::size_t count) {
 }
 
 // Encodes a pass that runs one launch `count` times.
-void LaunchProfiler::encode_repeated(WGPUCommandEncoder encoder, const BoundDispatch& step,
+void LaunchProfiler::encode_repeated(WGPUCommandEncoder encoder, const BoundDispatch& dispatch,
                                      std::uint32_t row, const WGPUPassTimestampWrites* writes,
                                      int count) {
   WGPUComputePassDescriptor descriptor = {};
   descriptor.timestampWrites = writes;
   const Handle<WGPUComputePassEncoder> pass(
       api_, api_.CommandEncoderBeginComputePass(encoder, &descriptor));
-  if (step.uses_scalars) queue_.bind_row(pass.get(), row);
-  api_.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
-  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
+  if (dispatch.uses_scalars) queue_.bind_row(pass.get(), row);
+  api_.ComputePassEncoderSetPipeline(pass.get(), dispatch.pipeline->handle.get());
+  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, dispatch.group.get(), 0, nullptr);
   for (int i = 0; i < count; ++i)
-    api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
+    api_.ComputePassEncoderDispatchWorkgroups(pass.get(), dispatch.groups_x, dispatch.groups_y, 1);
   api_.ComputePassEncoderEnd(pass.get());
 }
 
-// Times each step from submit to completion, including the cost of the submit.
+// Times each dispatch from submit to completion, including the cost of the submit.
 std::vector<LaunchTiming> LaunchProfiler::profile_by_clock(const WebGpuExecutable& executable,
                                                            std::uint32_t row) {
   using Clock = std::chrono::steady_clock;
   std::vector<LaunchTiming> timings;
-  for (const BoundDispatch& step : executable.steps) {
+  for (const BoundDispatch& dispatch : executable.dispatches) {
     const Handle<WGPUCommandEncoder> encoder = queue_.create_encoder();
-    encode_repeated(encoder.get(), step, row, nullptr);
+    encode_repeated(encoder.get(), dispatch, row, nullptr);
     const Clock::time_point start = Clock::now();
     queue_.finish_and_submit(encoder.get(), true);
     queue_.wait_for_all();
     timings.push_back({std::chrono::duration<double, std::micro>(Clock::now() - start).count()});
-    timings.resize(timings.size() + step.launches - 1, {.concurrent = true});
+    timings.resize(timings.size() + dispatch.launches - 1, {.concurrent = true});
   }
   return timings;
 }
 
-// Times one pass per step with a timestamp at each end. Returns an empty list if timestamps are not
-// available.
+// Times one pass per dispatch with a timestamp at each end. Returns an empty list if timestamps are
+// not available.
 std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& executable,
                                                            std::uint32_t row) {
   std::vector<LaunchTiming> timings;
-  for (std::size_t at = 0; at < executable.steps.size(); at += kQueriesAtOnce) {
-    const std::size_t count = std::min(kQueriesAtOnce, executable.steps.size() - at);
+  for (std::size_t at = 0; at < executable.dispatches.size(); at += kQueriesAtOnce) {
+    const std::size_t count = std::min(kQueriesAtOnce, executable.dispatches.size() - at);
     const Handle<WGPUQuerySet> queries = create_queries(2 * count);
     if (!queries) return {};
     const Handle<WGPUBuffer> resolved = create_ticks(2 * count);
@@ -103,8 +103,8 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
       writes.querySet = queries.get();
       writes.beginningOfPassWriteIndex = static_cast<std::uint32_t>(2 * i);
       writes.endOfPassWriteIndex = static_cast<std::uint32_t>(2 * i + 1);
-      const BoundDispatch& step = executable.steps[at + i];
-      encode_repeated(encoder.get(), step, row, &writes, step.timed_runs);
+      const BoundDispatch& dispatch = executable.dispatches[at + i];
+      encode_repeated(encoder.get(), dispatch, row, &writes, dispatch.timed_runs);
     }
     api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0,
                                        static_cast<std::uint32_t>(2 * count), resolved.get(), 0);
@@ -112,19 +112,20 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
     std::vector<std::uint64_t> ticks(2 * count);
     queue_.read_back(resolved.get(), std::as_writable_bytes(std::span(ticks)));
     for (std::size_t i = 0; i < count; ++i) {
-      BoundDispatch& step = executable.steps[at + i];
-      const double each = microseconds(ticks[2 * i + 1] - ticks[2 * i]) / step.timed_runs;
+      BoundDispatch& dispatch = executable.dispatches[at + i];
+      const double each = microseconds(ticks[2 * i + 1] - ticks[2 * i]) / dispatch.timed_runs;
       timings.push_back({each, true});
-      timings.resize(timings.size() + step.launches - 1, {.by_device = true, .concurrent = true});
-      if (each < kShortMicroseconds && may_run_again(step))
-        step.timed_runs = static_cast<int>(
+      timings.resize(timings.size() + dispatch.launches - 1,
+                     {.by_device = true, .concurrent = true});
+      if (each < kShortMicroseconds && may_run_again(dispatch))
+        dispatch.timed_runs = static_cast<int>(
             std::clamp(kTimedMicroseconds / std::max(each, 1.0), 1.0, kMaxTimedRuns));
     }
   }
   return timings;
 }
 
-double LaunchProfiler::time_runs(const BoundDispatch& step, std::uint32_t row, int count) {
+double LaunchProfiler::time_runs(const BoundDispatch& dispatch, std::uint32_t row, int count) {
   using Clock = std::chrono::steady_clock;
   const Handle<WGPUQuerySet> queries = timestamps_ ? create_queries(2) : Handle<WGPUQuerySet>();
   std::array<std::uint64_t, 2> ticks = {};
@@ -137,12 +138,12 @@ double LaunchProfiler::time_runs(const BoundDispatch& step, std::uint32_t row, i
   }
   queue_.begin_scope();
   const Handle<WGPUCommandEncoder> encoder = queue_.create_encoder();
-  encode_repeated(encoder.get(), step, row, queries ? &writes : nullptr, count);
+  encode_repeated(encoder.get(), dispatch, row, queries ? &writes : nullptr, count);
   if (queries)
     api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0, 2, resolved.get(), 0);
   const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));
   const std::string error = queue_.end_scope();
-  if (!error.empty()) throw DeviceError("webgpu: " + step.name + " was rejected: " + error);
+  if (!error.empty()) throw DeviceError("webgpu: " + dispatch.name + " was rejected: " + error);
   const Clock::time_point start = Clock::now();
   auto* const buffer = commands.get();
   queue_.submit({&buffer, 1}, true);

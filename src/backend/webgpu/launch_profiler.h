@@ -23,14 +23,14 @@ class LaunchProfiler {
   std::vector<LaunchTiming> profile(WebGpuExecutable& executable, const RuntimeScalars& row);
   // Returns the microseconds per run of `count` runs in one pass. Throws DeviceError if the driver
   // rejects them.
-  double time_runs(const BoundDispatch& step, std::uint32_t row, int count);
+  double time_runs(const BoundDispatch& dispatch, std::uint32_t row, int count);
 
  private:
   std::vector<LaunchTiming> profile_by_clock(const WebGpuExecutable& executable, std::uint32_t row);
   std::vector<LaunchTiming> profile_by_query(WebGpuExecutable& executable, std::uint32_t row);
   Handle<WGPUQuerySet> create_queries(std::size_t count);
   Handle<WGPUBuffer> create_ticks(std::size_t count);
-  void encode_repeated(WGPUCommandEncoder encoder, const BoundDispatch& step, std::uint32_t row,
+  void encode_repeated(WGPUCommandEncoder encoder, const BoundDispatch& dispatch, std::uint32_t row,
                        const WGPUPassTimestampWrites* writes, int count = 1);
   [[nodiscard]] double microseconds(std::uint64_t ticks) const;
 

@@ -164,14 +164,14 @@ std::shared_ptr<Pipeline> PipelineCache::find_or_compile(const Kernel& kernel) {
   return found;
 }
 
-Handle<WGPUBindGroup> PipelineCache::bind(const BoundDispatch& step,
+Handle<WGPUBindGroup> PipelineCache::bind(const BoundDispatch& dispatch,
                                           std::span<const Buffer* const> buffers) {
-  std::vector<WGPUBindGroupEntry> entries(step.bindings.size());
+  std::vector<WGPUBindGroupEntry> entries(dispatch.bindings.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Binding& binding = step.bindings[i];
+    const Binding& binding = dispatch.bindings[i];
     const Buffer* const bound = buffers[static_cast<std::size_t>(binding.buffer)];
-    CHECK(bound != nullptr, step.name + ": no buffer " + std::to_string(binding.buffer));
-    CHECK(binding.offset + binding.bytes <= bound->bytes, step.name + ": " + bound->label);
+    CHECK(bound != nullptr, dispatch.name + ": no buffer " + std::to_string(binding.buffer));
+    CHECK(binding.offset + binding.bytes <= bound->bytes, dispatch.name + ": " + bound->label);
     entries[i] = {};
     entries[i].binding = static_cast<std::uint32_t>(i);
     entries[i].buffer = bound->handle.get();
@@ -181,16 +181,16 @@ Handle<WGPUBindGroup> PipelineCache::bind(const BoundDispatch& step,
         static_cast<std::uint64_t>(std::max(kMinBinding, (binding.bytes + 3) / 4 * 4));
   }
   WGPUBindGroupDescriptor descriptor = {};
-  descriptor.label = view(step.name);
-  descriptor.layout = step.pipeline->layout;
+  descriptor.label = view(dispatch.name);
+  descriptor.layout = dispatch.pipeline->layout;
   descriptor.entryCount = entries.size();
   descriptor.entries = entries.data();
   queue_.begin_scope();
   Handle<WGPUBindGroup> group(api_, api_.DeviceCreateBindGroup(queue_.device(), &descriptor));
   const std::string error = queue_.end_scope();
   if (!error.empty()) {
-    throw DeviceError("webgpu: the buffers of kernel " + step.name + " were rejected: " + error,
-                      step.location);
+    throw DeviceError("webgpu: the buffers of kernel " + dispatch.name + " were rejected: " + error,
+                      dispatch.location);
   }
   return group;
 }
@@ -223,17 +223,17 @@ void PipelineCache::check(const Kernel& kernel) const {
 }
 
 BoundDispatch PipelineCache::make_dispatch(Kernel kernel, std::span<const Buffer* const> buffers) {
-  BoundDispatch step;
-  step.pipeline = find_or_compile(kernel);
-  step.name = std::move(kernel.name);
-  step.location = kernel.location;
-  step.launches = kernel.dispatch.count;
-  step.bindings = std::move(kernel.dispatch.bindings);
-  step.group = bind(step, buffers);
-  step.groups_x = kernel.dispatch.kernel.groups_x;
-  step.groups_y = kernel.dispatch.kernel.groups_y;
-  step.uses_scalars = kernel.dispatch.kernel.uses_scalars;
-  return step;
+  BoundDispatch dispatch;
+  dispatch.pipeline = find_or_compile(kernel);
+  dispatch.name = std::move(kernel.name);
+  dispatch.location = kernel.location;
+  dispatch.launches = kernel.dispatch.count;
+  dispatch.bindings = std::move(kernel.dispatch.bindings);
+  dispatch.group = bind(dispatch, buffers);
+  dispatch.groups_x = kernel.dispatch.kernel.groups_x;
+  dispatch.groups_y = kernel.dispatch.kernel.groups_y;
+  dispatch.uses_scalars = kernel.dispatch.kernel.uses_scalars;
+  return dispatch;
 }
 
 void PipelineCache::drop_unused() {

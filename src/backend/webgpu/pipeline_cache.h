@@ -41,7 +41,7 @@ class PipelineCache {
   // Compiles the kernel if it is not cached. Its bindings number `buffers`, of which those that it
   // does not bind may be null. Throws DeviceError with the kernel's location if it is rejected.
   BoundDispatch make_dispatch(Kernel kernel, std::span<const Buffer* const> buffers);
-  Handle<WGPUBindGroup> bind(const BoundDispatch& step, std::span<const Buffer* const> buffers);
+  Handle<WGPUBindGroup> bind(const BoundDispatch& dispatch, std::span<const Buffer* const> buffers);
   // Forgets the pipelines that nothing uses.
   void drop_unused();
 

@@ -48,8 +48,8 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   executable->buffers.assign(buffers.begin(), buffers.end());
   const std::vector<const Buffer*> bound = find(buffers);
   for (Kernel& kernel : kernels) {
-    executable->steps.push_back(pipelines_.make_dispatch(std::move(kernel), bound));
-    executable->uses_scalars |= executable->steps.back().uses_scalars;
+    executable->dispatches.push_back(pipelines_.make_dispatch(std::move(kernel), bound));
+    executable->uses_scalars |= executable->dispatches.back().uses_scalars;
   }
   pipelines_.drop_unused();
   return executable;
@@ -60,11 +60,11 @@ std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> WebGpuDevice::bind
     const std::function<bool(std::size_t buffer)>& changed) {
   const std::vector<const Buffer*> bound = find(buffers);
   std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> made;
-  for (BoundDispatch& step : executable.steps) {
+  for (BoundDispatch& dispatch : executable.dispatches) {
     const bool binds = std::any_of(
-        step.bindings.begin(), step.bindings.end(),
+        dispatch.bindings.begin(), dispatch.bindings.end(),
         [&](const Binding& each) { return changed(static_cast<std::size_t>(each.buffer)); });
-    if (binds) made.emplace_back(&step, pipelines_.bind(step, bound));
+    if (binds) made.emplace_back(&dispatch, pipelines_.bind(dispatch, bound));
   }
   return made;
 }
@@ -76,8 +76,8 @@ void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers
   auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
     return buffer == static_cast<std::size_t>(changed);
   });
-  for (BoundDispatch& step : executable.steps) step.others.clear();
-  for (auto& [step, group] : made) step->group = std::move(group);
+  for (BoundDispatch& dispatch : executable.dispatches) dispatch.others.clear();
+  for (auto& [dispatch, group] : made) dispatch->group = std::move(group);
   executable.buffers.assign(buffers.begin(), buffers.end());
   executable.sets = 1;
   executable.validated = false;
@@ -90,7 +90,7 @@ void WebGpuDevice::add_set(Executable& any, std::span<const BufferHandle> buffer
   auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
     return buffers[buffer] != executable.buffers[buffer];
   });
-  for (auto& [step, group] : made) step->others.push_back(std::move(group));
+  for (auto& [dispatch, group] : made) dispatch->others.push_back(std::move(group));
   ++executable.sets;
 }
 

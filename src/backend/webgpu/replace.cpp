@@ -8,13 +8,13 @@
 namespace tensorgrad::webgpu {
 namespace {
 
-// Returns the number of the step that begins with a launch.
+// Returns the number of the dispatch that begins with a launch.
 std::size_t step_of(const WebGpuExecutable& executable, std::size_t launch) {
-  std::size_t at = 0, step = 0;
-  for (; at < launch && step < executable.steps.size(); ++step)
-    at += executable.steps[step].launches;
+  std::size_t at = 0, dispatch = 0;
+  for (; at < launch && dispatch < executable.dispatches.size(); ++dispatch)
+    at += executable.dispatches[dispatch].launches;
   CHECK(at == launch, "a range ends within concurrent launches");
-  return step;
+  return dispatch;
 }
 
 }  // namespace
@@ -35,19 +35,19 @@ void Runner::make_staging(WebGpuExecutable& executable, std::span<const HostRang
   }
 }
 
-// Submits the steps from `first` up to `end`. The first submit is small, so that the device begins
-// while the others are encoded.
+// Submits the dispatches from `first` up to `end`. The first submit is small, so that the device
+// begins while the others are encoded.
 void Runner::submit_in_parts(const WebGpuExecutable& executable, std::size_t first, std::size_t end,
                              const Runs& run) {
   std::size_t part = kFirstDispatches;
   for (; end - first >= part + part / 2; part *= 2) {
     queue_.make_room(false);
-    submit_steps(executable, first, part, run, false);
+    submit_dispatches(executable, first, part, run, false);
     first += part;
   }
   if (first == end) return;
   queue_.make_room(false);
-  submit_steps(executable, first, end - first, run, false);
+  submit_dispatches(executable, first, end - first, run, false);
 }
 
 void Runner::begin_replacing(WebGpuExecutable& executable, const RuntimeScalars& row,
@@ -112,8 +112,8 @@ Ticket Runner::end_replacing(WebGpuExecutable& executable, const RuntimeScalars&
   queue_.make_room(true);
   const Runs run = write_rows(executable, {&row, 1}, 0);
   const std::size_t first = step_of(executable, resume);
-  if (first < executable.steps.size())
-    submit_steps(executable, first, executable.steps.size() - first, run, true);
+  if (first < executable.dispatches.size())
+    submit_dispatches(executable, first, executable.dispatches.size() - first, run, true);
   return queue_.last_ticket();
 }
 

@@ -20,28 +20,29 @@ constexpr int kRunsPerTiming = 256;  // retime: GPU clocks and the load from oth
 std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at, double seconds) {
   Seconds sum{0};
   std::size_t end = at;
-  for (; end < executable.steps.size(); ++end) {
-    sum += executable.steps[end].took;
+  for (; end < executable.dispatches.size(); ++end) {
+    sum += executable.dispatches[end].took;
     if (sum.count() > seconds) break;
   }
   return std::max<std::size_t>(end - at, 1);
 }
 
-// Encodes the dispatches of one run. `group_of` returns the bind group of a step.
+// Encodes the dispatches of one run. `group_of` returns the bind group of a dispatch.
 template <class GroupOf>
-void encode_run(const Api& api, WGPUComputePassEncoder pass, std::span<const BoundDispatch> steps,
-                const GroupOf& group_of) {
-  for (const BoundDispatch& step : steps) {
-    api.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
-    api.ComputePassEncoderSetBindGroup(pass, 0, group_of(step), 0, nullptr);
-    api.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
+void encode_run(const Api& api, WGPUComputePassEncoder pass,
+                std::span<const BoundDispatch> dispatches, const GroupOf& group_of) {
+  for (const BoundDispatch& dispatch : dispatches) {
+    api.ComputePassEncoderSetPipeline(pass, dispatch.pipeline->handle.get());
+    api.ComputePassEncoderSetBindGroup(pass, 0, group_of(dispatch), 0, nullptr);
+    api.ComputePassEncoderDispatchWorkgroups(pass, dispatch.groups_x, dispatch.groups_y, 1);
   }
 }
 
 }  // namespace
 
-Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue,
-                                        std::span<const BoundDispatch> steps, const Runs& runs) {
+Handle<WGPUCommandEncoder> encode_dispatches(const SubmitQueue& queue,
+                                             std::span<const BoundDispatch> dispatches,
+                                             const Runs& runs) {
   const Api& api = queue.api();
   Handle<WGPUCommandEncoder> encoder = queue.create_encoder();
   const Handle<WGPUComputePassEncoder> pass(
@@ -49,11 +50,11 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue,
   for (std::size_t i = 0; i < runs.count; ++i) {
     if (runs.uses_scalars) queue.bind_row(pass.get(), runs.row + i);
     if (const std::size_t set = (runs.number + i) % runs.sets; set == 0) {
-      encode_run(api, pass.get(), steps,
-                 [](const BoundDispatch& step) { return step.group.get(); });
+      encode_run(api, pass.get(), dispatches,
+                 [](const BoundDispatch& dispatch) { return dispatch.group.get(); });
     } else {
-      encode_run(api, pass.get(), steps,
-                 [&](const BoundDispatch& step) { return step.group_of(set); });
+      encode_run(api, pass.get(), dispatches,
+                 [&](const BoundDispatch& dispatch) { return dispatch.group_of(set); });
     }
   }
   api.ComputePassEncoderEnd(pass.get());
@@ -63,13 +64,13 @@ Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue,
 // Encodes and finishes command buffers, with several threads if there are many dispatches. Returns
 // their number.
 std::size_t Runner::encode_together(const WebGpuExecutable& executable,
-                                    std::span<const BoundDispatch> steps, const Runs& runs,
+                                    std::span<const BoundDispatch> dispatches, const Runs& runs,
                                     CommandBuffers& made) {
   const Stopwatch timer = queue_.time_encoding();
   const bool several = api_.vendor->concurrent() && executable.validated;
   const std::size_t count = runs.count;
   const std::size_t most =
-      several ? std::min(count, steps.size() * count / kDispatchesPerEncoder) : 1;
+      several ? std::min(count, dispatches.size() * count / kDispatchesPerEncoder) : 1;
   const std::size_t parts = std::clamp<std::size_t>(most, 1, encoders_);
   const auto encode_part = [&](std::size_t i) {
     const std::size_t from = count * i / parts, to = count * (i + 1) / parts;
@@ -77,7 +78,7 @@ std::size_t Runner::encode_together(const WebGpuExecutable& executable,
     part.row += static_cast<std::uint32_t>(from);
     part.number += from;
     part.count = to - from;
-    const Handle<WGPUCommandEncoder> encoder = encode_steps(queue_, steps, part);
+    const Handle<WGPUCommandEncoder> encoder = encode_dispatches(queue_, dispatches, part);
     made[i] = {api_, api_.CommandEncoderFinish(encoder.get(), nullptr)};
   };
   if (parts == 1) {
@@ -89,10 +90,10 @@ std::size_t Runner::encode_together(const WebGpuExecutable& executable,
 }
 
 // Submits `count` kernels of one run, starting at `at`, in one submit. Does not wait.
-void Runner::submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
-                          const Runs& run, bool is_run) {
+void Runner::submit_dispatches(const WebGpuExecutable& executable, std::size_t at,
+                               std::size_t count, const Runs& run, bool is_run) {
   CommandBuffers made;
-  encode_together(executable, std::span(executable.steps).subspan(at, count), run, made);
+  encode_together(executable, std::span(executable.dispatches).subspan(at, count), run, made);
   auto* const commands = made.front().get();
   queue_.submit({&commands, 1}, is_run);
 }
@@ -111,17 +112,19 @@ void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScal
                        std::size_t number) {
   queue_.make_room(true);
   const Runs runs = write_rows(executable, rows, number);
-  std::span<const BoundDispatch> steps = executable.steps;
-  // If the GPU is idle and the step is long, its beginning is submitted while the rest is encoded.
+  std::span<const BoundDispatch> dispatches = executable.dispatches;
+  // If the GPU is idle and the step is long, its beginning is submitted while the rest is
+  // encoded.
   const bool in_parts = rows.size() == 1 && executable.validated && queue_.runs_in_flight() == 0;
-  for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
+  for (std::size_t part = kFirstDispatches; in_parts && dispatches.size() >= part + part / 2;
        part *= 2) {
-    submit_steps(executable, executable.steps.size() - steps.size(), part, runs, false);
-    steps = steps.subspan(part);
+    submit_dispatches(executable, executable.dispatches.size() - dispatches.size(), part, runs,
+                      false);
+    dispatches = dispatches.subspan(part);
   }
   if (!executable.validated) queue_.begin_scope();
   CommandBuffers made;
-  const std::size_t count = encode_together(executable, steps, runs, made);
+  const std::size_t count = encode_together(executable, dispatches, runs, made);
   // Must precede the submit: wgpu-native aborts if rejected commands are submitted.
   if (!executable.validated) check_first_run(executable);
   std::array<WGPUCommandBuffer, kMaxEncoders> commands = {};
@@ -141,9 +144,10 @@ void Runner::check_first_run(WebGpuExecutable& executable) {
   queue_.throw_faults();
   // The driver's message has the label of the pipeline or bind group, which is the launch name.
   const BoundDispatch* blamed = nullptr;
-  for (const BoundDispatch& step : executable.steps) {
-    const bool named = !step.name.empty() && error.find(step.name) != std::string::npos;
-    if (named && (blamed == nullptr || step.name.size() > blamed->name.size())) blamed = &step;
+  for (const BoundDispatch& dispatch : executable.dispatches) {
+    const bool named = !dispatch.name.empty() && error.find(dispatch.name) != std::string::npos;
+    if (named && (blamed == nullptr || dispatch.name.size() > blamed->name.size()))
+      blamed = &dispatch;
   }
   const SourceLocation location = blamed == nullptr ? SourceLocation() : blamed->location;
   throw DeviceError("webgpu: " + (blamed == nullptr ? "a program" : "kernel " + blamed->name) +
@@ -152,7 +156,7 @@ void Runner::check_first_run(WebGpuExecutable& executable) {
 }
 
 Ticket Runner::run(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows) {
-  const auto launches = static_cast<std::int64_t>(executable.steps.size());
+  const auto launches = static_cast<std::int64_t>(executable.dispatches.size());
   if (launches == 0 || rows.empty()) return queue_.last_ticket();
   if (submit_seconds_ > 0) {
     for (std::size_t i = 0; i < rows.size(); ++i) run_limited(executable, rows.subspan(i, 1), i);
@@ -174,9 +178,9 @@ Ticket Runner::run(WebGpuExecutable& executable, std::span<const RuntimeScalars>
 // Runs one kernel and records its time on the host clock.
 void Runner::run_timed(WebGpuExecutable& executable, std::size_t at, const Runs& run) {
   const HostClock::time_point start = HostClock::now();
-  submit_steps(executable, at, 1, run, true);
+  submit_dispatches(executable, at, 1, run, true);
   queue_.wait_for_all();
-  executable.steps[at].took = HostClock::now() - start;
+  executable.dispatches[at].took = HostClock::now() - start;
 }
 
 // Lets the driver validate a program that has not run yet.
@@ -184,7 +188,8 @@ void Runner::check_unrun(WebGpuExecutable& executable) {
   if (executable.validated) return;
   queue_.begin_scope();
   CommandBuffers unused;
-  encode_together(executable, executable.steps, {.uses_scalars = executable.uses_scalars}, unused);
+  encode_together(executable, executable.dispatches, {.uses_scalars = executable.uses_scalars},
+                  unused);
   check_first_run(executable);
 }
 
@@ -195,14 +200,14 @@ void Runner::run_limited(WebGpuExecutable& executable, std::span<const RuntimeSc
   if (timed) queue_.wait_for_all();  // excludes previous work from the timing
   queue_.make_room(true);
   const Runs run = write_rows(executable, row, number);
-  const std::size_t all = executable.steps.size();
+  const std::size_t all = executable.dispatches.size();
   for (std::size_t at = 0; at < all;) {
     const std::size_t count = timed ? 1 : count_fitting(executable, at, submit_seconds_);
     queue_.make_room(false);
     if (timed) {
       run_timed(executable, at, run);
     } else {
-      submit_steps(executable, at, count, run, at + count == all);
+      submit_dispatches(executable, at, count, run, at + count == all);
     }
     at += count;
   }
@@ -211,33 +216,33 @@ void Runner::run_limited(WebGpuExecutable& executable, std::span<const RuntimeSc
 std::size_t Runner::run_some(WebGpuExecutable& executable, const RuntimeScalars& row,
                              std::size_t first, std::size_t end, Seconds budget) {
   std::size_t at = 0, launch = 0;
-  for (; launch < first; ++at) launch += executable.steps[at].launches;
-  if (executable.steps.empty()) return 0;
+  for (; launch < first; ++at) launch += executable.dispatches[at].launches;
+  if (executable.dispatches.empty()) return 0;
   check_unrun(executable);
   queue_.wait_for_all();
   const Runs run = write_rows(executable, {&row, 1}, 0);
   const HostClock::time_point start = HostClock::now();
   const double most = submit_seconds_ > 0 ? submit_seconds_ : budget.count();
-  while (at < executable.steps.size() && launch < end) {
+  while (at < executable.dispatches.size() && launch < end) {
     const double left = (budget - Seconds(HostClock::now() - start)).count();
-    const bool known = executable.steps[at].took.count() > 0;
+    const bool known = executable.dispatches[at].took.count() > 0;
     // The first kernel always runs. Further ones run if their known time fits, or, if it is
     // unknown, while any time is left.
-    if (launch > first && (left <= 0 || executable.steps[at].took.count() > left)) break;
+    if (launch > first && (left <= 0 || executable.dispatches[at].took.count() > left)) break;
     if (known) {
       const std::size_t fitting = count_fitting(executable, at, std::min(left, most));
       std::size_t count = 0;
       for (; count < fitting && launch < end; ++count)
-        launch += executable.steps[at + count].launches;
-      submit_steps(executable, at, count, run, true);
+        launch += executable.dispatches[at + count].launches;
+      submit_dispatches(executable, at, count, run, true);
       queue_.wait_for_all();
       at += count;
     } else {
       run_timed(executable, at, run);
-      launch += executable.steps[at++].launches;
+      launch += executable.dispatches[at++].launches;
     }
   }
-  return at == executable.steps.size() ? 0 : launch;
+  return at == executable.dispatches.size() ? 0 : launch;
 }
 
 }  // namespace tensorgrad::webgpu

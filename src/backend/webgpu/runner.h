@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs executables: encodes their steps into command buffers and cuts runs into submits.
+// Runs executables: encodes their dispatches into command buffers and cuts runs into submits.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace tensorgrad::webgpu {
 
 // Encoding a dispatch costs the host about as much as a small kernel costs the GPU. To overlap
-// both, the first submit of many steps, or of a long one, is small. Each later one is as large as
-// all previous ones together.
+// both, the first submit of many dispatches, or of a long one, is small. Each later one is as large
+// as all previous ones together.
 inline constexpr std::int64_t kFirstDispatches = 64;
 inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
 // Dispatches of a submit per encoder thread, for up to kMaxEncoders threads, if the driver is
@@ -32,9 +32,10 @@ struct Runs {
   std::size_t count = 1;
 };
 
-// Encodes the steps once for each run, in one pass.
-Handle<WGPUCommandEncoder> encode_steps(const SubmitQueue& queue,
-                                        std::span<const BoundDispatch> steps, const Runs& runs);
+// Encodes the dispatches once for each run, in one pass.
+Handle<WGPUCommandEncoder> encode_dispatches(const SubmitQueue& queue,
+                                             std::span<const BoundDispatch> dispatches,
+                                             const Runs& runs);
 
 // An executable is validated before its commands are submitted: in an error scope, at its first
 // run. With a maximum duration of a submit, no submit takes longer, unless a single kernel does.
@@ -81,10 +82,10 @@ class Runner {
   using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMaxEncoders>;
 
   std::size_t encode_together(const WebGpuExecutable& executable,
-                              std::span<const BoundDispatch> steps, const Runs& runs,
+                              std::span<const BoundDispatch> dispatches, const Runs& runs,
                               CommandBuffers& made);
-  void submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
-                    const Runs& run, bool is_run);
+  void submit_dispatches(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
+                         const Runs& run, bool is_run);
   Runs write_rows(const WebGpuExecutable& executable, std::span<const RuntimeScalars> rows,
                   std::size_t number);
   void run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScalars> rows,

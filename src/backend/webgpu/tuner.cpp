@@ -10,8 +10,8 @@ namespace tensorgrad::webgpu {
 
 // A variant to be timed.
 struct Candidate {
-  BoundDispatch step;  // named after the variant
-  int runs = 1;        // per sample
+  BoundDispatch dispatch;  // named after the variant
+  int runs = 1;            // per sample
   std::vector<double> times;
 
   [[nodiscard]] double median() const {
@@ -57,7 +57,7 @@ RuntimeScalars trial_row() {
 std::string times_of(const std::vector<Candidate>& candidates) {
   std::string text;
   for (const Candidate& each : candidates) {
-    text += (text.empty() ? "" : ", ") + each.step.name + format_text(" %.2f", each.median());
+    text += (text.empty() ? "" : ", ") + each.dispatch.name + format_text(" %.2f", each.median());
   }
   return text;
 }
@@ -91,8 +91,8 @@ std::vector<Candidate> Tuner::make_candidates(const std::vector<Kernel>& kernels
     try {
       pipelines_.check(kernel);
       Candidate each{pipelines_.make_dispatch(kernel, buffers), 1, {}};
-      profiler_.time_runs(each.step, row, 1);  // warm-up
-      each.times = {profiler_.time_runs(each.step, row, 1)};
+      profiler_.time_runs(each.dispatch, row, 1);  // warm-up
+      each.times = {profiler_.time_runs(each.dispatch, row, 1)};
       candidates.push_back(std::move(each));
     } catch (const DeviceLostError&) {
       throw;
@@ -118,7 +118,7 @@ void Tuner::race(std::vector<Candidate>& candidates, std::uint32_t row) {
   }
   for (int round = 0; round < kRounds; ++round) {
     for (Candidate* const each : racing)
-      each->times.push_back(profiler_.time_runs(each->step, row, each->runs));
+      each->times.push_back(profiler_.time_runs(each->dispatch, row, each->runs));
   }
 }
 
@@ -140,9 +140,9 @@ io::TuningEntry Tuner::time_variants(const Launch& launch,
   std::vector<Candidate> candidates = make_candidates(kernels, bound, row);
   race(candidates, row);
   const Candidate& chosen = choose(candidates);
-  kept.push_back(chosen.step.pipeline);
+  kept.push_back(chosen.dispatch.pipeline);
   ++timed_contractions_;
-  return {info_.name, info_.driver, "", chosen.step.name, times_of(candidates)};
+  return {info_.name, info_.driver, "", chosen.dispatch.name, times_of(candidates)};
 }
 
 std::vector<std::shared_ptr<Pipeline>> Tuner::tune(const Program& program,

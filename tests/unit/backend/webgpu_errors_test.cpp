@@ -149,7 +149,7 @@ TEST(WebGpuErrors, usage_error_is_found_at_run_time) {
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
   // More workgroups than a dispatch can have.
-  dynamic_cast<webgpu::WebGpuExecutable&>(*executable).steps[0].groups_x = 1 << 20;
+  dynamic_cast<webgpu::WebGpuExecutable&>(*executable).dispatches[0].groups_x = 1 << 20;
   const std::vector<RuntimeScalars> rows = {oracle_scalars()};
   const std::string text = message_of<DeviceError>([&] { device->run(*executable, rows); });
   EXPECT_TRUE(has(text, "at run time")) << text;

@@ -287,8 +287,9 @@ TEST(WebGpuQueue, equal_kernels_are_compiled_once) {
   }
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
-  const auto& steps = dynamic_cast<webgpu::WebGpuExecutable&>(*executable).steps;
-  for (const webgpu::BoundDispatch& step : steps) EXPECT_EQ(step.pipeline, steps[0].pipeline);
+  const auto& dispatches = dynamic_cast<webgpu::WebGpuExecutable&>(*executable).dispatches;
+  for (const webgpu::BoundDispatch& dispatch : dispatches)
+    EXPECT_EQ(dispatch.pipeline, dispatches[0].pipeline);
   device->run(*executable, std::vector<RuntimeScalars>{oracle_scalars()});
   std::vector<std::uint32_t> want = test.contents[0];
   EXPECT_EQ(test.download(*device, handles[4], 4), want);
