@@ -175,13 +175,13 @@ std::size_t boundary(const std::vector<Launch>& launches, std::size_t at, std::s
 }
 
 // The elements of the output that a launch writes.
-struct Written {
+struct WrittenRange {
   std::size_t launch = 0;
   ElementRange range;
 };
-std::vector<Written> writers_of(const Program& program, const Port& port) {
+std::vector<WrittenRange> writers_of(const Program& program, const Port& port) {
   constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
-  std::vector<Written> writers;
+  std::vector<WrittenRange> writers;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     const Launch& launch = program.launches[i];
     if (!binds(launch, port.buffer, true)) continue;
@@ -242,7 +242,7 @@ std::vector<ElementRange> exchange_ranges(const Program& program, const std::str
   const Port& port = port_of(program, output);
   const std::int64_t count = numel(port.shape);
   std::vector<ElementRange> ranges;
-  for (const Written& each : writers_of(program, port)) ranges.push_back(each.range);
+  for (const WrittenRange& each : writers_of(program, port)) ranges.push_back(each.range);
   std::vector<ElementRange> sorted = ranges;
   std::sort(sorted.begin(), sorted.end(),
             [](const ElementRange& a, const ElementRange& b) { return a.first < b.first; });
@@ -266,10 +266,10 @@ ExchangeStops exchange_stops(const Program& program, const std::string& output,
   CHECK(first == launches.end() || !first->fused_sequence, "a fused sequence spans the exchange");
   ExchangeStops stops;
   stops.resume = static_cast<std::size_t>(first - launches.begin());
-  const std::vector<Written> writers = writers_of(program, port);
+  const std::vector<WrittenRange> writers = writers_of(program, port);
   std::size_t least = 0;
   for (const ElementRange& range : ranges) {
-    for (const Written& each : writers) {
+    for (const WrittenRange& each : writers) {
       CHECK(each.launch < stops.resume, "gradients are computed after their exchange");
       const bool overlaps = each.range.first < range.first + range.count &&
                             range.first < each.range.first + each.range.count;

@@ -164,7 +164,7 @@ output y = %2
   EXPECT_THAT(result.out, HasSubstr("\n  at net.cpp:4\n"));
 }
 
-TEST_F(TgIr, mistakes_are_named) {
+TEST_F(TgIr, names_the_error) {
   write_text(folder / "bad.ir", "%0 = input() {dtype=0, name=\"x\", shape=[2]} : f32[3]\n");
   fails({"run", "bad.ir"}, 1, "bad.ir:1: expected type f32[2]");
   fails({"run", "none.ir"}, 1, "none.ir");

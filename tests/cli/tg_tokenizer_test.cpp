@@ -168,7 +168,7 @@ TEST_F(TgTokenizer, reports_progress_and_missed_vocabulary_size) {
   EXPECT_THAT(result.out, HasSubstr("no remaining pair occurs 2 times: "));
 }
 
-TEST_F(TgTokenizer, mistakes_are_named) {
+TEST_F(TgTokenizer, names_the_error) {
   bad(2, {}, "train, import, encode, decode or show is required");
   bad(2, {"train", "--data", "text.txt"}, "--out");
   bad(2, {"train", "--data", "text.txt", "--out", "x", "--vocab-size", "10"}, "--vocab-size");

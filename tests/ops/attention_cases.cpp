@@ -89,7 +89,7 @@ std::vector<OpCase> sizes() {
 
 std::vector<OpCase> forms() {
   const std::vector<Argument> small = qkv({2}, 3, 5, 4, 2);
-  const Argument truths = {{3, 5}, 0, 1, boolean, {1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}};
+  const Argument booleans = {{3, 5}, 0, 1, boolean, {1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}};
   const Argument added = {
       {2, 3, 5}, 0, 0, f32, {0,   1,    -kInf, 2,     -1, -kInf, -kInf, -kInf, -kInf, -kInf,
                              0.5, 0.25, 3,     -kInf, -1, -kInf, 7,     0,     0,     0,
@@ -105,7 +105,7 @@ std::vector<OpCase> forms() {
   return {
       {"attention", small, plain},
       {"attention_causal", small, causal},
-      {"attention_masked", with(small, truths), masked},
+      {"attention_masked", with(small, booleans), masked},
       {"attention_biased", with(small, {{3, 5}}), masked},
       {"attention_biased_by_row", with(small, {{2, 1, 5}}), masked},
       {"attention_added", with(small, added), masked, false},
@@ -114,7 +114,7 @@ std::vector<OpCase> forms() {
       {"attention_of_many_heads_with_its_gradients", few, over_keys<130, 200>},
       {"attention_of_far_scores", far, plain, false},
       {"attention_grouped", heads, grouped},
-      {"attention_grouped_masked", with(heads, truths), grouped_and_masked},
+      {"attention_grouped_masked", with(heads, booleans), grouped_and_masked},
       {"attention_grouped_biased", with(heads, {{2, 4, 3, 5}}), grouped_and_masked},
       {"attention_broadcast", spread, plain},
       {"attention_of_matrices", qkv({}, 4, 3, 2, 5), plain},

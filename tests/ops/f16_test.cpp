@@ -191,7 +191,7 @@ void check_attention(Places places) {
     std::int64_t batch, rows, columns, depth, width;
     bool causal, mask;
     double dropout = 0;
-    bool truths = false;
+    bool bool_mask = false;
   };
   for (const Case& c :
        {Case{2, 70, 70, 16, 16, true, false}, Case{1, 33, 97, 16, 32, false, true},
@@ -206,8 +206,8 @@ void check_attention(Places places) {
     const Tensor v = s.input({c.batch, c.columns, c.width}, -1, 1, f16);
     const Tensor weight = s.input({c.batch, c.rows, c.width}, -1, 1);
     AttentionOptions options{.causal = c.causal, .dropout = c.dropout};
-    if (c.mask && !c.truths) options.mask = s.input({c.batch, c.rows, c.columns}, -3, 1);
-    if (c.truths) options.mask = s.boolean({c.batch, c.rows, c.columns});
+    if (c.mask && !c.bool_mask) options.mask = s.input({c.batch, c.rows, c.columns}, -3, 1);
+    if (c.bool_mask) options.mask = s.boolean({c.batch, c.rows, c.columns});
     const Tensor y = scaled_dot_product_attention(q, k, v, options);
     s.output("y", cast(y, f32));
     const std::vector<Tensor> gradients = grad(sum(cast(y, f32) * weight), {q, k, v});

@@ -10,7 +10,7 @@ using T = const std::vector<Tensor>&;
 // Values whose products and sums overflow the type.
 Argument whole(const Shape& shape) { return {shape, -2e9, 2e9, i32}; }
 Argument words(const Shape& shape) { return {shape, 0, 4e9, u32}; }
-Argument truths(const Shape& shape) { return {shape, 0, 1, boolean}; }
+Argument booleans(const Shape& shape) { return {shape, 0, 1, boolean}; }
 Argument places(const Shape& shape, double last) { return {shape, -1, last, i32}; }
 
 void add_both(std::vector<OpCase>& to, const std::string& name, const std::vector<Shape>& shapes,
@@ -27,8 +27,8 @@ void add_both(std::vector<OpCase>& to, const std::string& name, const std::vecto
 void add_bools(std::vector<OpCase>& to, const std::string& name, const std::vector<Shape>& shapes,
                const std::function<Tensor(T)>& apply) {
   std::vector<Argument> args;
-  for (const Shape& shape : shapes) args.push_back(truths(shape));
-  to.push_back({name + "_of_truths", args, apply, false});
+  for (const Shape& shape : shapes) args.push_back(booleans(shape));
+  to.push_back({name + "_of_booleans", args, apply, false});
 }
 
 void add_products(std::vector<OpCase>& to) {
@@ -92,12 +92,12 @@ void add_scatters(std::vector<OpCase>& to) {
       {"index_update_i32", {whole({3, 5}), places({3, 1}, 4), whole({3, 2})}, updated, false});
   to.push_back(
       {"index_update_u32_of_u32", {words({3, 5}), words({3, 1}), words({3, 2})}, updated, false});
-  to.push_back({"index_update_of_truths",
-                {truths({3, 5}), places({3, 1}, 4), truths({3, 2})},
+  to.push_back({"index_update_of_booleans",
+                {booleans({3, 5}), places({3, 1}, 4), booleans({3, 2})},
                 updated,
                 false});
-  to.push_back({"scatter_of_truths",
-                {truths({5, 2}), places({3, 2}, 4), truths({3, 2})},
+  to.push_back({"scatter_of_booleans",
+                {booleans({5, 2}), places({3, 2}, 4), booleans({3, 2})},
                 [](T t) { return scatter(t[0], 0, t[1], t[2]); },
                 false});
 }

@@ -321,8 +321,8 @@ TEST(LanguageTrainer, parts_of_the_validation_add_up_to_the_whole) {
 }
 
 // Expects that training changes only attention and the rows [begin, end) of `projection`.
-void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::int64_t begin,
-                          std::int64_t end, bool biased = false) {
+void expect_only_b_and_c(MixerKind kind, const std::string& projection, std::int64_t begin,
+                         std::int64_t end, bool biased = false) {
   LanguageModelConfig config = letters_config({kind, MixerKind::kMlp, MixerKind::kAttention, kind});
   config.mamba.x_bias = config.mamba2.bias = biased;
   TrainingOptions options = few_steps();
@@ -356,10 +356,10 @@ void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::in
 
 TEST(BAndCAlone, other_rows_stay_unchanged) {
   for (const bool biased : {false, true}) {
-    expect_b_and_c_alone(MixerKind::kMamba1, "x_proj", 1, 11, biased);    // dt_rank 1, N 5
-    expect_b_and_c_alone(MixerKind::kMamba2, "in_proj", 48, 60, biased);  // z and x of 24, N 6
+    expect_only_b_and_c(MixerKind::kMamba1, "x_proj", 1, 11, biased);    // dt_rank 1, N 5
+    expect_only_b_and_c(MixerKind::kMamba2, "in_proj", 48, 60, biased);  // z and x of 24, N 6
   }
-  expect_b_and_c_alone(MixerKind::kMamba3, "in_proj", 48, 48 + 24);  // two ranks
+  expect_only_b_and_c(MixerKind::kMamba3, "in_proj", 48, 48 + 24);  // two ranks
 }
 
 // If nothing is written to the states or nothing is read from them, their decay has no effect. This
