@@ -11,7 +11,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-enum class Taken { kInFours, kOneByOne };
+enum class Taken { kVectorized, kElements };
 
 // Returns whether the launch of the graph is vectorized.
 Taken taken(const Graph& graph, int width) {
@@ -24,7 +24,7 @@ Taken taken(const Graph& graph, int width) {
     if (write_wgsl(launch, options).body.find("array<vec4<f32>>") != std::string::npos) ++vectors;
   }
   EXPECT_EQ(maps, 1);
-  return vectors > 0 ? Taken::kInFours : Taken::kOneByOne;
+  return vectors > 0 ? Taken::kVectorized : Taken::kElements;
 }
 
 void check(const std::function<void(GraphBuilder&)>& write, Taken expected) {
@@ -33,7 +33,7 @@ void check(const std::function<void(GraphBuilder&)>& write, Taken expected) {
     SCOPED_TRACE(width);
     GraphBuilder builder;
     write(builder);
-    EXPECT_EQ(taken(builder.graph(), width), width == 4 ? expected : Taken::kOneByOne);
+    EXPECT_EQ(taken(builder.graph(), width), width == 4 ? expected : Taken::kElements);
     WgslOptions options;
     options.map_width = width;
     device->force_kernels(options);
@@ -42,7 +42,7 @@ void check(const std::function<void(GraphBuilder&)>& write, Taken expected) {
   }
 }
 
-TEST(WebGpuMapInFours, takes_four_contiguous_elements) {
+TEST(WebGpuVectorizedMap, takes_vectors_of_contiguous_elements) {
   for (const std::int64_t count : {4, 252, 1024}) {
     SCOPED_TRACE(count);
     check(
@@ -50,21 +50,21 @@ TEST(WebGpuMapInFours, takes_four_contiguous_elements) {
           const Tensor x = s.input({count}), y = s.input({count});
           s.output("y", where(x > y, sigmoid(x) * y, square(y)));
         },
-        Taken::kInFours);
+        Taken::kVectorized);
   }
 }
 
-TEST(WebGpuMapInFours, takes_four_of_rows_of_columns_and_of_one_element_for_all) {
+TEST(WebGpuVectorizedMap, takes_vectors_of_rows_of_columns_and_of_one_element_for_all) {
   check(
       [](GraphBuilder& s) {
         const Tensor x = s.input({6, 5, 8}), row = s.input({8}), column = s.input({6, 5, 1}),
                      one = s.input({1});
         s.output("y", x * row + column - one);
       },
-      Taken::kInFours);
+      Taken::kVectorized);
 }
 
-TEST(WebGpuMapInFours, takes_four_from_any_offset) {
+TEST(WebGpuVectorizedMap, takes_vectors_from_any_offset) {
   check(
       [](GraphBuilder& s) {
         const Tensor x = s.input({12, 20}), wide = s.input({12, 43}), middle = s.input({12, 10});
@@ -72,20 +72,20 @@ TEST(WebGpuMapInFours, takes_four_from_any_offset) {
         const Tensor inner = pad(middle, {4, 6});
         s.output("y", x + narrow(wide, 1, 21, 20) + inner);
       },
-      Taken::kInFours);
+      Taken::kVectorized);
 }
 
-TEST(WebGpuMapInFours, takes_four_of_numbers_that_are_drawn_and_counted) {
+TEST(WebGpuVectorizedMap, takes_vectors_of_numbers_that_are_drawn_and_counted) {
   check(
       [](GraphBuilder& s) {
         const Tensor x = s.input({7, 16});
         const Tensor count = cast(iota({7, 16}, 1, i32), f32);
         s.output("y", dropout(x, 0.4) + count);
       },
-      Taken::kInFours);
+      Taken::kVectorized);
 }
 
-TEST(WebGpuMapInFours, takes_four_of_a_state_that_it_updates) {
+TEST(WebGpuVectorizedMap, takes_vectors_of_a_state_that_it_updates) {
   check(
       [](GraphBuilder& s) {
         const Tensor x = s.input({3, 12});
@@ -95,23 +95,23 @@ TEST(WebGpuMapInFours, takes_four_of_a_state_that_it_updates) {
         s.output("y", next - x * 2.0);
         s.graph().updates.push_back({state.id(), next.id()});
       },
-      Taken::kInFours);
+      Taken::kVectorized);
 }
 
-TEST(WebGpuMapInFours, takes_single_elements_where_four_do_not_fit) {
-  check([](GraphBuilder& s) { s.output("y", exp(s.input({7, 9}))); }, Taken::kOneByOne);
+TEST(WebGpuVectorizedMap, takes_elements_where_vectors_do_not_fit) {
+  check([](GraphBuilder& s) { s.output("y", exp(s.input({7, 9}))); }, Taken::kElements);
   check([](GraphBuilder& s) { s.output("y", s.input({8, 4}) > s.input({8, 4})); },
-        Taken::kOneByOne);
+        Taken::kElements);
   check([](GraphBuilder& s) { s.output("y", s.input({8, 12}) + transpose(s.input({12, 8}))); },
-        Taken::kOneByOne);
+        Taken::kElements);
   check([](GraphBuilder& s) { s.output("y", s.input({8}, -9, 9, i32) + s.input({8}, -9, 9, i32)); },
-        Taken::kOneByOne);
+        Taken::kElements);
   check(
       [](GraphBuilder& s) {
         const Tensor rows = s.input({5}, 0, 6, i32);
         s.output("y", embedding(rows, s.input({7, 8})) * s.input({5, 8}));
       },
-      Taken::kOneByOne);
+      Taken::kElements);
 }
 
 // The launches into which a map is split if its buffers exceed a binding.
@@ -134,7 +134,7 @@ MapParts parts_of(const Graph& graph, std::int64_t most_bytes, const WgslOptions
 
 // Reads rows and adjacent elements, and generates random numbers and counters for each position of
 // the whole. The parts of 36,000 elements are vectorized; those of 32,748 are not.
-TEST(WebGpuMapInFours, split_for_bindings_keeps_the_bits) {
+TEST(WebGpuVectorizedMap, split_for_bindings_keeps_the_bits) {
   TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
   constexpr std::int64_t kMaxBytes = 48 << 10, kColumns = 12;
   for (const std::int64_t rows : {3000, 2729}) {
@@ -164,7 +164,7 @@ TEST(WebGpuMapInFours, split_for_bindings_keeps_the_bits) {
 }
 
 // Uses the default choice by size.
-TEST(WebGpuMapInFours, takes_four_of_many_elements) {
+TEST(WebGpuVectorizedMap, takes_vectors_of_many_elements) {
   TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
   const std::int64_t rows = 1 << 10, columns = (1 << 10) + 4;
   GraphBuilder builder;
