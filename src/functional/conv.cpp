@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Convolutions: the composite ops of ops/conv, plus a bias. A 1-D convolution is a 2-D one of
+// Convolutions: the composite ops of ops/conv.cpp, plus a bias. A 1-D convolution is a 2-D one of
 // height 1.
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pooling and resizing. Uses the composite ops of ops/pool if all windows are equal, otherwise
-// gathers and sums. 1-D pooling is 2-D pooling of height 1.
+// Pooling and resizing. Uses the composite ops of ops/pooling.cpp if all windows are equal,
+// otherwise gathers and sums. 1-D pooling is 2-D pooling of height 1.
 #include <algorithm>
 #include <cmath>
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/dequant_read.h"
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/matmul/dequant_read.h"
+#include "backend/cpu/matmul/gemm.h"
 #include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {

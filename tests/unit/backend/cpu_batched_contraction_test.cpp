@@ -3,7 +3,7 @@
 // rows, they are packed once for all batches and threads.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/contraction.h"
+#include "backend/cpu/matmul/contraction.h"
 #include "program_harness.h"
 
 namespace tensorgrad::testing {

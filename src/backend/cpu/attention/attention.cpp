@@ -10,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-#include "backend/cpu/attention_kernels.h"
+#include "backend/cpu/attention/attention_kernels.h"
 #include "backend/cpu/block_size.h"
 #include "backend/cpu/opaque.h"
 #include "backend/cpu/operand.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "backend/cpu/attention_kernels.h"
+#include "backend/cpu/attention/attention_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/attention_kernels.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/attention/attention_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -6,7 +6,7 @@
 // is one batch, each thread therefore packs the columns of B that its tiles need once, and the
 // tiles are chosen such that threads pack little. Operands that must be computed first are packed
 // once, by all threads together.
-#include "backend/cpu/contraction.h"
+#include "backend/cpu/matmul/contraction.h"
 
 #include <algorithm>
 

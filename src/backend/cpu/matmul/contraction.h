@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/gemm.h"
 #include "backend/cpu/launch_runner.h"
+#include "backend/cpu/matmul/gemm.h"
 #include "backend/cpu/operand.h"
 #include "backend/cpu/vector_program.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/contraction.h"
+#include "backend/cpu/matmul/contraction.h"
 #include "base/check.h"
 
 namespace tensorgrad::cpu {

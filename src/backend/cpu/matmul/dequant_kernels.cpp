@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "backend/cpu/dequant_kernels.h"
+#include "backend/cpu/matmul/dequant_kernels.h"
 
 #include <bit>
 
 #include "base/half.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/dequant_kernels.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/matmul/dequant_kernels.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "backend/cpu/dequant_read.h"
+#include "backend/cpu/matmul/dequant_read.h"
 
 #include <algorithm>
 #include <optional>

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/dequant_kernels.h"
+#include "backend/cpu/matmul/dequant_kernels.h"
 #include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Micro-kernels. The accumulators of a tile fill the vector registers: 6 x 2 vectors of 16
 // registers, 14 x 2 of 32. Each step loads a row of b, broadcasts mr elements of a, and multiplies.
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/matmul/gemm.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/gemm.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/matmul/gemm.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/contraction.h"
+#include "backend/cpu/matmul/contraction.h"
 
 namespace tensorgrad::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reducer: f32 sums accumulate in double; across columns, in f32 for a few columns at a time.
-#include "backend/cpu/reducer.h"
+#include "backend/cpu/reduction/reducer.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/reduction.h"
+#include "backend/cpu/reduction/reduction.h"
 
 namespace tensorgrad::cpu {
 namespace {

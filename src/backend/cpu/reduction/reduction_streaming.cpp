@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/reducer.h"
-#include "backend/cpu/reduction.h"
+#include "backend/cpu/reduction/reducer.h"
+#include "backend/cpu/reduction/reduction.h"
 #include "kernel/row_plan.h"
 
 namespace tensorgrad::cpu {

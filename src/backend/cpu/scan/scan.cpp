@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "backend/cpu/block_size.h"
-#include "backend/cpu/scan_kernels.h"
+#include "backend/cpu/scan/scan_kernels.h"
 #include "backend/cpu/vector_program.h"
 #include "base/check.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Scans that vectorize over neighboring lines or, for sums, along a single line. Running sums and
 // products of f32 are f64, as in PyTorch; prefix sums inside a vector are f32.
-#include "backend/cpu/scan_kernels.h"
+#include "backend/cpu/scan/scan_kernels.h"
 
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/scan_kernels.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/scan/scan_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Names are those of ops/selective_scan.cpp. States are the outer loop: the steps of a tile for one
 // state fit in first-level cache, and only the recurrence itself is a dependency chain.
-#include "backend/cpu/selective_kernels.h"
+#include "backend/cpu/selective_scan/selective_kernels.h"
 
 #include "kernel/selective.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/selective_kernels.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/selective_scan/selective_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -10,7 +10,7 @@
 
 #include "backend/cpu/opaque.h"
 #include "backend/cpu/operand.h"
-#include "backend/cpu/selective_kernels.h"
+#include "backend/cpu/selective_scan/selective_kernels.h"
 #include "base/check.h"
 #include "kernel/selective.h"
 
