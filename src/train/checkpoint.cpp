@@ -114,4 +114,15 @@ const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& na
   return at->second;
 }
 
+void refuse_field(const std::string& path, const std::string& name, const std::string& what) {
+  throw IoError(path + ": not a trainer checkpoint: the field '" + name + "' is " + what);
+}
+
+const std::string& text_field(const Checkpoint& checkpoint, const std::string& name,
+                              const std::string& path) {
+  const auto at = checkpoint.fields.find(name);
+  if (at == checkpoint.fields.end()) refuse_field(path, name, "missing");
+  return at->second;
+}
+
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -37,5 +37,11 @@ void write_weights(const FileSink& sink, std::map<std::string, HostTensor> tenso
 // Returns a state of a checkpoint. Throws UserError if it is missing or has another type.
 const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& name,
                              const Type& type, const std::string& path);
+// Returns a field. Throws IoError if it is missing.
+const std::string& text_field(const Checkpoint& checkpoint, const std::string& name,
+                              const std::string& path);
+// Throws IoError. `what`: what is wrong with the field.
+[[noreturn]] void refuse_field(const std::string& path, const std::string& name,
+                               const std::string& what);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

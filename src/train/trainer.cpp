@@ -115,7 +115,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
           std::move(sources[k]), table_, k, device, reason, call_lock_, *recoverer_, location));
     });
   }
-  collect_states();
+  states_.collect(objectives_);
   check_datasets();
   if (ranks() != nullptr) objectives_.front()->agree();
   if (device->info().backend == "webgpu") recoverer_->turn_on();
@@ -150,16 +150,6 @@ void TrainerImpl::take_from_first() {
   }
 }
 
-std::vector<float> TrainerImpl::download(const State& state) {
-  return state.optimizers() ? state.objective->download_state(state.entry.name)
-                            : state.session().download_floats(state.buffer());
-}
-
-void TrainerImpl::upload(const State& state, const std::vector<float>& values) {
-  if (state.optimizers()) return state.objective->upload_state(state.entry.name, values);
-  state.session().upload_state(state.entry.name, values);
-}
-
 void TrainerImpl::use(const std::shared_ptr<Device>& device) {
   for (const auto& objective : objectives_) objective->use(device);
 }
@@ -181,24 +171,6 @@ void TrainerImpl::wait() {
 std::vector<Recovery> TrainerImpl::recoveries() const {
   const auto lock = call_lock_->lock();
   return recoverer_->recoveries();
-}
-
-void TrainerImpl::collect_states() {
-  for (const auto& objective : objectives_) {
-    for (const StateEntry& entry : objective->session().states()) {
-      const auto known = std::find_if(states_.begin(), states_.end(), [&](const State& each) {
-        return each.entry.name == entry.name;
-      });
-      if (known == states_.end()) {
-        states_.push_back({entry, objective.get()});
-      } else if (known->entry.type != entry.type || known->entry.initial != entry.initial ||
-                 known->entry.values != entry.values) {
-        throw UserError("state " + in_marks(entry.name) + ": objectives " +
-                        in_marks(known->objective->name()) + " and " + in_marks(objective->name()) +
-                        " disagree on its type or initial value");
-      }
-    }
-  }
 }
 
 void TrainerImpl::check_datasets() const {
@@ -339,9 +311,7 @@ void TrainerImpl::reset_now(const ResetOptions& options) {
   if (!options.optimizer) return;
   if (computes && averages()) start_averages(session().download_floats("params"), true);
   for (const auto& objective : objectives_) objective->reset();
-  for (const auto& [name, weak] : loaders_) {
-    if (const auto each = weak.lock()) each->reset();
-  }
+  loaders_.reset();
 }
 
 NamedTensors TrainerImpl::download_params() {
@@ -356,41 +326,26 @@ NamedTensors TrainerImpl::download_ema() {
 }
 
 NamedTensors TrainerImpl::averaged() const {
-  return table_.averages(session().download_floats("params"), [&](const std::string& name) {
-    const auto state = std::find_if(states_.begin(), states_.end(),
-                                    [&](const State& each) { return each.entry.name == name; });
-    return download(*state);
-  });
+  return table_.averages(session().download_floats("params"),
+                         [&](const std::string& name) { return states_.find(name)->download(); });
 }
 
 NamedTensors TrainerImpl::download_optimizer() {
   const auto lock = call_lock_->lock();
-  return recoverer_->guarded([&] { return optimizer_states(); });
-}
-
-NamedTensors TrainerImpl::optimizer_states() const {
-  NamedTensors result;
-  for (const State& state : states_) {
-    if (!state.optimizers()) continue;
-    const std::string prefix = state.entry.name.substr(kOptimPrefix.size()) + "/";
-    for (auto& [name, tensor] : state.objective->part().unpack(download(state)))
-      result[prefix + name] = std::move(tensor);
-  }
-  return result;
+  return recoverer_->guarded([&] { return states_.optimizer(); });
 }
 
 NamedTensors TrainerImpl::download_buffers() {
   const auto lock = call_lock_->lock();
-  return recoverer_->guarded([&] { return buffers(); });
+  return recoverer_->guarded([&] { return states_.buffers(); });
 }
 
 void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
   const auto lock = call_lock_->lock();
   NamedTensors params, buffers;
   for (const auto& [name, tensor] : given) {
-    const bool state = std::any_of(states_.begin(), states_.end(), [&](const State& each) {
-      return each.models() && each.entry.name == name;
-    });
+    const State* const known = states_.find(name);
+    const bool state = known != nullptr && known->models();
     (state || table_.has_buffer(name) ? buffers : params).emplace(name, tensor);
   }
   for (const auto& objective : objectives_)
@@ -436,9 +391,7 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
   for (const auto& [name, tensor] : states) {
     const std::size_t slash = name.find('/');
     const std::string state = std::string(kOptimPrefix) + name.substr(0, slash);
-    const bool known = std::any_of(states_.begin(), states_.end(),
-                                   [&](const State& each) { return each.entry.name == state; });
-    if (slash == std::string::npos || !known)
+    if (slash == std::string::npos || states_.find(state) == nullptr)
       throw UserError("upload_optimizer: the optimizer has no state '" + name + "'");
     parts[state][name.substr(slash + 1)] = tensor;
   }
@@ -447,11 +400,11 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
     for (const State& state : states_) {
       if (!state.optimizers()) continue;
       const std::string& name = state.entry.name;
-      auto& [to, flat] = written.emplace_back(&state, download(state));
+      auto& [to, flat] = written.emplace_back(&state, state.download());
       const std::string what = "upload_optimizer: state " + name.substr(kOptimPrefix.size());
       state.objective->part().write(parts[name], what, partial, flat);
     }
-    for (const auto& [state, flat] : written) upload(*state, flat);
+    for (const auto& [state, flat] : written) state->upload(flat);
     take_from_first();
     recoverer_->take();
   });
@@ -482,12 +435,11 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
         call_lock_->shared_lock(), instances(), location, recoverer_);
   });
   for (const StateEntry& theirs : attached->first().states()) {
-    for (const State& ours : states_) {
-      if (ours.entry.name != theirs.name || ours.entry.type == theirs.type) continue;
-      throw UserError("attach: the state '" + theirs.name + "' is " + to_string(theirs.type) +
-                          " here and " + to_string(ours.entry.type) + " in the trainer",
-                      location);
-    }
+    const State* const ours = states_.find(theirs.name);
+    if (ours == nullptr || ours->entry.type == theirs.type) continue;
+    throw UserError("attach: the state '" + theirs.name + "' is " + to_string(theirs.type) +
+                        " here and " + to_string(ours->entry.type) + " in the trainer",
+                    location);
   }
   recoverer_->add(attached);
   return attached;
@@ -496,11 +448,8 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
 void TrainerImpl::take_states(const TrainerImpl& old) {
   for (const State& state : states_) {
     if (!state.models()) continue;
-    const auto theirs =
-        std::find_if(old.states_.begin(), old.states_.end(), [&](const State& each) {
-          return each.entry.name == state.entry.name && each.entry.type == state.entry.type;
-        });
-    if (theirs == old.states_.end()) continue;
+    const State* const theirs = old.states_.find(state.entry.name);
+    if (theirs == nullptr || theirs->entry.type != state.entry.type) continue;
     const std::vector<float> values = old.recoverer_->guarded(
         [&] { return theirs->session().download_floats(theirs->buffer()); });
     recoverer_->guarded([&] { state.session().upload_state(state.entry.name, values); });

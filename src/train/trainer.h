@@ -4,8 +4,9 @@
 
 #include "compile/runtime/buffer_sharing.h"
 #include "train/compiled_function.h"
-#include "train/data_loader.h"
+#include "train/loader_table.h"
 #include "train/objective.h"
+#include "train/state_table.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
@@ -58,7 +59,9 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   void wait();
   // Fields of a checkpoint: of the objectives, and of the loaders that still exist.
   [[nodiscard]] std::map<std::string, std::string> fields() const;
-  [[nodiscard]] std::map<std::string, std::string> loader_fields() const;
+  [[nodiscard]] std::map<std::string, std::string> loader_fields() const {
+    return loaders_.fields();
+  }
   [[nodiscard]] std::vector<Recovery> recoveries() const;
 
   // Reports over all objectives.
@@ -68,15 +71,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] ProgramSession& session() const { return objectives_.front()->session(); }
 
  private:
-  // A state of the model, or of an objective's optimizer.
-  struct State {
-    StateEntry entry;
-    const ObjectiveImpl* objective;  // one of the objectives that use it
-    [[nodiscard]] bool optimizers() const { return entry.name.starts_with(kOptimPrefix); }
-    [[nodiscard]] bool models() const { return !optimizers() && !is_scale_state(entry.name); }
-    [[nodiscard]] std::string buffer() const { return state_buffer(entry.name); }
-    [[nodiscard]] ProgramSession& session() const { return objective->session(); }
-  };
+  using State = TrainerState;
 
   // The other ranks of distributed training, or null.
   [[nodiscard]] Communicator* ranks() const { return objectives_.front()->ranks(); }
@@ -87,9 +82,6 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   // In distributed training, replaces parameters and states by those of rank 0. Sharded states do
   // not change.
   void take_from_first();
-  // Returns all elements of a state. All ranks must make the call if it is sharded.
-  [[nodiscard]] static std::vector<float> download(const State& state);
-  static void upload(const State& state, const std::vector<float>& values);
   // Takes part in the gathering of the sharded states that rank 0 writes to a file.
   void gather_states() const;
   [[nodiscard]] std::string known_names() const;  // as text
@@ -97,59 +89,38 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] std::string states_text() const;
   [[nodiscard]] std::vector<std::string> dataset_names() const;
   [[nodiscard]] bool averages() const;  // true if an objective keeps averages
-  void collect_states();
   void check_datasets() const;
   [[nodiscard]] std::vector<const Instance*> instances() const;
   void reset_now(const ResetOptions& options);
   [[nodiscard]] NamedTensors averaged() const;
-  [[nodiscard]] NamedTensors buffers() const;  // of the model
-  [[nodiscard]] NamedTensors optimizer_states() const;
   // Returns the sessions that use the dataset entry. Throws UserError if there are none.
   [[nodiscard]] std::vector<ProgramSession*> users_of_data(const std::string& name,
                                                            const HostView& values) const;
-  // Collects the parameters and states of a checkpoint. The functions return the parameters, and
-  // all elements of a state.
-  [[nodiscard]] Checkpoint checkpoint_of(
-      const std::function<std::vector<float>()>& params,
-      const std::function<std::vector<float>(const State&)>& read) const;
   // Initializes the averages of all objectives, or of those that have not begun.
   void start_averages(const std::vector<float>& params, bool always);
   // Copies the model states of equal name and type from `old`.
   void take_states(const TrainerImpl& old);
-  // Returns a state of the checkpoint in the device's layout. Throws if it is missing.
-  [[nodiscard]] std::vector<float> read_state(const State& state, const Checkpoint& checkpoint,
-                                              const std::string& path) const;
-  // Throws UserError if the checkpoint has a state that this trainer does not have.
-  void check_states_known(const Checkpoint& checkpoint, const std::string& path) const;
-  using LoaderStates = std::vector<std::pair<std::shared_ptr<LoaderImpl>, LoaderState>>;
   // The contents of a checkpoint.
   struct Loaded {
     std::uint32_t seed = 0;
     std::vector<Progress> progress = {};  // of the objectives
     std::vector<float> params = {};
     std::vector<std::vector<float>> states = {};  // parallel to states_
-    LoaderStates loaders = {};
+    LoaderTable::States loaders = {};
     std::string fields = {};  // as text
   };
   // Throws if the checkpoint does not fit this trainer.
   [[nodiscard]] Loaded read(const FileSource& source) const;
-  // Returns the loader positions in a checkpoint. Throws UserError if its loaders differ or a
-  // position does not fit.
-  LoaderStates loader_states(const Checkpoint& checkpoint, const std::string& path) const;
-  // Throws UserError if the loader was destroyed.
-  std::shared_ptr<LoaderImpl> loader(const std::string& name) const;
-
   std::shared_ptr<CallLock> call_lock_ = std::make_shared<CallLock>();
   ModelFunctions model_;
   TrainerOptions options_;
   ParameterTable table_;
   std::shared_ptr<Recoverer> recoverer_;  // shared with attached functions
   std::vector<std::unique_ptr<ObjectiveImpl>> objectives_;
-  std::size_t attached_ = 0;   // number of functions that were given a seed
-  std::vector<State> states_;  // without duplicates
-  std::int64_t bytes_ = 0;     // of all buffers
-  // Weak, so that the threads of a loader end when the user destroys it.
-  std::map<std::string, std::weak_ptr<LoaderImpl>> loaders_;
+  std::size_t attached_ = 0;  // number of functions that were given a seed
+  StateTable states_;
+  std::int64_t bytes_ = 0;  // of all buffers
+  LoaderTable loaders_;
 };
 
 // Returns the sources with the trainer's common options applied. Throws UserError if a name is

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Saving and loading of trainers.
-#include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -15,26 +13,6 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr int kVersion = 1;  // of the checkpoint fields
-constexpr std::string_view kLoaderPrefix = "loader.";
-
-HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>& values) {
-  HostTensor tensor{dtype, shape, {}};
-  tensor.bytes.resize(static_cast<size_t>(numel(shape)) * element_bytes(dtype));
-  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
-  return tensor;
-}
-
-[[noreturn]] void refuse_field(const std::string& path, const std::string& name,
-                               const std::string& what) {
-  throw IoError(path + ": not a trainer checkpoint: the field '" + name + "' is " + what);
-}
-
-const std::string& text_field(const Checkpoint& checkpoint, const std::string& name,
-                              const std::string& path) {
-  const auto at = checkpoint.fields.find(name);
-  if (at == checkpoint.fields.end()) refuse_field(path, name, "missing");
-  return at->second;
-}
 
 std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name,
                            const std::string& path) {
@@ -203,41 +181,6 @@ void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
   order_sent_ = false;
 }
 
-void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader) {
-  const auto lock = call_lock_->lock();
-  std::weak_ptr<LoaderImpl>& kept = loaders_[name];
-  if (!kept.expired() && kept.lock() != loader)
-    throw UserError("add_loader: the trainer already has a loader '" + name + "'");
-  kept = loader;
-  recoverer_->note_loaders();
-}
-
-std::shared_ptr<LoaderImpl> TrainerImpl::loader(const std::string& name) const {
-  if (auto found = loaders_.at(name).lock()) return found;
-  throw UserError("the data loader '" + name + "' of this trainer no longer exists");
-}
-
-TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoint,
-                                                     const std::string& path) const {
-  for (const auto& [name, value] : checkpoint.fields) {
-    if (name.starts_with(kLoaderPrefix) && !loaders_.contains(name.substr(kLoaderPrefix.size()))) {
-      throw UserError(path + ": the checkpoint has the state of a data loader '" +
-                      name.substr(kLoaderPrefix.size()) + "'; call add_loader() first");
-    }
-  }
-  LoaderStates states;
-  for (const auto& [name, weak] : loaders_) {
-    const std::string& text = text_field(checkpoint, std::string(kLoaderPrefix) + name, path);
-    const std::shared_ptr<LoaderImpl> each = loader(name);
-    try {
-      states.emplace_back(each, each->parse(text));
-    } catch (const UserError& error) {
-      throw UserError(path + ": data loader '" + name + "': " + error.message());
-    }
-  }
-  return states;
-}
-
 std::map<std::string, std::string> TrainerImpl::fields() const {
   std::map<std::string, std::string> fields = {{"version", std::to_string(kVersion)},
                                                {"seed", std::to_string(options_.seed)}};
@@ -246,12 +189,10 @@ std::map<std::string, std::string> TrainerImpl::fields() const {
   return fields;
 }
 
-std::map<std::string, std::string> TrainerImpl::loader_fields() const {
-  std::map<std::string, std::string> fields;
-  for (const auto& [name, weak] : loaders_) {
-    if (const auto each = weak.lock()) fields[std::string(kLoaderPrefix) + name] = each->text();
-  }
-  return fields;
+void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader) {
+  const auto lock = call_lock_->lock();
+  loaders_.add(name, loader);
+  recoverer_->note_loaders();
 }
 
 void TrainerImpl::save(const FileSink& sink) {
@@ -262,21 +203,23 @@ void TrainerImpl::save(const FileSink& sink) {
         "update");
   }
   if (leaves_to_first(sink)) return gather_states();
-  for (const auto& [name, weak] : loaders_) static_cast<void>(loader(name));
+  loaders_.check_alive();
   const bool stranded = recoverer_->stranded();
   Checkpoint checkpoint;
   try {
     checkpoint = recoverer_->guarded([&] {
-      Checkpoint now = checkpoint_of([&] { return session().download_floats("params"); }, download);
+      Checkpoint now;
+      now.params = table_.unpack(session().download_floats("params"));
+      states_.write(now, [](const State& state) { return state.download(); });
       now.fields = fields();
-      now.fields.merge(loader_fields());
+      now.fields.merge(loaders_.fields());
       return now;
     });
   } catch (const DeviceLostError&) {
     if (!stranded) throw;  // the error says what save() will write
-    checkpoint =
-        checkpoint_of([&] { return recoverer_->saved_floats("params"); },
-                      [&](const State& state) { return recoverer_->saved_floats(state.buffer()); });
+    checkpoint.params = table_.unpack(recoverer_->saved_floats("params"));
+    states_.write(checkpoint,
+                  [&](const State& state) { return recoverer_->saved_floats(state.buffer()); });
     checkpoint.fields = recoverer_->fields();
   }
   write_checkpoint(sink, std::move(checkpoint));
@@ -284,19 +227,8 @@ void TrainerImpl::save(const FileSink& sink) {
 
 void TrainerImpl::gather_states() const {
   for (const State& state : states_) {
-    if (state.objective->is_sharded(state.entry.name)) static_cast<void>(download(state));
+    if (state.objective->is_sharded(state.entry.name)) static_cast<void>(state.download());
   }
-}
-
-NamedTensors TrainerImpl::buffers() const {
-  NamedTensors result;
-  for (const State& state : states_) {
-    if (!state.models()) continue;
-    const auto& type = state.entry.type;
-    result[state.entry.name] =
-        from_floats(type.shape, type.dtype, state.session().download_floats(state.buffer()));
-  }
-  return result;
 }
 
 void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
@@ -311,7 +243,7 @@ void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
     if (weights == WeightSource::kEma) take_averages(checkpoint, source.name());
     for (const State& state : states_) {
       if (state.models() && !checkpoint.states.empty())  // otherwise the file has only parameters
-        written.emplace_back(&state, read_state(state, checkpoint, source.name()));
+        written.emplace_back(&state, state.read(checkpoint, source.name()));
     }
     return table_.pack(checkpoint.params, source.name());
   });
@@ -338,59 +270,9 @@ void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
     NamedTensors all = weights == WeightSource::kEma
                            ? averaged()
                            : table_.unpack(session().download_floats("params"));
-    all.merge(buffers());
+    all.merge(states_.buffers());
     return all;
   }));
-}
-
-Checkpoint TrainerImpl::checkpoint_of(
-    const std::function<std::vector<float>()>& params,
-    const std::function<std::vector<float>(const State&)>& read) const {
-  Checkpoint checkpoint;
-  checkpoint.params = table_.unpack(params());
-  for (const State& state : states_) {
-    const auto& [name, type, initial, start] = state.entry;
-    const std::vector<float> values = read(state);
-    if (!state.optimizers()) {
-      checkpoint.states[name] = from_floats(type.shape, type.dtype, values);
-      continue;
-    }
-    for (auto& [parameter, tensor] : state.objective->part().unpack(values))
-      checkpoint.states[name + "/" + parameter] = std::move(tensor);
-  }
-  return checkpoint;
-}
-
-std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
-                                           const std::string& path) const {
-  const auto& [name, type, initial, start] = state.entry;
-  const ParameterRange& part = state.objective->part();
-  std::vector<float> values(
-      static_cast<size_t>(state.optimizers() ? part.elements : numel(type.shape)));
-  if (!state.optimizers()) {
-    const HostTensor& stored = find_state(checkpoint, name, type, path);
-    std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
-    return values;
-  }
-  NamedTensors parts;
-  const std::string prefix = name + "/";
-  for (const auto& [each, tensor] : checkpoint.states) {
-    if (each.starts_with(prefix)) parts[each.substr(prefix.size())] = tensor;
-  }
-  part.write(parts, path + ": state " + name, false, values);
-  return values;
-}
-
-void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::string& path) const {
-  for (const auto& [name, tensor] : checkpoint.states) {
-    // The file has one state for each parameter of an optimizer state.
-    const std::string known =
-        name.starts_with(kOptimPrefix) ? name.substr(0, name.find('/')) : name;
-    const bool here = std::any_of(states_.begin(), states_.end(),
-                                  [&](const State& each) { return each.entry.name == known; });
-    if (!here)
-      throw UserError(path + ": the checkpoint has a state '" + name + "', this trainer does not");
-  }
 }
 
 // Reads and checks everything before anything is changed.
@@ -407,9 +289,9 @@ TrainerImpl::Loaded TrainerImpl::read(const FileSource& source) const {
     objective->complete(checkpoint, loaded.progress.back());
   }
   loaded.params = table_.pack(checkpoint.params, path);
-  check_states_known(checkpoint, path);
-  for (const State& state : states_) loaded.states.push_back(read_state(state, checkpoint, path));
-  loaded.loaders = loader_states(checkpoint, path);
+  states_.check_known(checkpoint, path);
+  for (const State& state : states_) loaded.states.push_back(state.read(checkpoint, path));
+  loaded.loaders = loaders_.read(checkpoint, path);
   for (const auto& [name, value] : checkpoint.fields) loaded.fields += name + "=" + value + "\n";
   return loaded;
 }
@@ -421,7 +303,8 @@ void TrainerImpl::load(const FileSource& source) {
     check_common(*ranks(), "load", {{"the checkpoint", fnv1a(loaded.fields)}});
   recoverer_->guarded([&] {
     session().upload_params(loaded.params);
-    for (std::size_t i = 0; i < states_.size(); ++i) upload(states_[i], loaded.states[i]);
+    std::size_t i = 0;
+    for (const State& state : states_) state.upload(loaded.states[i++]);
     for (const auto& [each, state] : loaded.loaders) each->load_state(state);
     options_.seed = loaded.seed;
     for (std::size_t k = 0; k < objectives_.size(); ++k)
