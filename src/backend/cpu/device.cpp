@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <list>
 #include <mutex>
 #include <string>
@@ -15,6 +14,7 @@
 #include "backend/cpu/parallel_tuner.h"
 #include "backend/cpu/simd.h"
 #include "base/check.h"
+#include "base/os/process.h"
 #include "base/parallel.h"
 
 namespace tensorgrad::cpu {
@@ -158,19 +158,6 @@ class CpuExecutable final : public Executable {
 constexpr std::int64_t kMaxBytes =
     sizeof(void*) > 4 ? std::int64_t{1} << 33 : (std::int64_t{1} << 31) - 4096;
 
-std::string cpu_name() {
-#if defined(__linux__)
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    if (line.rfind("model name", 0) != 0 || colon == std::string::npos) continue;
-    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
-    if (start != std::string::npos) return line.substr(start);
-  }
-#endif
-  return "CPU";
-}
-
 int thread_count(const CpuOptions& options) {
   CHECK(options.threads >= 0 && options.threads <= kMaxCpuThreads);
   return options.threads > 0 ? options.threads : std::clamp(usable_cores(), 1, kMaxCpuThreads);
@@ -183,7 +170,7 @@ class CpuDevice final : public Device {
     const int threads = pool_.threads();
     info_.backend = "cpu";
     info_.cuts_rows = true;
-    info_.name = cpu_name() + ", " + std::to_string(threads) +
+    info_.name = os::processor_name() + ", " + std::to_string(threads) +
                  (threads == 1 ? " thread, " : " threads, ") + simd().target;
     info_.limits.max_storage_bindings = 1 << 20;
     info_.limits.max_binding_bytes = info_.limits.max_buffer_bytes = kMaxBytes;

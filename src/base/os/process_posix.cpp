@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
+#include <string>
 
 #include "base/os/process.h"
 
@@ -15,6 +17,19 @@ std::string host_name() {
   std::array<char, 256> name{};
   const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
   return known ? name.data() : "localhost";
+}
+
+std::string processor_name() {
+#if defined(__linux__)
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (line.rfind("model name", 0) != 0 || colon == std::string::npos) continue;
+    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+    if (start != std::string::npos) return line.substr(start);
+  }
+#endif
+  return "CPU";
 }
 
 int allowed_cores() {

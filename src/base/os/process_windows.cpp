@@ -15,6 +15,8 @@ std::string host_name() {
   return utf8_text(name);
 }
 
+std::string processor_name() { return "CPU"; }
+
 int allowed_cores() {
   DWORD_PTR allowed = 0, machine = 0;
   if (!::GetProcessAffinityMask(::GetCurrentProcess(), &allowed, &machine)) return 0;
