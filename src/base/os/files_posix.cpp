@@ -14,7 +14,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::os {
 namespace {
 
-constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux limit: 2 GiB per call
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux, macOS: up to 2 GiB per call
 constexpr mode_t kAnyone = 0666;                            // less the umask
 
 // Like open() with O_CLOEXEC, but never returns a descriptor below 3.
@@ -51,6 +51,15 @@ int create(const std::string& path, bool folder) {
   const int fd = open_above(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (fd < 0 && errno == ENOENT) errno = EAGAIN;
   return fd;
+}
+
+// On macOS, fsync() leaves the content in the drive's cache. File systems without F_FULLFSYNC, such
+// as those of networks, have only fsync().
+bool flush(int fd) {
+#ifdef F_FULLFSYNC
+  if (::fcntl(fd, F_FULLFSYNC) == 0) return true;
+#endif
+  return ::fsync(fd) == 0;
 }
 
 bool same_file(const struct stat& a, const struct stat& b) {
@@ -103,14 +112,16 @@ bool truncate(int fd, std::uint64_t bytes) {
   return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0;
 }
 
-// EINVAL: a file system without sync, such as that of pipes.
-bool sync_file(int fd) { return ::fsync(fd) == 0 || errno == EINVAL || errno == EROFS; }
+// EINVAL, on macOS ENOTSUP: a file system without sync, such as that of pipes.
+bool sync_file(int fd) {
+  return flush(fd) || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+}
 
 void sync_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const int fd = open_above(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
   if (fd < 0) return;
-  ::fsync(fd);
+  flush(fd);
   ::close(fd);
 }
 

@@ -2,6 +2,9 @@
 #include "base/os/locale.h"
 
 #include <locale.h>  // NOLINT(modernize-deprecated-headers): newlocale, uselocale
+#ifdef __APPLE__
+#include <xlocale.h>  // declares them on macOS
+#endif
 
 namespace tensorgrad::inline TENSORGRAD_ABI::os {
 

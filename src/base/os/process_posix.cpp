@@ -2,6 +2,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
 
 #include <array>
 #include <fstream>
@@ -28,6 +31,11 @@ std::string processor_name() {
     const std::size_t start = line.find_first_not_of(" \t", colon + 1);
     if (start != std::string::npos) return line.substr(start);
   }
+#elif defined(__APPLE__)
+  std::array<char, 256> name{};  // such as "Apple M1"
+  std::size_t size = name.size() - 1;
+  const int failed = ::sysctlbyname("machdep.cpu.brand_string", name.data(), &size, nullptr, 0);
+  if (failed == 0 && name[0] != '\0') return name.data();
 #endif
   return "CPU";
 }
