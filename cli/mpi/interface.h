@@ -10,7 +10,11 @@
 
 namespace tensorgrad::cli {
 
+#ifdef __APPLE__
+constexpr const char* kMpiLibrary = "@rpath/libtg_mpi.so";
+#else
 constexpr const char* kMpiLibrary = "libtg_mpi.so";
+#endif
 // The name of the function below. Its number changes with the interface.
 constexpr const char* kMpiJoin = "tg_mpi_join_2";
 

@@ -96,6 +96,19 @@ void keep_to_itself(int file) {
   ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) | O_NONBLOCK);
 }
 
+// A client that has left must not end the process by SIGPIPE. On macOS, that is an option of the
+// socket; MSG_NOSIGNAL needs a new version of it.
+#ifdef SO_NOSIGPIPE
+constexpr int kSendFlags = 0;
+void send_without_signals(int socket) {
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_NOSIGPIPE, &yes, sizeof yes);
+}
+#else
+constexpr int kSendFlags = MSG_NOSIGNAL;
+void send_without_signals(int /*socket*/) {}
+#endif
+
 }  // namespace
 
 struct HttpServer::Connection {
@@ -178,6 +191,7 @@ void HttpServer::serve() {
       continue;
     }
     keep_to_itself(file);
+    send_without_signals(file);
     connections.emplace_back().file = file;
   }
   for (const Connection& each : connections) ::close(each.file);
@@ -186,7 +200,7 @@ void HttpServer::serve() {
 bool HttpServer::proceed(Connection& connection) const {
   if (connection.sent < connection.out.size()) {
     const ssize_t count = ::send(connection.file, connection.out.data() + connection.sent,
-                                 connection.out.size() - connection.sent, MSG_NOSIGNAL);
+                                 connection.out.size() - connection.sent, kSendFlags);
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     connection.sent += static_cast<std::size_t>(count);
     // A connection that is closed with unread bytes would lose the response.
