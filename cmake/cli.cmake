@@ -42,10 +42,14 @@ if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
     target_link_libraries(tg PRIVATE tg_parts)
   endif()
   # The rpath is also where libtg_mpi.so is looked for.
-  set(lib "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  set(origin "$ORIGIN")
+  if(APPLE)
+    set(origin "@loader_path")
+  endif()
+  set(lib "${origin}/../${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(tg PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}"
-    BUILD_RPATH "$ORIGIN"
+    BUILD_RPATH "${origin}"
     INSTALL_RPATH "${lib};${lib}/tensorgrad")
   if(TARGET tg_mpi)
     add_dependencies(tg tg_mpi)
