@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // tg train, eval, predict and resuming after a stop, as a user calls them.
+#ifdef __linux__
 #include <sched.h>
 #include <sys/mount.h>
+#endif
 
 #include <csignal>
 
@@ -410,6 +412,7 @@ TEST(TgTrain, force_among_other_files_keeps_pictures_that_are_no_runs) {
   EXPECT_EQ(read_text(folder / "run/curves.svg"), "mine");
 }
 
+#ifdef __linux__
 TEST(TgTrain, a_mount_point_takes_a_run) {
   const TestFolder folder;
   write_image_folder(folder.path() / "images");
@@ -432,6 +435,7 @@ TEST(TgTrain, a_mount_point_takes_a_run) {
   EXPECT_EQ(files, 3U);
   EXPECT_EQ(::umount2(target.c_str(), MNT_DETACH), 0);
 }
+#endif
 
 TEST(TgTrain, without_out_each_run_gets_a_folder) {
   const TestFolder folder;

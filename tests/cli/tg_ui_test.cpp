@@ -25,12 +25,22 @@ namespace {
 namespace fs = std::filesystem;
 using UiJson = nlohmann::json;
 
+#ifdef SO_NOSIGPIPE
+constexpr int kSendFlags = 0;
+#else
+constexpr int kSendFlags = MSG_NOSIGNAL;
+#endif
+
 // A socket of this machine's loopback interface.
 class LoopbackSocket {
  public:
   LoopbackSocket() : file_(::socket(AF_INET, SOCK_STREAM, 0)) {
     const timeval patience = {.tv_sec = 20, .tv_usec = 0};
     ::setsockopt(file_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+#ifdef SO_NOSIGPIPE  // macOS, in place of MSG_NOSIGNAL
+    const int yes = 1;
+    ::setsockopt(file_, SOL_SOCKET, SO_NOSIGPIPE, &yes, sizeof yes);
+#endif
   }
   ~LoopbackSocket() { ::close(file_); }
   LoopbackSocket(const LoopbackSocket&) = delete;
@@ -51,7 +61,7 @@ class LoopbackSocket {
     return ntohs(address.sin_port);
   }
   void send(const std::string& bytes) const {
-    ::send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::send(file_, bytes.data(), bytes.size(), kSendFlags);
   }
   // Returns what comes until the other side closes.
   [[nodiscard]] std::string rest() const {

@@ -3,7 +3,7 @@
 #include "cli/tool.h"
 
 #include <fcntl.h>
-#include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -43,6 +43,18 @@ class ToolCommand {
   std::vector<std::string> words_;
   std::vector<char*> argv_;
 };
+
+// Makes the terminal the one of this process and its standard streams. Without forkpty(), whose
+// header differs between systems.
+bool use_terminal(const char* name, unsigned short columns) {
+  winsize size = {};
+  size.ws_col = columns;
+  size.ws_row = 25;
+  const int terminal = ::setsid() < 0 ? -1 : ::open(name, O_RDWR);
+  return terminal >= 0 && ::ioctl(terminal, TIOCSCTTY, 0) == 0 &&
+         ::ioctl(terminal, TIOCSWINSZ, &size) == 0 && ::dup2(terminal, 0) == 0 &&
+         ::dup2(terminal, 1) == 1 && ::dup2(terminal, 2) == 2 && ::close(terminal) == 0;
+}
 
 int exit_code(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -95,17 +107,18 @@ ToolResult run_tool(const std::vector<std::string>& arguments, const fs::path& f
 
 ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments, const fs::path& folder,
                                 unsigned short columns) {
-  winsize size = {};
-  size.ws_col = columns;
-  size.ws_row = 25;
   const ToolCommand command(arguments);
-  int terminal = -1;
-  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, &size);
+  ToolResult result;
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) return result;
+  const std::string name = ::ptsname(terminal);
+  const pid_t pid = ::fork();
   if (pid == 0) {
-    if (::chdir(folder.c_str()) != 0 || ::setenv("TERM", "xterm", 1) != 0) ::_exit(126);
+    if (!use_terminal(name.c_str(), columns) || ::chdir(folder.c_str()) != 0 ||
+        ::setenv("TERM", "xterm", 1) != 0)
+      ::_exit(126);
     command.become_it();
   }
-  ToolResult result;
   char text[4096];
   ssize_t count = 0;  // 0 or an error once the tool has exited
   while ((count = ::read(terminal, text, sizeof text)) > 0)

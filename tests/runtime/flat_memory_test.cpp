@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <unistd.h>
+#ifdef __APPLE__
+#include <mach/mach.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -35,6 +38,11 @@ std::int64_t bytes_in_use() {
 #ifdef TENSORGRAD_SANITIZED
   __sanitizer_purge_allocator();
   return static_cast<std::int64_t>(__sanitizer_get_current_allocated_bytes());
+#elif defined(__APPLE__)
+  mach_task_basic_info info = {};
+  mach_msg_type_number_t size = MACH_TASK_BASIC_INFO_COUNT;
+  task_info(mach_task_self(), MACH_TASK_BASIC_INFO, reinterpret_cast<task_info_t>(&info), &size);
+  return static_cast<std::int64_t>(info.resident_size);
 #else
   std::ifstream file("/proc/self/statm");
   std::int64_t all = 0, resident = 0;

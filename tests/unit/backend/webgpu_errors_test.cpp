@@ -6,10 +6,8 @@
 #include "webgpu_test_util.h"
 
 #ifdef __linux__
-#ifdef __linux__
 #include <sys/resource.h>
 #include <unistd.h>
-#endif
 #endif
 
 namespace tensorgrad::testing {

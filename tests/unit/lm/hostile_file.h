@@ -69,7 +69,11 @@ inline std::string without_checksum(const std::string& safetensors) {
 inline std::int64_t most_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
+#ifdef __APPLE__
+  return usage.ru_maxrss;
+#else
   return usage.ru_maxrss * std::int64_t{1024};
+#endif
 }
 
 }  // namespace tensorgrad::test
