@@ -8,7 +8,7 @@ import type {
   ImportOptions, OnnxOptions, Profile, ProfileOptions, UploadOptions, WebOptions, WeightSource,
 } from './generated/types.js';
 import { type Location, userLocation } from './location.js';
-import { entriesOf, type ModelEntries, type Module } from './module.js';
+import { entriesOf, type ByParameter, type ModelEntries, type Module } from './module.js';
 import {
   feed, inputSpecs, plainOptions, type Feed, type InputDeclarations, type InputSpec,
   type TracedInputs,
@@ -42,6 +42,12 @@ export type Outputs<R extends Traced> =
 
 /** Captures by name. */
 export type Captures<C extends string> = { [K in C]: HostTensor };
+
+/** Result of `tryRun()`. */
+export type RunOutcome<R extends Traced, C extends string = never> =
+  | { status: 'completed'; outputs: Outputs<R> & Captures<C> }
+  | { status: 'aborted' }
+  | { status: 'failed'; error: Error };
 
 /** Cost of each launch of a program. */
 export interface ProfileResult {
@@ -129,7 +135,7 @@ export async function askWithTapes(
  * recorded again for each new dynamic size.
  */
 export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
-                              R extends Traced = Traced> {
+                              R extends Traced = Traced, M extends Module = any> {
   /** @internal Called when the function is freed. */
   onFree: () => void = () => undefined;
 
@@ -179,6 +185,17 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
     inputs: Feed<I>, options: { captures?: readonly C[] } = {}): Promise<Outputs<R> & Captures<C>> {
     return this.ask('run', { inputs: feed(inputs, this.specs), ...options });
   }
+  /** Like run(), but returns errors as part of the result instead of throwing them. */
+  async tryRun<const C extends string = never>(
+    inputs: Feed<I>, options: { captures?: readonly C[] } = {}): Promise<RunOutcome<R, C>> {
+    try {
+      const outputs = await this.ask('run', { inputs: feed(inputs, this.specs), ...options });
+      return { status: 'completed', outputs };
+    } catch (error) {
+      if ((error as Error).name === 'AbortedError') return { status: 'aborted' };
+      return { status: 'failed', error: error as Error };
+    }
+  }
   /** Runs a function with one output and returns its elements. */
   async call(inputs: Feed<I>): Promise<Outputs<R>[keyof Outputs<R>] extends { data: infer A } ? A : never> {
     const outputs = await this.ask('run', { inputs: feed(inputs, this.specs) });
@@ -188,9 +205,11 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   }
   /** Returns the names of all captures in the function. */
   captures(): Promise<string[]> { return this.ask('captures'); }
-  /** Sets parameters and buffers by name. All parameters are required unless `partial` is set. */
-  uploadParams(values: { readonly [name: string]: TensorData },
-               options: UploadOptions = {}): Promise<void> {
+  /**
+   * Sets parameters and buffers by name. All parameters are required unless `partial` is set. The
+   * type knows the names that public fields of the model have.
+   */
+  uploadParams(values: ByParameter<M, TensorData>, options: UploadOptions = {}): Promise<void> {
     return this.ask('uploadParams', { values, options });
   }
   /** Returns copies of the parameters by name. */
@@ -287,7 +306,7 @@ Promise<CompiledFunction<any, any>> {
  */
 export async function compileFunction<M extends Module, const I extends InputDeclarations,
                                       R extends Traced>(
-  spec: FunctionSpec<M, I, R>): Promise<CompiledFunction<I, R>> {
+  spec: FunctionSpec<M, I, R>): Promise<CompiledFunction<I, R, M>> {
   const at = userLocation(2);
   const { model, forward, inputs, engine, ...options } = spec;
   const entries = entriesOf(model);

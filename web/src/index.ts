@@ -9,7 +9,7 @@ export {
 } from './errors.js';
 export {
   CompiledFunction, compileFunction, devices, type FunctionSpec, type Captures, type DataOf, type HostTensor,
-  type Outputs, type ProfileResult, type TensorData, type Traced,
+  type Outputs, type ProfileResult, type RunOutcome, type TensorData, type Traced,
 } from './function.js';
 export * from './generated/layers.js';
 export * from './generated/ops.js';

@@ -290,7 +290,7 @@ export class TrainerBase<M extends Module = Module,
   async attach<const J extends InputDeclarations, R extends Traced>(
     spec: Omit<FunctionOptions, 'inputs'> & {
       forward: (model: M, inputs: TracedInputs<J>) => R; inputs: J;
-    }): Promise<CompiledFunction<J, R>> {
+    }): Promise<CompiledFunction<J, R, M>> {
     const at = userLocation(2);
     const { forward, inputs, ...options } = spec;
     const { id } = this.info, { generation } = this;

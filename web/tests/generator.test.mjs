@@ -122,7 +122,7 @@ test('classes have the methods of C++', () => {
     'replica', 'with_model',  // of C++ with threads; replaceModel()
     'DataLoader',  // its constructor
     'bind_input', 'bind_output', 'bind_data', 'host_times',  // WebGPU's own buffers
-    'run_on_device', 'try_run',  // not yet
+    'run_on_device',  // not yet
     'web_files',  // exportWeb()
     'save_bytes',  // save()
     'async', 'step_async', 'run_async', 'call_async', 'download_params_async', 'download_ema_async',

@@ -33,6 +33,26 @@ test('calls may be made at once, and run in order', async () => {
   assert.equal(outcomes[1].error.name, 'ShapeError');
 });
 
+test('tryRun returns errors instead of throwing them', async () => {
+  const f = await compileFunction({
+    engine: 'worker', model: new Mlp(), inputs: { x: [2, 1] },
+    forward: (net, { x }) => net.forward(capture('doubled', tg.mul(x, 2))) });
+  const x = [1, 2];
+  const done = await f.tryRun({ x }, { captures: ['doubled'] });
+  assert.equal(done.status, 'completed');
+  assert.deepEqual(done.outputs, await f.run({ x }, { captures: ['doubled'] }));
+  assert.deepEqual([...done.outputs.doubled.data], [2, 4]);
+  for (const [wrong, name, message] of [[{ x: [1] }, 'ShapeError', /input 'x'/], [{}, 'UserError', /'x'/],
+                                        [{ x, y: x }, 'UserError', /'y'/]]) {
+    const { status, error, outputs } = await f.tryRun(wrong);
+    assert.deepEqual([status, error.name, outputs], ['failed', name, undefined]);
+    assert.match(error.message, message);
+  }
+  const waiting = f.tryRun({ x });
+  await tg.close();
+  assert.deepEqual(await waiting, { status: 'aborted' });
+});
+
 test('steps in slices, as whole steps', async () => {
   const [whole, sliced] = [await sine(), await sine()];
   let calls = 0;

@@ -48,6 +48,12 @@ export async function accepted(): Promise<void> {
   const { h, p } = await predict.run({ x: [1] });
   const one = await compileFunction({
     model: new Mlp(), forward: (net, { x }) => net.forward(x), inputs: { x: [1, 1] } });
+  const tried = await one.tryRun({ x: [1] }, { captures: ['h'] });
+  if (tried.status === 'completed') void [tried.outputs.output.data[0]!, tried.outputs.h.shape];
+  else if (tried.status === 'failed') void tried.error.message;
+  await one.uploadParams({ 'in.weight': value, scale: value }, { partial: true });
+  await one.uploadParams(await one.downloadParams());
+  await predict.uploadParams({ 'part.shift': value }, { partial: true });
   const numbers: number[] = [loss, h.data[0]!, p.data.length, (await one.run({ x: [1] })).output.shape[0]!];
   // Elements have the array of their type.
   const total: number = h.data.reduce((a, b) => a + b) + Math.max(...p.data.map((x) => x * x));
@@ -118,6 +124,12 @@ export async function refused(): Promise<void> {
   await typed.uploadParams({ 'scale.weight': new Float32Array(64) }, { partial: true });
   // @ts-expect-error values are no text
   await typed.uploadParams({ scale: 'ones' }, { partial: true });
+  const one = await compileFunction({
+    model: new Mlp(), forward: (net, { x }) => net.forward(x), inputs: { x: [1, 1] } });
+  // @ts-expect-error the model of the function has no field 'inn'
+  await one.uploadParams({ 'inn.weight': new Float32Array(64) }, { partial: true });
+  // @ts-expect-error outputs are there only if the run completed
+  void (await one.tryRun({ x: [1] })).outputs;
   // @ts-expect-error there is no input w
   await trainer.step({ x: new Float32Array(32), y: new Int32Array(32), w: [1] });
   // @ts-expect-error y is i32
@@ -131,6 +143,8 @@ export async function refused(): Promise<void> {
   // @ts-expect-error the sizes of a function are numbers
   const never: 'size' = (await predict.run({ x: [1] })).h.shape[0]!;
   void never;
+  // @ts-expect-error the model of the trainer has no field 'inn'
+  await predict.uploadParams({ 'inn.weight': new Float32Array(64) }, { partial: true });
   const gan = await compile({
     model: new Mlp(), objectives: {
       one: { loss: (net, { x }) => net.forward(x), inputs: { x: [4, 1] }, optimizer: optim.adam() },
