@@ -34,7 +34,8 @@ HOST_STRUCTS = (
     "UploadOptions", "ResetOptions", "ImportOptions",
     "OnnxOptions", "WebOptions", "ProfileOptions", "CompileReport", "Recovery", "Profile", "GraphView",
     "DeviceDescription",
-    "EncodeOptions", "DecodeOptions", "BpeOptions", "BpeTrainOptions", "BpeProgress", "GraphStage",
+    "EncodeOptions", "DecodeOptions", "PadOptions", "TokenBatch", "BpeOptions", "BpeTrainOptions",
+    "BpeProgress", "GraphStage", "lm::EmbedOptions",
     "lm::SamplingOptions", "lm::GenerateOptions", "lm::DecoderOptions", "lm::Completion",
     "lm::GenerationTimes", "lm::ScoreOptions", "lm::TextScore",
 )
@@ -42,7 +43,8 @@ HOST_STRUCTS = (
 # Classes whose methods are called outside traced functions. Only their names are described, so that
 # a binding can be checked for completeness.
 HOST_CLASSES = ("Stepper", "TrainerBase", "ModelTrainer", "AnyMultiTrainer", "DataLoader",
-                "CompiledFunction", "optim::Update", "Tokenizer", "lm::Generator", "lm::TextScorer")
+                "CompiledFunction", "optim::Update", "Tokenizer", "lm::Generator", "lm::TextScorer",
+                "lm::Embedder")
 
 # Not described, by qualified name without `tensorgrad::`.
 SKIPPED = {

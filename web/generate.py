@@ -302,8 +302,8 @@ def ts_type(kind, given):
         return ts_type(kind["of"], given) + (" | null" if given else " | undefined")
     if name == "list":
         inner = ts_type(kind["of"], given)
-        if not given and kind["of"]["kind"] == "int" and kind["of"].get("cpp") == "std::int32_t":
-            return "Int32Array"
+        if not given and kind["of"].get("cpp") in ("std::int32_t", "float"):
+            return "Int32Array" if kind["of"]["kind"] == "int" else "Float32Array"
         if given and kind["of"]["kind"] in ("int", "float") and \
                 kind["of"].get("cpp") in ("std::int32_t", "float"):
             return "readonly number[] | " + \

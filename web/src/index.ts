@@ -34,7 +34,7 @@ export { singleFlight, type Flight } from './single_flight.js';
 export { checkSupport, type Support, type SupportReason } from './support.js';
 export { Tensor, type DTypeOf, type Operand, type TensorLike, type TensorSource } from './tensor.js';
 export {
-  Generator, TextScorer, Tokenizer, gpt2Config, loadLanguageModel, saveLanguageModel,
+  Embedder, Generator, TextScorer, Tokenizer, gpt2Config, loadLanguageModel, saveLanguageModel,
   type GeneratedText, type LanguageModelSource, type SavedLanguageModel, type Score,
 } from './text.js';
 export { Objective, type StepOptions, type StepOutcome, type StepResult } from './objective.js';

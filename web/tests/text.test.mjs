@@ -7,7 +7,7 @@ import { tg } from './support.mjs';
 
 after(() => tg.close());
 const {
-  Generator, LanguageModel, TextScorer, Tokenizer, compile, gpt2Config, loadLanguageModel, optim, saveLanguageModel,
+  Embedder, Generator, LanguageModel, TextScorer, Tokenizer, compile, gpt2Config, loadLanguageModel, optim, saveLanguageModel,
 } = tg;
 
 const text = 'she sells sea shells by the sea shore. '.repeat(8);
@@ -32,6 +32,94 @@ test('tokenizers train, encode and decode', async () => {
   await assert.rejects(Tokenizer.fromJson('{'), { name: 'IoError' });
   await assert.rejects(Tokenizer.characters(['ab']), { name: 'IoError' });
 });
+
+test('tokenizers show their pieces, pad texts and return bytes', async () => {
+  const bpe = await Tokenizer.train(['aab aab'], { vocabSize: 258, preTokenization: 'gpt2' });
+  assert.deepEqual(await bpe.merges(), [['a', 'a'], ['aa', 'b']]);
+  assert.equal(bpe.tokenCount, 258);
+  assert.deepEqual(await bpe.preTokenize("it's 10 é"), ['it', "'s", ' 10', ' é']);
+  const { rows, length, ids, mask, lengths } = await bpe.encodePadded(['aab', 'aab a'], {}, { left: true });
+  const id = async (token) => bpe.tokenToId(token);
+  assert.deepEqual([rows, length], [2, 3]);
+  assert.deepEqual(ids, Int32Array.of(0, 0, await id('aab'), await id('aab'), await id('Ġ'), await id('a')));
+  assert.deepEqual(mask, Float32Array.of(0, 0, 1, 1, 1, 1));
+  assert.deepEqual(lengths, Int32Array.of(1, 3));
+  const euro = await bpe.encode('€');
+  assert.deepEqual(await bpe.decodeBytes(euro.slice(0, 2)), Uint8Array.of(0xe2, 0x82));
+  assert.deepEqual(await bpe.decodeBytes(euro), new TextEncoder().encode('€'));
+  await assert.rejects(bpe.decodeBytes([999]), { name: 'UserError', message: /999/ });
+  await assert.rejects(bpe.encodePadded([]), { name: 'UserError' });
+});
+
+for (const engine of ['thread', 'worker']) {
+  test(`tokens are added to a tokenizer in a ${engine}`, async () => {
+    const tokenizer = await Tokenizer.bytes([], { engine });
+    assert.deepEqual([tokenizer.vocabSize, tokenizer.bosId, tokenizer.padId], [256, undefined, undefined]);
+    await tokenizer.addSpecialTokens(['<s>', '</s>']);
+    await tokenizer.addTokens([{ content: 'tree', special: false, singleWord: true, id: 300 }]);
+    assert.deepEqual([tokenizer.vocabSize, tokenizer.tokenCount], [301, 259]);
+    await tokenizer.setBos('<s>');
+    await tokenizer.setEos('</s>');
+    await tokenizer.setPad('</s>');
+    assert.deepEqual([tokenizer.bosId, tokenizer.eosId, tokenizer.padId], [256, 257, 257]);
+    assert.deepEqual(await tokenizer.encode('a tree trees', { addBos: true, addEos: true }), Int32Array.of(
+      256, 97, 32, 300, 32, ...new TextEncoder().encode('trees'), 257));
+    const { ids } = await tokenizer.encodePadded(['a', 'ab']);
+    assert.deepEqual(ids, Int32Array.of(97, 257, 97, 98));
+    assert.deepEqual((await tokenizer.addedTokens()).map(({ content, id, special, singleWord }) =>
+      [content, id, special, singleWord]),
+                     [['<s>', 256, true, false], ['</s>', 257, true, false], ['tree', 300, false, true]]);
+    const same = await Tokenizer.fromJson(await tokenizer.toJson(), { engine });
+    assert.deepEqual(await same.encode('a tree'), await tokenizer.encode('a tree'));
+    await assert.rejects(tokenizer.setBos('none'), { name: 'UserError', message: /none/ });
+    await assert.rejects(tokenizer.addTokens([{ content: '' }]), { name: 'UserError' });
+    await assert.rejects(tokenizer.addTokens([{ content: 'x', idd: 1 }]), { name: 'UserError', message: /idd/ });
+    assert.equal(tokenizer.vocabSize, 301);
+    for (const each of [same, tokenizer]) await each.free();
+  });
+
+  test(`texts are embedded in a ${engine}`, async () => {
+    const config = { vocabSize: 12, dModel: 16, nLayer: 2, layers: ['attention', 'mlp'],
+      heads: 2, attention: { maxLength: 24 } };
+    const trainer = await compile({
+      engine, model: new LanguageModel(config), loss: (net, { x }) => net.loss(x, x),
+      inputs: { x: { shape: [1, 8], dtype: 'i32' } }, optimizer: optim.adam({ lr: 0.1 }) });
+    const texts = [[1, 2, 3], Int32Array.of(4), [5, 6, 7, 8, 9], Array.from({ length: 20 }, (_, i) => i % 12)];
+    const mean = await Embedder.attach(trainer, { batch: 2 });
+    const last = await Embedder.attach(trainer, { pooling: 'last' });
+    // The states of one text without padding, and their mean.
+    const hidden = await trainer.attach({
+      inputs: { x: { shape: [1, null], dtype: 'i32' } }, forward: (net, { x }) => net.hiddenStates(x) });
+    const check = async (embedder, expected) => {
+      const { shape, dtype, data } = await embedder.embed(texts);
+      assert.deepEqual([dtype, shape], ['f32', [4, 16]]);
+      for (const [i, x] of texts.entries()) {
+        const states = await hidden.call({ x });
+        for (let k = 0; k < 16; ++k) {
+          const column = [...x].map((_, t) => states[16 * t + k]);
+          assert.ok(Math.abs(data[16 * i + k] - expected(column)) < 1e-5, `${i}, ${k}`);
+        }
+      }
+      return data;
+    };
+    const average = (column) => column.reduce((a, b) => a + b) / column.length;
+    const before = await check(mean, average);
+    await check(last, (column) => column.at(-1));
+    await trainer.step({ x: [0, 1, 2, 3, 4, 5, 6, 7] });
+    const after = await check(mean, average);
+    assert.notDeepEqual(after, before);
+    const loaded = await Embedder.load(await saveLanguageModel(trainer), { engine, batch: 2 });
+    assert.deepEqual((await loaded.embed(texts)).data, after);
+    await assert.rejects(mean.embed([]), { name: 'UserError', message: /at least 1 text/ });
+    await assert.rejects(mean.embed([[1], []]), { name: 'UserError', message: /text 1: expected at least 1 token/ });
+    await assert.rejects(mean.embed([Array(25).fill(1)]),
+                         { name: 'UserError', message: /text 0: expected at most 24 tokens.* got 25/ });
+    await assert.rejects(Embedder.attach(trainer, { batch: 0 }), { name: 'UserError', message: /batch/ });
+    await trainer.replaceModel(new LanguageModel({ ...config, dModel: 8, attention: { maxLength: 40 } }));
+    assert.deepEqual((await mean.embed([Array(30).fill(1)])).shape, [1, 8]);
+    for (const each of [mean, last, hidden, loaded, trainer]) await each.free();
+  });
+}
 
 test('tokenizers of SentencePiece and BERT are read', async () => {
   const corpus = new URL('../../tests/fuzz/corpus/tokenizer/', import.meta.url);
@@ -190,7 +278,7 @@ test('files that hold no language model are refused', async () => {
   const config = new TextEncoder().encode('{"model_type": "unknown"}');
   await assert.rejects(loadLanguageModel({ 'config.json': config }), { name: 'IoError', message: /unknown/ });
   await assert.rejects(loadLanguageModel({}), { name: 'IoError', message: /config\.json/ });
-  for (const load of [loadLanguageModel, Generator.load, TextScorer.load]) {
+  for (const load of [loadLanguageModel, Generator.load, TextScorer.load, Embedder.load]) {
     await assert.rejects(load(bytesOf('gguf/llama.gguf').subarray(0, 1000)), { name: 'IoError' });
     await assert.rejects(load(new Uint8Array(10)), { name: 'IoError' });
   }

@@ -24,14 +24,16 @@ Objects<std::shared_ptr<lm::TextScorer>>& scorers() {
 }
 
 // Writes the properties of a tokenizer that JavaScript keeps.
-void put_tokenizer(Writer& w, const Tokenizer& tokenizer) {
-  w.object(7);
+void put_properties(Writer& w, double id, const Tokenizer& tokenizer) {
+  w.object(8);
   w.key("id");
-  w.number(tokenizers().add(tokenizer));
+  w.number(id);
   w.key("kind");
   put(w, tokenizer.kind());
   w.key("vocabSize");
   put(w, tokenizer.vocab_size());
+  w.key("tokenCount");
+  put(w, tokenizer.token_count());
   w.key("bosId");
   put(w, tokenizer.bos_id());
   w.key("eosId");
@@ -40,6 +42,32 @@ void put_tokenizer(Writer& w, const Tokenizer& tokenizer) {
   put(w, tokenizer.pad_id());
   w.key("unkId");
   put(w, tokenizer.unk_id());
+}
+
+void put_tokenizer(Writer& w, const Tokenizer& tokenizer) {
+  put_properties(w, tokenizers().add(tokenizer), tokenizer);
+}
+
+// Adds tokens {tokens}, or special tokens {contents}.
+void add_tokens(const Request& r, Writer& w) {
+  Tokenizer& tokenizer = tokenizers().at(r);
+  if (r["tokens"].present()) {
+    tokenizer.add_tokens(r.get<std::vector<AddedToken>>("tokens"));
+  } else {
+    tokenizer.add_special_tokens(r.get<std::vector<std::string>>("contents"));
+  }
+  put_properties(w, r.get<int>("id"), tokenizer);
+}
+
+// Sets the token of a role: "bos", "eos" or "pad".
+void set_token(const Request& r, Writer& w) {
+  Tokenizer& tokenizer = tokenizers().at(r);
+  const auto token = r.get<std::string>("token"), role = r.get<std::string>("role");
+  const auto set = role == "bos"   ? &Tokenizer::set_bos
+                   : role == "eos" ? &Tokenizer::set_eos
+                                   : &Tokenizer::set_pad;
+  (tokenizer.*set)(token);
+  put_properties(w, r.get<int>("id"), tokenizer);
 }
 
 std::optional<Tokenizer> given_tokenizer(const Request& r) {
@@ -221,6 +249,22 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
        put(w, tokenizers().at(r).encode_batch(r.get<std::vector<std::string>>("texts"),
                                               r.get<EncodeOptions>("options", {})));
      }},
+    {"tokenizer.encodePadded",
+     [](const Request& r, Writer& w) {
+       put(w, tokenizers().at(r).encode_padded(r.get<std::vector<std::string>>("texts"),
+                                               r.get<EncodeOptions>("options", {}),
+                                               r.get<PadOptions>("pad", {})));
+     }},
+    {"tokenizer.preTokenize",
+     [](const Request& r, Writer& w) {
+       put(w, tokenizers().at(r).pre_tokenize(r.get<std::string>("text")));
+     }},
+    {"tokenizer.decodeBytes",
+     [](const Request& r, Writer& w) {
+       const std::string bytes = tokenizers().at(r).decode_bytes(
+           r.get<std::vector<std::int32_t>>("ids"), r.get<DecodeOptions>("options", {}));
+       w.array(kBytes, bytes.size(), std::as_bytes(std::span(bytes)));
+     }},
     {"tokenizer.decode",
      [](const Request& r, Writer& w) {
        put(w, tokenizers().at(r).decode(r.get<std::vector<std::int32_t>>("ids"),
@@ -234,6 +278,11 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      [](const Request& r, Writer& w) {
        put(w, tokenizers().at(r).id_to_token(r.get<std::int32_t>("token")));
      }},
+    {"tokenizer.addedTokens",
+     [](const Request& r, Writer& w) { put(w, tokenizers().at(r).added_tokens()); }},
+    {"tokenizer.merges", [](const Request& r, Writer& w) { put(w, tokenizers().at(r).merges()); }},
+    {"tokenizer.addTokens", add_tokens},
+    {"tokenizer.setToken", set_token},
     {"tokenizer.toJson", [](const Request& r, Writer& w) { put(w, tokenizers().at(r).to_json()); }},
     {"tokenizer.free", [](const Request& r, Writer&) { tokenizers().remove(r.get<int>("id")); }},
     {"generator.attach", attach_generator},
@@ -248,6 +297,10 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"generator.free", [](const Request& r, Writer&) { generators().remove(r.get<int>("id")); }},
     {"languageModel.save", save_model},
     {"languageModel.load", load_model},
+    {"languageModel.maxContext",
+     [](const Request& r, Writer& w) {
+       put(w, lm::max_context(r.get<nn::LanguageModelConfig>("config")));
+     }},
     {"languageModel.gpt2Config",
      [](const Request& r, Writer& w) {
        const auto size = [&r](const char* name) { return r.get<std::int64_t>(name); };
