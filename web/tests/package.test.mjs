@@ -10,6 +10,8 @@ import test, { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress } from 'node:zlib';
+import { launch, serve } from './page.mjs';
+import { within } from '../../tests/web/browser.mjs';
 
 const web = fileURLToPath(new URL('..', import.meta.url));
 const built = process.env.TENSORGRAD_NPM
@@ -94,8 +96,9 @@ for (const [name, options] of Object.entries(bundles)) {
   });
 }
 
-test('Vite finds the worker and the module', () => {
-  writeFileSync(join(project, 'index.html'), '<script type="module" src="/train.js"></script>');
+test('Vite finds the worker and the module, and its page trains in Chromium', async () => {
+  writeFileSync(join(project, 'index.html'),
+    '<link rel="icon" href="data:,"><script type="module" src="/train.js"></script>');
   symlinkSync(tool('vite'), join(project, 'node_modules/vite'));
   run(process.execPath, [tool('vite/bin/vite.js'), 'build', '--logLevel', 'error',
     '--outDir', 'vite']);
@@ -111,6 +114,31 @@ test('Vite finds the worker and the module', () => {
   const workers = readdirSync(join(project, 'vite/assets')).filter((name) => /^worker-/.test(name))
     .map((name) => readFileSync(join(project, 'vite/assets', name), 'utf8'));
   assert.ok(workers.some((text) => !/['"]\.\/tensorgrad\.js['"]/.test(text)));
+  // With the headers of isolation, the page loads the modules with threads, otherwise the others.
+  for (const isolated of [false, true]) {
+    const site = await serve(join(project, 'vite'), { isolated });
+    const browser = await launch({ webgpu: false, log: () => {} });
+    try {
+      const page = await browser.open(site.url);
+      await within(new Promise((resolve) => {
+        const timer = setInterval(() => {
+          if (page.messages.length < 200 && !page.errors.length) return;
+          clearInterval(timer);
+          resolve();
+        }, 50);
+      }), 60_000, `training in the page of Vite: ${page.messages.slice(-3)}`);
+      assert.deepEqual(page.errors, []);
+      trained(page.messages.filter((each) => each !== 'No available adapters.').join('\n'));
+      const loaded = site.requests.filter(({ path }) => /wasm$/.test(path));
+      assert.match(loaded.map(({ path }) => path).join(),
+                   isolated ? /^\/assets\/threads-[^,]*$/ : /^\/assets\/tensorgrad-[^,]*$/);
+      assert.ok(site.requests.some(({ path }) => /worker-/.test(path)), 'no worker was loaded');
+      assert.deepEqual(site.requests.filter(({ status }) => status !== 200), []);
+    } finally {
+      await browser.close();
+      await site.close();
+    }
+  }
 });
 
 test('types accept what is right and refuse what is wrong', () => {
