@@ -9,6 +9,23 @@
 
 namespace tensorgrad::cli {
 
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char head = byte(0);
+  if (head < 0x80) return head >= 0x20 && head != 0x7f ? 1 : 0;
+  const std::size_t n = head >= 0xf0 ? 4 : head >= 0xe0 ? 3 : 2;
+  if (head < 0xc2 || head > 0xf4 || text.size() < n) return 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const unsigned char second = byte(1);
+  if (head == 0xc2 && second < 0xa0) return 0;                                       // C1 controls
+  if ((head == 0xe0 && second < 0xa0) || (head == 0xf0 && second < 0x90)) return 0;  // overlong
+  if ((head == 0xed && second > 0x9f) || (head == 0xf4 && second > 0x8f)) return 0;  // not Unicode
+  if (head == 0xef && second == 0xbf && byte(2) >= 0xbe) return 0;  // U+FFFE, U+FFFF
+  return n;
+}
+
 std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);

@@ -5,8 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tensorgrad::cli {
+
+// Returns the number of bytes of the first UTF-8 character of a text that is not empty. Returns 0
+// if it is invalid, a control character or otherwise not allowed in XML.
+std::size_t character_bytes(std::string_view text);
 
 // Returns `text` with control characters replaced by "?".
 std::string printable(std::string text);
