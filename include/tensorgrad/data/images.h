@@ -14,16 +14,16 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Image with 8 bits per channel.
 struct Image {
-  std::int64_t height = 0,                ///< In pixels.
-      width = 0;                          ///< In pixels.
+  std::int64_t height = 0;                ///< In pixels.
+  std::int64_t width = 0;                 ///< In pixels.
   int channels = 0;                       ///< 1: gray; 3: red, green, blue.
   std::vector<std::uint8_t> pixels = {};  ///< [height, width, channels]
 };
 
 /// Options of read_image().
 struct ImageOptions {
-  std::int64_t height = 0,  ///< Height of the result, from 1 to 65,535; 0: not resized.
-      width = 0;            ///< Width of the result, likewise; 0 if `height` is 0.
+  std::int64_t height = 0;  ///< Height of the result, from 1 to 65,535; 0: not resized.
+  std::int64_t width = 0;   ///< Width of the result, likewise; 0 if `height` is 0.
   int channels = 3;         ///< 1, 3, or 0: as in the file, 1 if it is gray and 3 otherwise.
   std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< Limit on the file, and on the pixels.
   /// Limit on the ratio of the pixels to the file, unless the pixels have at most 64 MiB.
@@ -64,8 +64,8 @@ struct LabeledImages {
 /// thrown if they do not have the `height`, `width` or `channels` set here. All other options apply
 /// only to class folders.
 struct ImageFolderOptions {
-  std::int64_t height = 0,  ///< Height to resize to; 0: not resized, all have one size.
-      width = 0;            ///< Width to resize to; 0 if `height` is 0.
+  std::int64_t height = 0;  ///< Height to resize to; 0: not resized, all have one size.
+  std::int64_t width = 0;   ///< Width to resize to; 0 if `height` is 0.
   int channels = 0;         ///< 1: gray; 3: RGB; 0: as in the first image.
 
   /// Class names in the order of their numbers, for example those that a trained model knows.

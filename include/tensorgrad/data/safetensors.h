@@ -47,11 +47,11 @@ DType element_type(const std::string& file, const std::string& name, const Store
 
 /// Statistics of the values of a tensor.
 struct StoredRange {
-  double min = 0,         ///< Smallest finite value; 0 if there is none.
-      max = 0,            ///< Largest finite value; 0 if there is none.
-      mean = 0;           ///< Mean of the finite values; 0 if there are none.
-  std::size_t count = 0,  ///< Number of values.
-      finite = 0;         ///< Number of values that are neither NaN nor infinite.
+  double min = 0;          ///< Smallest finite value; 0 if there is none.
+  double max = 0;          ///< Largest finite value; 0 if there is none.
+  double mean = 0;         ///< Mean of the finite values; 0 if there are none.
+  std::size_t count = 0;   ///< Number of values.
+  std::size_t finite = 0;  ///< Number of values that are neither NaN nor infinite.
 };
 
 /// Returns the statistics of an F32, I32, U32 or BOOL tensor. For other dtypes, all are 0.

@@ -41,8 +41,8 @@ struct AddedToken {
   std::int32_t id = -1;      ///< -1: its id in the vocabulary, or the next free one.
   bool special = true;       ///< Control token, see `parse_special` and `skip_special_tokens`.
   bool single_word = false;  ///< Not matched inside a word.
-  bool lstrip = false,       ///< Includes the white space before it.
-      rstrip = false;        ///< Includes the white space after it.
+  bool lstrip = false;       ///< Includes the white space before it.
+  bool rstrip = false;       ///< Includes the white space after it.
   bool normalized = false;   ///< Searched for after normalization of the text.
 
   bool operator==(const AddedToken&) const = default;
@@ -51,8 +51,8 @@ struct AddedToken {
 /// Options of Tokenizer::encode().
 struct EncodeOptions {
   bool add_special_tokens = true;  ///< Adds the tokens of the file's post-processor.
-  bool add_bos = false,            ///< Adds bos unless the ids begin with it.
-      add_eos = false;             ///< Adds eos unless the ids end with it.
+  bool add_bos = false;            ///< Adds bos unless the ids begin with it.
+  bool add_eos = false;            ///< Adds eos unless the ids end with it.
 
   /// Encodes special tokens in the text as their ids. If false, "<|endoftext|>" is text like any
   /// other, as required for untrusted text.
@@ -69,8 +69,8 @@ struct DecodeOptions {
 
 /// Token sequences of equal length.
 struct TokenBatch {
-  std::int64_t rows = 0,              ///< Number of sequences.
-      length = 0;                     ///< Number of tokens per sequence, with padding.
+  std::int64_t rows = 0;              ///< Number of sequences.
+  std::int64_t length = 0;            ///< Number of tokens per sequence, with padding.
   std::vector<std::int32_t> ids;      ///< [rows, length]
   std::vector<float> mask;            ///< [rows, length]: 1 for tokens, 0 for padding.
   std::vector<std::int32_t> lengths;  ///< [rows]: number of tokens without padding.
@@ -101,8 +101,8 @@ struct BpeOptions {
 /// Progress of BPE training.
 struct BpeProgress {
   std::string_view phase;  ///< "counting words", "counting pairs" or "merging".
-  std::int64_t done = 0,   ///< Bytes, different words or tokens processed, by phase.
-      total = 0;           ///< Number of them in the whole phase.
+  std::int64_t done = 0;   ///< Bytes, different words or tokens processed, by phase.
+  std::int64_t total = 0;  ///< Number of them in the whole phase.
 };
 
 /// Options of Tokenizer::train().

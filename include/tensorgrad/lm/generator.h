@@ -62,10 +62,10 @@ struct Completion {
 
 /// Time and number of tokens of a call of Generator::generate().
 struct GenerationTimes {
-  std::int64_t prompt_tokens = 0,  ///< Number of tokens in all prompts.
-      tokens = 0;                  ///< Number of tokens in all completions.
-  double prompt_seconds = 0,       ///< Time to process the prompts.
-      seconds = 0;                 ///< Time to sample and process the new tokens.
+  std::int64_t prompt_tokens = 0;  ///< Number of tokens in all prompts.
+  std::int64_t tokens = 0;         ///< Number of tokens in all completions.
+  double prompt_seconds = 0;       ///< Time to process the prompts.
+  double seconds = 0;              ///< Time to sample and process the new tokens.
   std::int64_t steps = 0;          ///< Number of decoder steps, each for a batch.
 };
 

@@ -12,8 +12,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Texts for training and validation.
 struct TokenSplit {
-  TokenSequence train,  ///< The beginnings of all documents.
-      validation;       ///< Their ends; empty if PackOptions::holdout is 0.
+  TokenSequence train;       ///< The beginnings of all documents.
+  TokenSequence validation;  ///< Their ends; empty if PackOptions::holdout is 0.
 };
 
 /// Options of pack_documents().

@@ -27,21 +27,21 @@ std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, boo
 /// Options of a LanguageTrainer. The optimizer is AdamW. The learning rate grows linearly to `lr`
 /// and then decreases to `final_lr` along half a cosine.
 struct TrainingOptions {
-  std::int64_t batch = 16,  ///< Windows per batch, at least 1.
-      length = 256;         ///< Tokens per window, at least 1.
+  std::int64_t batch = 16;    ///< Windows per batch, at least 1.
+  std::int64_t length = 256;  ///< Tokens per window, at least 1.
   std::int64_t steps =
       1000;                  ///< Updates until the learning rate is `final_lr`, including `warmup`.
   int accumulate = 1;        ///< Batches per update, at least 1.
-  double lr = 3e-3,          ///< Highest learning rate, above 0.
-      final_lr = 3e-4;       ///< Learning rate after `steps` updates, from 0 to `lr`.
+  double lr = 3e-3;          ///< Highest learning rate, above 0.
+  double final_lr = 3e-4;    ///< Learning rate after `steps` updates, from 0 to `lr`.
   std::int64_t warmup = 50;  ///< Updates in which the learning rate grows; 0: begins with `lr`.
 
   /// Weight decay of the parameters that are not in nn::LanguageModel::no_weight_decay(); with
   /// `train_only_bc`, of all trained parameters.
   double weight_decay = 0.1;
 
-  double beta1 = 0.9,            ///< Decay of the mean of the gradients in AdamW.
-      beta2 = 0.95;              ///< Decay of the mean of their squares.
+  double beta1 = 0.9;            ///< Decay of the mean of the gradients in AdamW.
+  double beta2 = 0.95;           ///< Decay of the mean of their squares.
   double clip_grad_norm = 1;     ///< See CompileOptions::clip_grad_norm; 0: off.
   bool train_only_bc = false;    ///< Trains only B, C and attention layers, see train_only_bc().
   bool mixed_precision = false;  ///< See CompileOptions::mixed_precision.

@@ -16,9 +16,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Environment variable that the library or its tests read.
 struct EnvironmentSwitch {
-  std::string name,  ///< Name of the variable, such as "TENSORGRAD_THREADS".
-      meaning,       ///< Its effect, and the values it can have.
-      value;         ///< Current value; empty if it is not set.
+  std::string name;     ///< Name of the variable, such as "TENSORGRAD_THREADS".
+  std::string meaning;  ///< Its effect, and the values it can have.
+  std::string value;    ///< Current value; empty if it is not set.
 };
 
 /// Returns all environment variables of the library and its tests.
@@ -75,8 +75,8 @@ RunResult run(std::string_view text, const std::string& file, const LeafOptions&
 
 /// Result of bisect().
 struct BisectResult {
-  std::string a,                     ///< First device, as RunResult::device.
-      b;                             ///< Second device.
+  std::string a;                     ///< First device, as RunResult::device.
+  std::string b;                     ///< Second device.
   std::vector<std::string> checked;  ///< "PASS: the same", "PASS: unchanged" ..., in order.
 
   /// First pass after which the results differ. It is empty if there is none, and "as given" if the

@@ -80,9 +80,9 @@ struct DeviceOptions {
 /// Human-readable description of a device.
 struct DeviceDescription {
   std::string kind;             ///< "cpu" or "webgpu".
-  std::string name,             ///< Name of the device, such as the model of a GPU.
-      driver,                   ///< WebGPU: library, backend and driver; the CPU has none.
-      type;                     ///< "discrete", "integrated", "cpu" or "unknown".
+  std::string name;             ///< Name of the device, such as the model of a GPU.
+  std::string driver;           ///< WebGPU: library, backend and driver; the CPU has none.
+  std::string type;             ///< "discrete", "integrated", "cpu" or "unknown".
   bool chosen_by_auto = false;  ///< Whether the kind "auto" selects it.
   std::string reason;           ///< Why "auto" selects it, or why not.
 

@@ -14,8 +14,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// Progress within an epoch of Stepper::fit().
 struct FitProgress {
   std::int64_t epoch = 0;       ///< Epoch of this call, counted from 0.
-  std::int64_t step = 0,        ///< Number of steps done in the epoch.
-      steps = 0;                ///< Number of steps of the whole epoch.
+  std::int64_t step = 0;        ///< Number of steps done in the epoch.
+  std::int64_t steps = 0;       ///< Number of steps of the whole epoch.
   double loss = 0;              ///< Mean loss of the steps done in the epoch.
   double steps_per_second = 0;  ///< Since the epoch began.
 };

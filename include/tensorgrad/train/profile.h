@@ -36,9 +36,9 @@ struct LaunchProfile {
 
 /// Duration of one compiler pass.
 struct PassProfile {
-  std::string name;      ///< Name of the pass, as in CompileReport::passes.
-  double begin = 0,      ///< Start in milliseconds since the compile began.
-      milliseconds = 0;  ///< Duration.
+  std::string name;         ///< Name of the pass, as in CompileReport::passes.
+  double begin = 0;         ///< Start in milliseconds since the compile began.
+  double milliseconds = 0;  ///< Duration.
 };
 
 /// How far a compile is; see CompileOptions::progress.
