@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The documents answer the questions of tests/meta/questions.tsv.
+"""The documents answer the questions of tests/meta/questions.tsv and maintainer_questions.tsv.
 
 Each place is PAGE#HEADING, with the heading as in a link. The page must have that heading, and the sections of a
 question together must contain each of its words, in text or code.
@@ -64,10 +64,17 @@ def problems(root, rows):
 
 class Questions(unittest.TestCase):
     def test_documents_answer_them(self):
-        rows = questions(ROOT / "tests/meta/questions.tsv")
-        self.assertGreaterEqual(len(rows), 12)
-        found = problems(ROOT, rows)
-        self.assertFalse(found, "\n" + "\n".join(found))
+        for name in ("questions.tsv", "maintainer_questions.tsv"):
+            with self.subTest(name):
+                rows = questions(ROOT / "tests/meta" / name)
+                self.assertGreaterEqual(len(rows), 12)
+                found = problems(ROOT, rows)
+                self.assertFalse(found, "\n" + "\n".join(found))
+
+    def test_internals_are_short(self):
+        for page in sorted((ROOT / "docs/internals").glob("*.md")):
+            with self.subTest(page.name):
+                self.assertLessEqual(len(page.read_text().split()), 2000)
 
 
 class Check(unittest.TestCase):
