@@ -46,7 +46,6 @@ RowPlan plan_rows(const Launch& launch) {
   const std::vector<int> depth = depths(body);
   const int deepest = depth.empty() ? 0 : *std::max_element(depth.begin(), depth.end());
   RowPlan plan;
-  std::set<int> rows_done;
   for (int pass = 0; pass <= deepest; ++pass) {
     RowPass row_pass;
     std::set<int> elements;

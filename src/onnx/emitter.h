@@ -72,7 +72,7 @@ class Emitter {
   std::string constant(OnnxType type, const Shape& shape, std::vector<std::byte> data);
 
   std::string prefix_;
-  std::set<std::string> taken_, node_names_;
+  std::set<std::string> taken_;
   std::map<std::string, int, std::less<>> counts_;
   std::vector<io::OnnxNode> nodes_;
   std::map<std::string, std::string> constants_;  // by type, shape and bytes

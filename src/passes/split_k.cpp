@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "ops/expr.h"
 #include "ops/pointwise.h"
 
@@ -15,17 +16,16 @@ constexpr std::int64_t kMultiple = 64;                              // the depth
 constexpr std::int64_t kMaxSplitElements = std::int64_t{24} << 20;  // of all parts
 constexpr double kWorthIt = 0.9;                                    // of the time without the split
 
-std::int64_t over(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
-
 // Returns the estimated time of a product split into parts of `depth` steps. The cores compute the
 // tiles in rounds, of which the last takes as long as the others.
 double seconds(const GpuModel& gpu, std::int64_t m, std::int64_t n, std::int64_t k,
                std::int64_t depth) {
-  const std::int64_t parts = over(k, depth), tiles = over(m, kSide) * over(n, kSide) * parts;
+  const std::int64_t parts = ceil_div(k, depth),
+                     tiles = ceil_div(m, kSide) * ceil_div(n, kSide) * parts;
   const auto steps = static_cast<double>(depth);
   const auto rounds = [&](std::int64_t at_once) {
     const std::int64_t each = at_once / gpu.cores;
-    return static_cast<double>(over(tiles, at_once) * each);
+    return static_cast<double>(ceil_div(tiles, at_once) * each);
   };
   const double pairs = (tiles > gpu.spread_tiles ? rounds(2 * gpu.cores) : 1) *
                        gpu.seconds_per_step * (steps + gpu.start_steps);
@@ -50,13 +50,13 @@ bool is_half(const Expr& x) {
 // Returns the number of k steps in a part, or k if the product is not split.
 std::int64_t part_depth(const GpuModel& gpu, std::int64_t m, std::int64_t n, std::int64_t k,
                         bool halves) {
-  const std::int64_t tiles = over(m, kSide) * over(n, kSide),
+  const std::int64_t tiles = ceil_div(m, kSide) * ceil_div(n, kSide),
                      most = k / (halves ? kMinOfHalves : kMinDepth);
   const bool few = tiles < gpu.cores / 2;
   const std::int64_t least = halves ? gpu.min_split_products_f16 : gpu.min_split_products;
   if (m * n < (few ? least : gpu.min_split_products_half_busy) / k) return k;
   const auto depth_of = [&](std::int64_t parts) {
-    return over(over(k, parts), kMultiple) * kMultiple;
+    return ceil_div(ceil_div(k, parts), kMultiple) * kMultiple;
   };
   // Measured: with smaller tiles than these, or with subgroup matrices, many parts are fastest.
   if (few && (halves || std::min(m, n) < kSide))
@@ -82,7 +82,7 @@ Graph split_k(const Graph& graph, bool always, const GpuModel& gpu) {
     const Expr a{&builder, node.inputs[0]}, b{&builder, node.inputs[1]};
     const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
     const std::int64_t each =
-        always ? over(k, 2) : part_depth(gpu, m, n, k, is_half(a) && is_half(b));
+        always ? ceil_div(k, 2) : part_depth(gpu, m, n, k, is_half(a) && is_half(b));
     if (each >= k) return kNoValue;
     return op::sum(op::matmul_in_parts(a, b, each), {0}).id;
   });

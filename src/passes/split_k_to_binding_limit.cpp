@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "ir/sources.h"
 #include "ops/expr.h"
 
@@ -38,7 +39,7 @@ std::int64_t bytes_at_once(const Operand& x, std::int64_t each) {
 std::int64_t parts_of_product(const Operand& a, const Operand& b, std::int64_t k,
                               std::int64_t most) {
   for (std::int64_t parts = 1; parts <= std::min(k, kMaxBindingSplits); parts *= 2) {
-    const std::int64_t each = (k + parts - 1) / parts;
+    const std::int64_t each = ceil_div(k, parts);
     // A binding starts at a multiple of 256 bytes, which may be before the range.
     if (std::max(bytes_at_once(a, each), bytes_at_once(b, each)) + 256 <= most) return parts;
   }
@@ -64,7 +65,7 @@ Graph split_k_to_binding_limit(const Graph& graph, std::int64_t most_bytes, bool
     const std::int64_t parts =
         always ? std::min<std::int64_t>(2, a.cols) : parts_of_product(a, b, a.cols, most_bytes);
     if (parts == 1) return kNoValue;
-    const std::int64_t each = (a.cols + parts - 1) / parts;
+    const std::int64_t each = ceil_div(a.cols, parts);
     Builder builder{out, node.location, node.origin};
     Expr total;
     for (std::int64_t from = 0; from < a.cols; from += each) {

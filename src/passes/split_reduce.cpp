@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/divide.h"
 #include "ir/sources.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
@@ -48,15 +49,14 @@ std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape
 // near the wanted number.
 std::int64_t parts_of(const GpuModel& gpu, std::int64_t n, std::int64_t rows, std::int64_t least,
                       bool columns) {
-  least = std::max(least, (kFewRows + rows - 1) / rows);
+  least = std::max(least, ceil_div(kFewRows, rows));
   const std::int64_t part = columns ? kMinOfColumn : kMinPart;
   const std::int64_t most = std::max(least, std::min(kMaxParts, n / part));
   const std::int64_t wanted =
       std::clamp((columns ? gpu.wanted_columns : gpu.wanted_rows) / rows, least, most);
   const std::int64_t parts = divisor_near(n, wanted, least, n);
   if (parts > 0) return parts;
-  const std::int64_t each = (n + wanted - 1) / wanted;
-  return (n + each - 1) / each;
+  return ceil_div(n, ceil_div(n, wanted));
 }
 
 // Returns the identity element of the reduction.
@@ -87,7 +87,7 @@ class Split {
     for (std::size_t d = 0; d < shape_.size(); ++d) rows *= reduced_[d] ? 1 : shape_[d];
     parts_ = least_parts == 0 ? std::min<std::int64_t>(2, size_)
                               : parts_of(gpu, size_, rows, least_parts, columns);
-    each_ = (size_ + parts_ - 1) / parts_;
+    each_ = ceil_div(size_, parts_);
   }
 
   ValueId run() {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/divide.h"
 #include "base/visits.h"
 #include "ir/sources.h"
 #include "kernel/program.h"
@@ -98,8 +99,7 @@ class FusedSequenceFinder {
   // Returns the estimated microseconds of a group as a step of a sequence of `blocks` blocks.
   [[nodiscard]] double time_in(const Form& form, std::int64_t blocks) const {
     const auto pieces = [](std::int64_t size, std::int64_t each) {
-      const std::int64_t whole = (size + each - 1) / each;
-      return static_cast<double>(whole);
+      return static_cast<double>(ceil_div(size, each));
     };
     const std::int64_t heights = form.rows / blocks / kFusedSequenceRows;
     const double work = form.n > 0 ? gpu_.block_piece_microseconds * pieces(form.n, kPieceSide) *

@@ -10,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "base/divide.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
 #include "io/safetensors.h"
@@ -22,8 +23,6 @@ namespace {
 constexpr std::string_view kTensorName = "tokens";
 constexpr std::int64_t kMaxOfU16 = 65'536;
 constexpr std::size_t kTokenBlock = 1 << 16;  // number of tokens converted at a time
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 template <class Word>
 void append_words(std::span<const std::int32_t> tokens, std::vector<std::byte>& bytes) {

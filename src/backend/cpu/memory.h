@@ -9,6 +9,8 @@
 #include <memory>
 #include <new>
 
+#include "base/divide.h"
+
 namespace tensorgrad::cpu {
 
 inline constexpr std::size_t kAlignment = 64;
@@ -40,10 +42,7 @@ class AlignedBytes {
   std::size_t size_ = 0;
 };
 
-inline std::int64_t round_up(std::int64_t n, std::int64_t step) {
-  return (n + step - 1) / step * step;
-}
-inline std::int64_t ceil_div(std::int64_t n, std::int64_t step) { return (n + step - 1) / step; }
+inline std::int64_t round_up(std::int64_t n, std::int64_t step) { return ceil_div(n, step) * step; }
 
 inline bool is_aligned(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % kAlignment == 0;

@@ -114,15 +114,6 @@ Frame VectorProgram::frame(std::byte* scratch, Word* row_values) const {
   return f;
 }
 
-const Walker* VectorProgram::plain_load(const Word** data) const {
-  if (ops.size() != 1 || ops[0].dst != result_reg_) return nullptr;
-  if (ops[0].kind != VectorOp::Kind::kLoad && ops[0].kind != VectorOp::Kind::kBorrow)
-    return nullptr;
-  if (ops[0].half) return nullptr;
-  *data = ops[0].data;
-  return ops[0].walker;
-}
-
 const VectorStore* VectorProgram::plain_store() const {
   if (ops.size() != 1 || ops[0].kind != VectorOp::Kind::kStore) return nullptr;
   return ops[0].src[0] == acc_reg_ && !stores[0].half ? stores.data() : nullptr;

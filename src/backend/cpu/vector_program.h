@@ -140,9 +140,6 @@ class VectorProgram {
 
   // Returns the result (VectorProgramSpec::result) after `ops` ran.
   [[nodiscard]] const Word* result(const Frame& frame) const { return frame.regs[result_reg_]; }
-  // If the result is a single load of 32-bit words, returns its walker and sets `data`. Otherwise
-  // returns null.
-  [[nodiscard]] const Walker* plain_load(const Word** data) const;
   // If the vector program only stores the accumulated value, once and as 32-bit words, returns that
   // store. Otherwise returns null.
   [[nodiscard]] const VectorStore* plain_store() const;

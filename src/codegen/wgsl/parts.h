@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/divide.h"
 #include "codegen/wgsl/writer.h"
 #include "kernel/program.h"
 
@@ -297,7 +298,6 @@ void write_finish(Module& module, const Launch& launch, const Domain& domain, DT
 // Maximum number of unrolled iterations. Compilers know all addresses in unrolled code.
 inline constexpr int kMaxWrittenOut = 16;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 // Largest power of two <= value, at least 1; and smallest power of two >= value.
 int floor_pow2(std::int64_t value);
 int ceil_pow2(std::int64_t value);

@@ -211,8 +211,6 @@ void combine_batch(Scope& scope, Module& module, const Tile& tile,
 
 }  // namespace
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 int floor_pow2(std::int64_t value) {
   int power = 1;
   while (power <= value / 2 && power < (1 << 20)) power *= 2;

@@ -82,7 +82,6 @@ class Instance {
   ~Instance();
 
   [[nodiscard]] Device& device() const { return *device_; }
-  [[nodiscard]] std::shared_ptr<Device> shared_device() const { return device_; }
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] bool has_buffer(const std::string& name) const;
   [[nodiscard]] bool shares(const std::string& buffer) const;  // true if it is not its own
