@@ -17,6 +17,20 @@ const pictures = path.join(built, 'screenshots');
 export const phone = {viewport: {width: 360, height: 740}, hasTouch: true, isMobile: true};
 export const desk = {viewport: {width: 1280, height: 860}};
 
+/** The pages that train, with settings that make them fast. */
+export const models = {
+  addition: 'width=32&batch=32',
+  cartpole: 'speed=full&rate=0.05',
+  digits: 'model=mlp-16',
+  flow: 'width=32&euler=1',
+  flow_digits: 'batch=4&euler=1',
+  kan: 'target=paper&hidden=2&speed=full',
+  picture: 'side=32&width=32&waves=2&picture=text',
+  sine: 'width=16&batch=32',
+  text: 'width=32&layers=1&batch=4',
+  tictactoe: 'rate=0.005',
+};
+
 // Builds the pages unless they are newer than the package and their sources. Moves them into place
 // at once, because several tests may build them concurrently.
 function build() {
@@ -64,6 +78,8 @@ export async function openSite({webgpu = false} = {}) {
       },
       /** Presses a button by its text. */
       press: (text) => page.getByRole('button', {name: text, exact: true}).click(),
+      /** Opens a checkpoint as the button "Open…" does. */
+      openFile: (file) => page.setInputFiles('input[name=checkpoint]', file),
       /** Returns the number or text that the page shows. */
       value: async (output) => {
         const text = await page.locator(`output[name="${output}"], #${output}`).first().textContent();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The page "Digits": training, drawing, another model, and checkpoints.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import {after, before, test} from 'node:test';
 
 import {openSite, phone} from './pages.mjs';
@@ -57,11 +56,7 @@ test('the model changes while it trains, and runs are saved and resumed', async 
   await page.state('paused');
   const steps = await page.value('step');
   await page.press('Save');
-  await page.waitForFunction(() => /Saved at step/.test(document.querySelector('#saved').textContent));
-  const downloading = page.waitForEvent('download');
-  await page.press('Download');
-  const file = await (await downloading).path();
-  assert.ok(fs.statSync(file).size > 100_000);
+  await page.getByText(`Saved at step ${steps}`).waitFor();
   await page.shot('digits_phone');
   await page.check();
 
@@ -72,17 +67,6 @@ test('the model changes while it trains, and runs are saved and resumed', async 
   await page.waitForFunction((n) => Number(document.querySelector('output[name=step]').textContent) === n, steps);
   await page.waitForFunction((a) => parseFloat(document.querySelector('#accuracy').textContent) > a + 30, untrained);
   assert.equal(await page.locator('[name=model]').inputValue(), 'mlp-16');
-  await page.press('Step');
-  await page.waitForFunction((n) => Number(document.querySelector('output[name=step]').textContent) === n, steps + 1);
-  await page.setInputFiles('#file', file);
-  await page.waitForFunction((n) => Number(document.querySelector('output[name=step]').textContent) === n, steps);
-
-  await page.setInputFiles('#file', {name: 'cat.safetensors', mimeType: '', buffer: Buffer.from('not a model')});
-  await page.getByText('not a checkpoint of this page').waitFor();
-  const broken = fs.readFileSync(file).subarray(0, 9000);
-  await page.setInputFiles('#file', {name: 'cut.safetensors', mimeType: '', buffer: broken});
-  await page.locator('#message.error').waitFor();
-  assert.equal(await page.value('step'), steps);  // nothing has changed
   await page.close();
 });
 

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Pages save a run in the browser and continue it after a reload, bit for bit. They report if the
-// storage is full, if nothing is saved, or if the saved run is corrupt.
+// Pages save a run, in the browser or as a file, and continue it after a reload, bit for bit. They
+// report if the storage is full, and if a run or file is truncated, damaged or from elsewhere.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import {after, before, test} from 'node:test';
 
-import {openSite, phone} from './pages.mjs';
-
-const models = {
-  addition: 'width=32&batch=32',
-  cartpole: 'speed=full&rate=0.05',
-  flow: 'width=32&euler=1',
-  flow_digits: 'batch=4&euler=1',
-  kan: 'target=paper&hidden=2&speed=full',
-  picture: 'side=32&width=32&waves=2&picture=text',
-  sine: 'width=16&batch=32',
-  tictactoe: 'rate=0.005',
-};
+import {models, openSite, phone} from './pages.mjs';
 
 let site;
 before(async () => { site = await openSite(); });
@@ -33,13 +23,22 @@ const losses = (page) => page.call(async () => {
 });
 const message = (page, text) => page.getByRole('alert').getByText(text).waitFor();
 
+const atStep = async (page, n) => {
+  await page.waitForFunction((at) => globalThis.run.steps === at, n);
+  await page.state('paused');
+};
+const files = {};  // that the pages download
+
 for (const [name, query] of Object.entries(models)) {
-  test(`${name} continues after a reload`, async () => {
-    let page = await site.open(name, `device=cpu&${query}`);
+  test(`${name} continues after a reload, and from a file`, async () => {
+    const page = await site.open(name, `device=cpu&${query}`);
     await page.state('paused');
     assert.ok(await page.getByRole('button', {name: 'Resume'}).isDisabled());
     await losses(page);
     const steps = await page.call(() => globalThis.run.steps);
+    const [file] = await Promise.all([page.waitForEvent('download'), page.press('Download')]);
+    assert.equal(file.suggestedFilename(), `${name}.safetensors`);
+    files[name] = fs.readFileSync(await file.path());
     await page.press('Save');
     await message(page, `Saved at step ${steps}`);
     await page.check();
@@ -47,33 +46,79 @@ for (const [name, query] of Object.entries(models)) {
     await page.goto(page.url().replace(/\?.*/, '?device=cpu&seed=9'));  // with the settings of the page
     await page.state('paused');
     await page.press('Resume');
-    await page.waitForFunction((n) => globalThis.run.steps === n, steps);
+    await atStep(page, steps);
+    assert.deepEqual(await losses(page), want);
+    await page.reload();
     await page.state('paused');
+    await page.openFile({name: 'run.safetensors', mimeType: '', buffer: files[name]});
+    await atStep(page, steps);
     assert.deepEqual(await losses(page), want);
     await page.check();
     await page.close();
   });
 }
 
-// These have their own buttons to save, and their files can be used elsewhere.
-for (const [name, query] of Object.entries({digits: 'model=mlp-16', text: 'width=32&layers=1&batch=4'})) {
-  test(`${name} continues with the same data after a reload`, async () => {
-    const page = await site.open(name, `device=cpu&${query}`);
+test('refuses files that are truncated, damaged or from elsewhere', async () => {
+  const page = await site.open('sine', `device=cpu&${models.sine}`, phone);
+  await page.state('paused');
+  await losses(page);
+  const given = (name, buffer) => page.openFile({name, mimeType: '', buffer});
+  const whole = files.sine, header = 8 + Number(whole.readBigUInt64LE());
+  for (const [file, buffer, text] of [
+    ['cat.png', Buffer.from('not a model'), 'cat.png is not a checkpoint of tensorgrad.'],
+    ['empty', Buffer.alloc(0), 'empty is not a checkpoint of tensorgrad.'],
+    ['a.safetensors', whole.subarray(0, 100), 'a.safetensors is truncated: it ends in its header, after 100 bytes.'],
+    ['b.safetensors', whole.subarray(0, header + 64),
+      `b.safetensors is truncated: it has ${header + 64} of ${whole.length} bytes.`],
+    ['kan.safetensors', files.kan, 'kan.safetensors is a checkpoint of the page Curves on edges. Open it there.'],
+    ['text.safetensors', files.text, 'text.safetensors is a checkpoint of the page Text. Open it there.'],
+    ['weights.safetensors', Buffer.from(await page.call(async () => [...await globalThis.run.trainer.saveWeights()])),
+      'weights.safetensors has weights only.'],
+  ]) {
+    await given(file, buffer);
+    await page.locator('#message.error').getByText(text).waitFor();
     await page.state('paused');
-    await losses(page);
-    await page.press('Save');
-    await page.getByText('Saved at step 3').waitFor();
-    const want = await losses(page);
-    await page.reload();
-    await page.state('paused');
-    await page.press('Resume');
-    await page.waitForFunction(() => globalThis.run.steps === 3);
-    await page.state('paused');
-    assert.deepEqual(await losses(page), want);
-    await page.check();
-    await page.close();
-  });
-}
+    assert.equal(await page.value('step'), 3);  // nothing has changed
+  }
+  await page.shot('sine_refuses_phone');
+  const damaged = Buffer.from(whole);
+  damaged[whole.length - 9] ^= 4;
+  await given('damaged.safetensors', damaged);
+  await page.locator('#message.error').getByText('the file is damaged').waitFor();
+  await page.state('paused');
+  await page.check();
+  await page.close();
+});
+
+test('opens a checkpoint of another program, also while it trains', async () => {
+  const page = await site.open('sine', `device=cpu&${models.sine}`);
+  await page.state('paused');
+  await losses(page);
+  const plain = await page.call(async () => [...await globalThis.run.trainer.save()]);
+  const want = await page.call(async () => [...(await globalThis.run.trainer.downloadParams())['in.weight'].data]);
+  await page.press('Start');
+  await page.waitForFunction(() => globalThis.run.steps > 20);
+  await page.press('Pause');
+  await page.state('paused');
+  const given = () => page.openFile({name: 'plain.safetensors', mimeType: '', buffer: Buffer.from(plain)});
+  await given();
+  await atStep(page, 3);
+  assert.deepEqual(await page.call(async () =>
+    [...(await globalThis.run.trainer.downloadParams())['in.weight'].data]), want);
+  await page.press('Start');
+  await page.waitForFunction(() => globalThis.run.steps > 200);
+  await given();
+  await page.waitForFunction(() => globalThis.run.steps < 200);
+  await page.state('running');
+  await page.locator('[name=width]').selectOption('4');
+  await page.waitForSelector('#run[data-models="2"][data-state=running]');
+  await page.press('Pause');
+  await page.state('paused');
+  await given();
+  await page.locator('#message.error').getByText(/in\.weight|shape/).waitFor();
+  await page.check();
+  await page.close();
+});
 
 test('says that the storage is full, or that a run is damaged', async () => {
   const page = await site.open('sine', 'device=cpu&width=16&batch=32', phone);
@@ -89,13 +134,14 @@ test('says that the storage is full, or that a run is damaged', async () => {
   await page.shot('sine_saved_phone');
   await page.check();
 
-  // Truncates the file: in the checkpoint, then in the text before it.
-  for (const [part, text] of [[0.9, /safetensors|truncated|bytes/], [0.001, 'The saved run is damaged.']]) {
+  // Truncates the file: in the tensors, then in the header.
+  for (const [part, text] of [[0.9, /The saved run is truncated: it has \d+ of \d+ bytes/],
+                              [0.01, 'The saved run is truncated: it ends in its header']]) {
     await page.call(async (keep) => {
       const folder = await navigator.storage.getDirectory();
-      const file = await folder.getFileHandle('sine.run');
+      const file = await folder.getFileHandle('sine.safetensors');
       const stream = await file.createWritable({keepExistingData: true});
-      await stream.truncate(Math.ceil((await file.getFile()).size * keep));
+      await stream.truncate(Math.floor((await file.getFile()).size * keep));
       await stream.close();
     }, part);
     await page.press('Resume');

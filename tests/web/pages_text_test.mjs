@@ -42,7 +42,7 @@ test('a Mamba learns a text, and resumes after a reload', async () => {
   await page.shot('text');
 
   const downloading = page.waitForEvent('download');
-  await page.press('Download');
+  await page.press('Download the model');
   const file = await downloading;
   assert.equal(file.suggestedFilename(), 'model.safetensors');
   const bytes = fs.readFileSync(await file.path());

@@ -3,6 +3,7 @@
 // colors.
 import { checkSupport, type Recovery } from 'tensorgrad';
 import uPlot from 'uplot';
+import { describe, descriptionOf } from './checkpoint.js';
 
 /** The part of a trainer that the panel needs. */
 export interface Trains {
@@ -31,11 +32,8 @@ export interface Spec<T extends Trains> {
   overlap?: boolean;
   /** Time between two calls of `show`, in milliseconds (default 100). */
   every?: number;
-  /**
-   * State of the page that the next steps depend on, besides trainer and settings. Adds Save and
-   * Resume to the panel.
-   */
-  state?: { get(): object; set(state: any): void | Promise<void> };
+  /** State of the page that the next steps depend on, besides trainer and settings. */
+  state: { get(): object; set(state: any): void | Promise<void> };
   /** The plotted value (default: the loss, on a logarithmic axis). */
   plot?: { label: string; log: boolean };
 }
@@ -215,34 +213,12 @@ function choose(field: HTMLInputElement | HTMLSelectElement, value: string): voi
   field.value = value;
 }
 
-// A run in a single file, so that it is replaced atomically: the size of a text, the text, a
-// checkpoint.
-interface Saved { settings: { [name: string]: string }; state: object }
-
-function packed(saved: Saved, checkpoint: Uint8Array): Uint8Array<ArrayBuffer> {
-  const text = new TextEncoder().encode(JSON.stringify(saved));
-  const bytes = new Uint8Array(4 + text.length + checkpoint.length);
-  new DataView(bytes.buffer).setUint32(0, text.length);
-  bytes.set(text, 4);
-  bytes.set(checkpoint, 4 + text.length);
-  return bytes;
-}
-
-function opened(bytes: Uint8Array<ArrayBuffer>): { saved: Saved; checkpoint: Uint8Array } {
-  try {
-    const size = new DataView(bytes.buffer).getUint32(0);
-    return { saved: JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size))) as Saved,
-      checkpoint: bytes.subarray(4 + size) };
-  } catch {
-    throw new Error('The saved run is damaged.');
-  }
-}
-
 type State = 'building' | 'paused' | 'running' | 'pausing' | 'done' | 'failed';
 
 /**
  * Runs training: start, pause, step and reset, the plot of the loss, progress, device and speed.
- * The panel fills the element `#run`. All training is in the library's worker.
+ * Saves and opens checkpoints. The panel fills the element `#run`. All training is in the library's
+ * worker.
  */
 export class Run<T extends Trains> {
   /** The trainer that `build` compiled. */
@@ -259,6 +235,8 @@ export class Run<T extends Trains> {
   private readonly again = make('button', { textContent: 'Reset' });
   private readonly save = make('button', { textContent: 'Save' });
   private readonly resume = make('button', { textContent: 'Resume', disabled: true });
+  private readonly downloads = make('button', { textContent: 'Download' });
+  private readonly opens = make('button', { textContent: 'Open…' });
   private readonly progress = make('progress', { max: 1, value: 0, ariaLabel: 'Progress' });
   private readonly pausesHidden = document.createElement('input');
   private held = false;  // paused because the page is hidden
@@ -274,10 +252,11 @@ export class Run<T extends Trains> {
     for (const [name, value] of Object.entries(this.values))
       numbers.append(make('div', {}, make('dt', { textContent: name === 'loss' && spec.plot?.label || name }), make('dd', {}, value)));
     const figure = make('figure', { className: 'plot' });
-    this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again,
-      ...(spec.state ? [this.save, this.resume] : [])), this.progress, numbers, figure,
-      this.hidingChoice(), make('a', { textContent: 'Look inside this model',
-        href: `inside.html?model=${location.pathname.replace(/.*\/|\.html$/g, '')}` }));
+    this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again),
+      this.progress, numbers, figure, this.hidingChoice(), make('div', { className: 'buttons files' },
+        this.save, this.resume, this.downloads, this.opens, this.fileInput()),
+      make('p', { className: 'caption', textContent: 'Save keeps the run in this browser. Download makes it a file.' }),
+      make('a', { textContent: 'Look inside this model', href: `inside.html?model=${this.page}` }));
     this.plot = new LossPlot(figure, spec.plot ?? { label: 'loss', log: true });
     this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
     this.one.onclick = () => void this.step();
@@ -285,7 +264,9 @@ export class Run<T extends Trains> {
     this.again.onclick = () => void this.reset();
     this.save.onclick = () => void this.keep();
     this.resume.onclick = () => void this.bringBack();
-    if (spec.state) void storage.read(this.file).then((bytes) => { this.resume.disabled = !bytes; });
+    this.downloads.onclick = () => void this.between(async (trainer) =>
+      download(this.file, await this.checkpoint(trainer)));
+    void storage.read(this.file).then((bytes) => { this.resume.disabled = !bytes; });
     (globalThis as { run?: unknown }).run = this;  // for inside.ts, which inspects other pages
     void this.rebuild();
   }
@@ -383,34 +364,63 @@ export class Run<T extends Trains> {
     if (this.trainer) await this.spec.show?.(this.trainer);
   }
 
-  // The file of Save and Resume.
-  private get file(): string { return `${location.pathname.replace(/.*\/|\.html$/g, '')}.run`; }
+  // The name of the page, and of its checkpoint.
+  private get page(): string { return location.pathname.replace(/.*\/|\.html$/g, ''); }
+  private get file(): string { return `${this.page}.safetensors`; }
+  private get title(): string { return find('h1').textContent!; }
+
+  private async checkpoint(trainer: T): Promise<Uint8Array<ArrayBuffer>> {
+    const settings = Object.fromEntries(fieldsOf('#settings').map(({ name, value }) => [name, value]));
+    return describe(await trainer.save(),
+                    { page: this.title, settings, state: this.spec.state.get() });
+  }
 
   private keep(): Promise<void> {
     return this.between(async (trainer) => {
-      const settings = Object.fromEntries(
-        fieldsOf('#settings').map(({ name, value }) => [name, value]));
-      await storage.write(this.file,
-                          packed({ settings, state: this.spec.state!.get() }, await trainer.save()));
+      await storage.write(this.file, await this.checkpoint(trainer));
       this.resume.disabled = false;
       message(`Saved at step ${this.steps}. Resume continues from here, even after a reload.`, 'note');
     });
   }
 
-  private bringBack(): Promise<void> {
-    return this.between(async () => {
-      const bytes = await storage.read(this.file);
-      if (!bytes) throw new Error('There is no saved run.');
-      const { saved, checkpoint } = opened(bytes);
-      for (const each of fieldsOf('#settings')) choose(each, saved.settings[each.name] ?? each.value);
+  private async bringBack(): Promise<void> {
+    const bytes = await storage.read(this.file);
+    if (bytes) await this.open(bytes, 'The saved run');
+    else message('There is no saved run.');
+  }
+
+  private fileInput(): HTMLInputElement {
+    const input = document.createElement('input');
+    Object.assign(input, { type: 'file', name: 'checkpoint', accept: '.safetensors', hidden: true });
+    input.onchange = async () => {
+      const [file] = input.files!;
+      if (file) await this.open(new Uint8Array(await file.arrayBuffer()), file.name);
+      input.value = '';
+    };
+    this.opens.onclick = () => input.click();
+    return input;
+  }
+
+  /**
+   * Continues from a checkpoint: of this page, with its settings, or of a program with the same
+   * model. Shows a message if it is neither. `file` stands for it there.
+   */
+  open(bytes: Uint8Array, file: string): Promise<void> {
+    return this.inOrder(async () => {
+      message('');
       try {
-        await this.compiled();
-        await this.trainer!.load(checkpoint);
-        await this.spec.state!.set(saved.state);
+        const saved = descriptionOf(bytes, file, this.title);
+        for (const each of saved ? fieldsOf('#settings') : [])
+          choose(each, saved!.settings[each.name] ?? each.value);
+        if (saved || !this.trainer) await this.compiled();
+        await this.trainer!.load(bytes);
+        if (saved) await this.spec.state.set(saved.state);
+        else this.spec.reset?.();
         await this.restart((await this.trainer!.counters()).steps);
-      } finally {
-        this.enter(this.trainer ? 'paused' : 'failed');
+      } catch (error) {
+        report(error);
       }
+      this.enter(this.trainer ? 'paused' : 'failed');
     });
   }
 
@@ -499,8 +509,9 @@ export class Run<T extends Trains> {
     this.panel.dataset['state'] = state;
     this.toggle.textContent =
       { running: 'Pause', pausing: 'Pausing…', building: 'Compiling…' }[state as string] ?? 'Start';
-    for (const each of [this.toggle, this.one, this.again, this.save])
-      each.disabled = state === 'building' || (state === 'failed' && each !== this.again);
+    for (const each of [this.toggle, this.one, this.again, this.save, this.downloads, this.opens])
+      each.disabled = state === 'building' ||
+        (state === 'failed' && each !== this.again && each !== this.opens);
     if (state === 'pausing') this.toggle.disabled = true;
   }
 

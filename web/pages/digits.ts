@@ -7,8 +7,7 @@ import {
   singleFlight, softmax, type CompiledFunction, type HostTensor, type Tensor, type Trainer,
 } from 'tensorgrad';
 import {
-  Run, argmax, device, download, find, make, message, random, recovery, report, seed, settings,
-  storage, unpacked,
+  Run, argmax, device, find, make, random, recovery, report, seed, settings, unpacked,
 } from './common.js';
 
 const side = 28, pixels = side * side, batch = 64, tests = 500;
@@ -53,18 +52,6 @@ function makeModel(name: string): Classifier {
   return kind === 'cnn' ? new Cnn(Number(size)) : new Mlp(Number(size));
 }
 
-// Returns the name of the model in a checkpoint, from the shapes in its header.
-function modelOf(bytes: Uint8Array): string {
-  try {
-    const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
-    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
-    const first = header['conv1.weight'] ?? header['hidden.weight'];
-    return `${header['conv1.weight'] ? 'cnn' : 'mlp'}-${first.shape[0]}`;
-  } catch {
-    throw new Error('This file is not a checkpoint of this page.');
-  }
-}
-
 // Labels, and images with values 0 to 255. The last 1000 are held out for tests.
 interface Digits { labels: Uint8Array; images: Uint8Array; trained: number }
 const digits: Promise<Digits> = unpacked('digits.gz').then((buffer) => {
@@ -77,30 +64,25 @@ const image = ({ images }: Digits, i: number) =>
 
 type Predict = CompiledFunction<{ x: readonly [null, number] }, Tensor>;
 let predict: Predict;
-let next = random(seed), order: number[] = [], example = 0;
-let tested = 0;  // step of the last test
+let next = random(seed), shuffle = seed, order: number[] = [], example = 0;
+let tested = -1;  // step of the last test
 
-async function replace(trainer: Trainer<Classifier, any, any>, name: string): Promise<void> {
-  await trainer.replaceModel(makeModel(name));  // `predict` uses the new model
-  await rewind(0);
-}
+function begin(): void { [next, order, tested] = [random(seed), [], -1]; }
 
-// Makes the steps after `steps` draw the same data again. Checkpoints do not store its order.
-async function rewind(steps: number): Promise<void> {
-  const { trained } = await digits;
-  [next, order, tested] = [random(seed), [], -1];
-  for (let left = steps * batch; left > 0;) {
-    if (!order.length) order = shuffled(trained);
-    const taken = Math.min(left, order.length);
-    order.length -= taken;
-    left -= taken;
+// Returns the index of the next training image. `shuffle` is the random state of the last shuffle.
+function draw(count: number): number {
+  if (!order.length) {
+    shuffle = next.state;
+    order = shuffled(count);
   }
+  return order.pop()!;
 }
 
 const chosen = settings<{ model: string; rate: number }>('#settings', (name) => {
   void run.between(async (trainer) => {
     if (name === 'rate') return trainer.setLR(chosen().rate);
-    await replace(trainer, chosen().model);
+    await trainer.replaceModel(makeModel(chosen().model));  // `predict` uses the new model
+    begin();
     await run.restart(0);
   });
 });
@@ -117,15 +99,14 @@ const run = new Run({
       optimizer: optim.adamw({ lr: chosen().rate, weightDecay: 0.01 }), clipGradNorm: 1, seed, device, recovery });
     predict = await trainer.attach({
       forward: (net, { x }) => softmax(net.forward(x)), inputs: { x: [null, pixels] } });
-    await rewind(0);
+    begin();
     return trainer;
   },
   async step(trainer) {
     const data = await digits;
     const x = new Float32Array(batch * pixels), y = new Int32Array(batch);
     for (let i = 0; i < batch; ++i) {
-      if (!order.length) order = shuffled(data.trained);
-      const at = order.pop()!;
+      const at = draw(data.trained);
       x.set(image(data, at), i * pixels);
       y[i] = data.labels[at]!;
     }
@@ -137,7 +118,14 @@ const run = new Run({
     paintKernels(weight);
     if (tested < 0 || run.done || run.steps - tested >= 50 || run.steps < tested) await test();
   },
-  reset() { [next, order, tested] = [random(seed), [], -1]; },
+  state: {
+    get: () => ({ draw: order.length ? shuffle : next.state, left: order.length }),
+    async set({ draw, left }) {
+      next.state = shuffle = draw;
+      order = left ? shuffled((await digits).trained).slice(0, left) : [];
+    },
+  },
+  reset: begin,
 });
 
 function shuffled(count: number): number[] {
@@ -300,49 +288,4 @@ function paintKernels({ shape, data }: HostTensor): void {
   });
 }
 
-// ---- Checkpoints: in the browser's storage, as a download, from a file.
-
-const checkpoint = 'digits.safetensors';
-
-async function restore(bytes: Uint8Array): Promise<void> {
-  await run.between(async (trainer) => {
-    const name = modelOf(bytes);
-    if (name !== chosen().model) {
-      await replace(trainer, name);
-      const select = find<HTMLSelectElement>('[name=model]');
-      if (![...select.options].some(({ value }) => value === name)) select.add(new Option(name, name));
-      select.value = name;
-    }
-    await trainer.load(bytes);
-    const { steps } = await trainer.counters();
-    await rewind(steps);
-    await run.restart(steps);
-  });
-}
-
-async function lookForSaved(): Promise<void> {
-  find<HTMLButtonElement>('#resume').disabled = !(await storage.read(checkpoint));
-}
-
-find('#save').onclick = () => run.between(async (trainer) => {
-  await storage.write(checkpoint, (await trainer.save()) as Uint8Array<ArrayBuffer>);
-  find('#saved').textContent = `Saved at step ${run.steps}.`;
-  await lookForSaved();
-});
-find('#resume').onclick = async () => {
-  const bytes = await storage.read(checkpoint);
-  if (bytes) await restore(bytes);
-  else message('There is no saved run.');
-};
-find('#download').onclick = () => run.between(async (trainer) =>
-  download(checkpoint, (await trainer.save()) as Uint8Array<ArrayBuffer>));
-const file = find<HTMLInputElement>('#file');
-find('#open').onclick = () => file.click();
-file.onchange = async () => {
-  const [given] = file.files ?? [];
-  if (given) await restore(new Uint8Array(await given.arrayBuffer()));
-  file.value = '';
-};
-
 paintPad();
-void lookForSaved();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Generates text in the style of a given text: a character-level language model of Mamba, Mamba-2
-// or attention layers, as in the samples makemore and char GPT. The download is a model file that
-// `tg lm` reads.
+// or attention layers, as in the samples makemore and char GPT. The model can be downloaded as a file
+// that `tg lm` reads.
 import {
   Generator, LanguageModel, Tokenizer, compile, optim, saveLanguageModel, schedule, type MixerKind,
   type Trainer,
 } from 'tensorgrad';
 import {
-  Run, device, download, find, make, message, random, recovery, report, seed, settings, storage,
+  Run, device, download, find, make, message, random, recovery, report, seed, settings,
 } from './common.js';
 import { alice } from './text_default.js';
 
@@ -20,18 +20,16 @@ const layersOf: { [model: string]: (layer: number) => MixerKind[] } = {
   hybrid: (layer) => (layer % 2 ? ['attention', 'mlp'] : ['mamba1']),
 };
 
-interface Settings {
-  [name: string]: number | string;
-  model: string; width: number; layers: number; rate: number; batch: number; temperature: number;
-}
 const rate = () => schedule.warmup(20, chosen().rate);
-const chosen = settings<Settings>('#settings', (name) => {
+const chosen = settings<{
+  model: string; width: number; layers: number; rate: number; batch: number; temperature: number;
+}>('#settings', (name) => {
   if (name === 'rate') void run.between((trainer) => trainer.setLR(rate()));
   else if (name !== 'temperature') void run.rebuild();
 });
 
 const area = find<HTMLTextAreaElement>('#text');
-area.value = alice;
+area.value ||= alice;
 area.onchange = () => void run.rebuild();
 
 let tokenizer: Tokenizer | undefined, generator: Generator | undefined;
@@ -78,6 +76,7 @@ const run = new Run<Trainer<LanguageModel, any, any>>({
     sampled = run.steps;
     await write();
   },
+  state: { get: () => ({ draw: next.state }), set: (saved) => { next.state = saved.draw; } },
   reset: start,
 });
 
@@ -111,40 +110,6 @@ find<HTMLFormElement>('#ask').onsubmit = (event) => {
   void write().catch(report);
 };
 
-// ---- Checkpoints: the training state with its text and settings, and a model file for `tg lm`.
-
-const checkpoint = 'text.safetensors', description = 'text.json';
-
-async function lookForSaved(): Promise<void> {
-  find<HTMLButtonElement>('#resume').disabled = !(await storage.read(checkpoint));
-}
-
-find('#save').onclick = () => run.between(async (trainer) => {
-  await storage.write(checkpoint, await trainer.save() as Uint8Array<ArrayBuffer>);
-  const about = JSON.stringify({ text: area.value, settings: chosen(), draw: next.state });
-  await storage.write(description, new TextEncoder().encode(about));
-  find('#saved').textContent = `Saved at step ${run.steps}.`;
-  await lookForSaved();
-});
-
-find('#resume').onclick = async () => {
-  const [bytes, about] = [await storage.read(checkpoint), await storage.read(description)];
-  if (!bytes || !about) return message('There is no saved run.');
-  const saved = JSON.parse(new TextDecoder().decode(about)) as
-    { text: string; settings: Settings; draw: number };
-  area.value = saved.text;
-  for (const [name, value] of Object.entries(saved.settings))
-    find<HTMLSelectElement>(`#settings [name=${name}]`).value = `${value}`;
-  await run.rebuild();
-  await run.between(async (trainer) => {
-    await trainer.load(bytes);
-    next.state = saved.draw;
-    await run.restart((await trainer.counters()).steps);
-  });
-};
-
-find('#download').onclick = () => run.between(async (trainer) =>
+find('#model').onclick = () => run.between(async (trainer) =>
   download('model.safetensors',
            await saveLanguageModel(trainer, { tokenizer: tokenizer! }) as Uint8Array<ArrayBuffer>));
-
-void lookForSaved();
