@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import {after, before, test} from 'node:test';
 
-import {openSite, phone} from './pages.mjs';
+import {models, openSite, phone} from './pages.mjs';
 
 let site;
 before(async () => { site = await openSite(); });
@@ -36,6 +36,44 @@ test('shows the kernels of a model beside their lines', async () => {
   await page.check();
   await page.close();
 });
+
+// Returns the names and shapes of the parameters, and the sum of their values.
+const parameters = (page) => page.evaluate(async () => {
+  const all = Object.entries(await globalThis.run.trainer.downloadParams());
+  return all.map(([name, {shape, data}]) => `${name} ${shape} ${data.reduce((a, b) => a + b, 0)}`);
+});
+
+for (const [name, query] of Object.entries(models)) {
+  test(`${name} opens its current model`, async () => {
+    const page = await site.open(name, `device=cpu&${query}`);
+    await page.state('paused');
+    await page.press('Step');
+    await page.waitForFunction(() => globalThis.run.steps > 0);
+    await page.press('Start');
+    await page.state('running');
+    const [inside] = await Promise.all([page.waitForEvent('popup'), page.press('Look inside this model')]);
+    inside.setDefaultTimeout(240_000);
+    await page.state('paused');
+    const steps = await page.value('step');
+    await inside.waitForFunction(() => document.querySelector('main').ariaBusy === 'false');
+    assert.equal(await inside.locator('#message').textContent(), '');
+    await profiled(inside);
+    assert.equal(await inside.locator('[name=model]').inputValue(), name);
+    assert.equal(await inside.locator('#steps').textContent(), `${steps}`);
+    assert.match(await inside.locator('#lines').textContent(), new RegExp(`^${name}\\.ts:\\d+`));
+    assert.match(await inside.locator('#kernel').textContent(), /@compute/);
+    assert.ok(await inside.locator('#map svg rect').count() > 5);
+    const launches = await page.evaluate(async () => (await globalThis.run.trainer.report()).launches);
+    assert.equal(await inside.locator('#rows tr').count(), launches);
+    // Another two steps were run there.
+    const shapes = (all) => all.map((each) => each.replace(/ \S+$/, ''));
+    const [here, there] = [await parameters(page), await parameters(inside.frames()[1])];
+    assert.deepEqual(shapes(there), shapes(here));
+    assert.notDeepEqual(there, here);
+    await inside.close();
+    await page.close();
+  });
+}
 
 test('shows each kernel of the launches that a GPU joins', async () => {
   const gpu = await openSite({webgpu: true});

@@ -213,12 +213,15 @@ function choose(field: HTMLInputElement | HTMLSelectElement, value: string): voi
   field.value = value;
 }
 
+// The checkpoint that the page "Inside" opens.
+const insideFile = 'inside.safetensors';
+
 type State = 'building' | 'paused' | 'running' | 'pausing' | 'done' | 'failed';
 
 /**
  * Runs training: start, pause, step and reset, the plot of the loss, progress, device and speed.
- * Saves and opens checkpoints. The panel fills the element `#run`. All training is in the library's
- * worker.
+ * Saves and opens checkpoints, and opens the page "Inside" with the current model. The panel fills
+ * the element `#run`. All training is in the library's worker.
  */
 export class Run<T extends Trains> {
   /** The trainer that `build` compiled. */
@@ -237,6 +240,7 @@ export class Run<T extends Trains> {
   private readonly resume = make('button', { textContent: 'Resume', disabled: true });
   private readonly downloads = make('button', { textContent: 'Download' });
   private readonly opens = make('button', { textContent: 'Open…' });
+  private readonly inside = make('button', { className: 'link', textContent: 'Look inside this model' });
   private readonly progress = make('progress', { max: 1, value: 0, ariaLabel: 'Progress' });
   private readonly pausesHidden = document.createElement('input');
   private held = false;  // paused because the page is hidden
@@ -256,7 +260,7 @@ export class Run<T extends Trains> {
       this.progress, numbers, figure, this.hidingChoice(), make('div', { className: 'buttons files' },
         this.save, this.resume, this.downloads, this.opens, this.fileInput()),
       make('p', { className: 'caption', textContent: 'Save keeps the run in this browser. Download makes it a file.' }),
-      make('a', { textContent: 'Look inside this model', href: `inside.html?model=${this.page}` }));
+      this.inside);
     this.plot = new LossPlot(figure, spec.plot ?? { label: 'loss', log: true });
     this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
     this.one.onclick = () => void this.step();
@@ -266,6 +270,7 @@ export class Run<T extends Trains> {
     this.resume.onclick = () => void this.bringBack();
     this.downloads.onclick = () => void this.between(async (trainer) =>
       download(this.file, await this.checkpoint(trainer)));
+    this.inside.onclick = () => void this.lookInside();
     void storage.read(this.file).then((bytes) => { this.resume.disabled = !bytes; });
     (globalThis as { run?: unknown }).run = this;  // for inside.ts, which inspects other pages
     void this.rebuild();
@@ -424,6 +429,22 @@ export class Run<T extends Trains> {
     });
   }
 
+  /** Continues from the checkpoint that lookInside() wrote. For the page "Inside". */
+  async openKept(): Promise<void> {
+    const bytes = await storage.read(insideFile);
+    if (bytes) await this.open(bytes, 'The checkpoint of the page');
+  }
+
+  // Pauses, and opens the page "Inside" with the checkpoint.
+  private async lookInside(): Promise<void> {
+    await this.pause();
+    await this.between(async (trainer) => {
+      await storage.write(insideFile, await this.checkpoint(trainer));
+      const address = `inside.html?model=${this.page}&device=${device.kind}&run=kept`;
+      if (!window.open(address)) location.href = address;
+    });
+  }
+
   /** Calls `f` between two steps, then resumes training if it was running. Shows errors. */
   between(f: (trainer: T) => Promise<void>): Promise<void> {
     return this.inOrder(async () => {
@@ -509,7 +530,7 @@ export class Run<T extends Trains> {
     this.panel.dataset['state'] = state;
     this.toggle.textContent =
       { running: 'Pause', pausing: 'Pausing…', building: 'Compiling…' }[state as string] ?? 'Start';
-    for (const each of [this.toggle, this.one, this.again, this.save, this.downloads, this.opens])
+    for (const each of [this.toggle, this.one, this.again, this.save, this.downloads, this.opens, this.inside])
       each.disabled = state === 'building' ||
         (state === 'failed' && each !== this.again && each !== this.opens);
     if (state === 'pausing') this.toggle.disabled = true;

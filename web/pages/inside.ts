@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Inspects the program of another page: its launches on a timeline and as a table, the WGSL of each
 // next to the line of TypeScript that it comes from, and its memory. The other page runs in a
-// hidden frame with its own settings.
+// hidden frame: from the checkpoint that it wrote before it opened this one, or from its beginning.
 import type { Profile, ProfileResult, Trainer } from 'tensorgrad';
 import { download, find, make, message, report } from './common.js';
 import { sourceOf } from './source_map.js';
@@ -12,6 +12,7 @@ type Launch = Profile['launches'][number];
 const frame = find<HTMLIFrameElement>('#frame');
 const select = find<HTMLSelectElement>('[name=model]');
 const again = find<HTMLButtonElement>('#again');
+const asked = new URLSearchParams(location.search);
 let trainer: AnyTrainer | undefined;
 let inputs: any;  // of the last step
 let result: ProfileResult | undefined;
@@ -30,7 +31,7 @@ async function listPages(): Promise<void> {
     const name = link.getAttribute('href')!.replace('.html', '');
     if (!['inside', 'samples'].includes(name)) select.add(new Option(link.querySelector('h2')!.textContent!, name));
   }
-  const wanted = new URLSearchParams(location.search).get('model') ?? 'kan';
+  const wanted = asked.get('model') ?? 'kan';
   select.value = [...select.options].some(({ value }) => value === wanted) ? wanted : select.options[0]!.value;
 }
 
@@ -38,15 +39,20 @@ async function listPages(): Promise<void> {
 async function open(name: string): Promise<void> {
   busy(true);
   try {
-    const query = new URLSearchParams({ speed: 'full', device: new URLSearchParams(location.search).get('device') ?? 'auto' });
+    const query = new URLSearchParams({ device: asked.get('device') ?? 'auto' });
     const loaded = new Promise((resolve) => frame.addEventListener('load', resolve, { once: true }));
     frame.src = `${name}.html?${query}`;
     await loaded;
     while (!(frame.contentWindow as any).run) await new Promise((resolve) => setTimeout(resolve, 50));
-    const { run } = frame.contentWindow as any;
+    const { run } = frame.contentWindow as any, its = frame.contentDocument!;
+    if (asked.has('run') && name === asked.get('model')) await run.openKept();
+    const speed = its.querySelector<HTMLSelectElement>('[name=speed]');
+    if (speed) speed.value = 'full';  // instead of one step a frame
+    find('#steps').textContent = `${run.steps}`;
     await run.step();  // after the model is compiled
     const found: AnyTrainer | undefined = run.trainer;
-    if (!found) throw new Error(find('#message', frame.contentDocument!).textContent || `${name} has no model`);
+    const problem = its.querySelector('#message.error:not(:empty)')?.textContent;
+    if (!found || problem) throw new Error(problem ?? `${name} has no model`);
     // Runs another step to capture its inputs.
     const step = found.step;
     found.step = function (...all: any[]) {
