@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page "Digits": training, drawing, another model, and checkpoints.
+// The page "Digits": training, drawing with mouse, finger and pen, another model, and checkpoints.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 
@@ -22,6 +22,38 @@ async function draw(page, ...strokes) {
     await page.mouse.up();
   }
 }
+
+// Draws strokes with a finger.
+async function touch(page, ...strokes) {
+  const devtools = await page.context().newCDPSession(page);
+  const {x, y, width, height} = await page.locator('#pad').boundingBox();
+  const send = (type, ...points) => devtools.send('Input.dispatchTouchEvent',
+    {type, touchPoints: points.map(([u, v], id) => ({x: x + u * width, y: y + v * height, id}))});
+  for (const [first, ...others] of strokes) {
+    await send('touchStart', first);
+    let last = first;
+    for (const each of others) {
+      for (let i = 1; i <= 8; ++i)
+        await send('touchMove', last.map((from, axis) => from + i / 8 * (each[axis] - from)));
+      last = each;
+    }
+    await send('touchEnd');
+  }
+  return send;
+}
+
+// Returns the width and height of the ink on the pad, in units of its size.
+const inkSize = (page) => page.locator('#pad').evaluate((pad) => {
+  const {data} = pad.getContext('2d').getImageData(0, 0, pad.width, pad.height);
+  const xs = [], ys = [];
+  for (let i = 3; i < data.length; i += 4) {
+    if (data[i] < 128) continue;
+    xs.push((i >> 2) % pad.width);
+    ys.push(Math.floor((i >> 2) / pad.width));
+  }
+  const range = (all) => all.reduce((a, b) => Math.max(a, b), 0) - all.reduce((a, b) => Math.min(a, b), pad.width);
+  return [range(xs) / pad.width, range(ys) / pad.height];
+});
 
 test('a CNN learns, and reads a drawing', async () => {
   const page = await site.open('digits', 'model=cnn-4&rate=0.005&steps=100');
@@ -67,6 +99,54 @@ test('the model changes while it trains, and runs are saved and resumed', async 
   await page.waitForFunction((n) => Number(document.querySelector('output[name=step]').textContent) === n, steps);
   await page.waitForFunction((a) => parseFloat(document.querySelector('#accuracy').textContent) > a + 30, untrained);
   assert.equal(await page.locator('[name=model]').inputValue(), 'mlp-16');
+  await page.close();
+});
+
+test('a finger and a pen draw on a phone, and the page does not scroll', async () => {
+  const page = await site.open('digits', 'model=cnn-4&rate=0.005&steps=100', phone);
+  await page.state('paused');
+  await page.press('Start');
+  await page.state('done');
+  await page.locator('#pad').scrollIntoViewIfNeeded();
+  const scrolled = () => page.evaluate(() => document.scrollingElement.scrollTop);
+  const before = await scrolled();
+  const send = await touch(page, [[0.5, 0.9], [0.52, 0.1]]);  // upwards, as one scrolls
+  await page.waitForFunction(() => document.querySelector('#guess').textContent === '1');
+  const [width, height] = await inkSize(page);
+  assert.ok(width < 0.2 && height > 0.75, `${width} x ${height}`);
+  assert.equal(await scrolled(), before);
+  await page.shot('digits_touch_phone');
+
+  // A second finger does not draw.
+  await send('touchStart', [0.5, 0.5], [0.1, 0.5]);
+  await send('touchMove', [0.5, 0.4], [0.1, 0.9]);
+  await send('touchEnd');
+  assert.deepEqual(await inkSize(page), [width, height]);
+  assert.equal(await scrolled(), before);
+
+  await page.getByRole('button', {name: 'Clear'}).tap();
+  await page.waitForFunction(() => document.querySelector('#guess').textContent === '–');
+  const box = await page.locator('#pad').boundingBox();
+  const devtools = await page.context().newCDPSession(page);
+  const pen = (type, u, v) => devtools.send('Input.dispatchMouseEvent', {
+    type, x: box.x + u * box.width, y: box.y + v * box.height, button: 'left',
+    buttons: type === 'mouseReleased' ? 0 : 1, pointerType: 'pen'});
+  await pen('mousePressed', 0.2, 0.5);
+  await pen('mouseMoved', 0.8, 0.5);
+  await pen('mouseReleased', 0.8, 0.5);
+  assert.ok((await inkSize(page))[0] > 0.55, `${await inkSize(page)}`);
+
+  // The same finger scrolls the page elsewhere.
+  const guess = page.getByText('It reads your digit as');
+  await guess.scrollIntoViewIfNeeded();
+  const start = await scrolled(), {x, y} = await guess.boundingBox();
+  const swipe = (type, ...points) => devtools.send('Input.dispatchTouchEvent',
+    {type, touchPoints: points.map((dy) => ({x: x + 20, y: y + dy}))});
+  await swipe('touchStart', 5);
+  for (let i = 1; i <= 10; ++i) await swipe('touchMove', 5 - 20 * i);
+  await swipe('touchEnd');
+  await page.waitForFunction((top) => document.scrollingElement.scrollTop > top + 50, start);
+  await page.check();
   await page.close();
 });
 

@@ -160,6 +160,35 @@ export function fit(canvas: HTMLCanvasElement) {
   return { context, width, height };
 }
 
+/** A place on a canvas, in units of its size. */
+export type Point = readonly [x: number, y: number];
+
+/**
+ * Calls `begin` when a mouse, a finger or a pen starts to draw on a canvas, and `extend` with the
+ * points of the stroke. One pointer draws at a time. The page does not scroll meanwhile.
+ */
+export function onDrawing(canvas: HTMLCanvasElement, begin: () => void,
+                          extend: (points: Point[]) => void): void {
+  let pointer: number | undefined;
+  canvas.classList.add('pad');
+  const pass = (event: PointerEvent) => {
+    const { left, top, width, height } = canvas.getBoundingClientRect();
+    const all = event.getCoalescedEvents();  // since the last frame
+    extend((all.length ? all : [event]).map(
+      ({ clientX, clientY }) => [(clientX - left) / width, (clientY - top) / height]));
+  };
+  canvas.onpointerdown = (event) => {
+    if (pointer !== undefined || event.button !== 0) return;
+    pointer = event.pointerId;
+    canvas.setPointerCapture(pointer);
+    begin();
+    pass(event);
+  };
+  canvas.onpointermove = (event) => { if (event.pointerId === pointer) pass(event); };
+  canvas.onlostpointercapture = (event) => { if (event.pointerId === pointer) pointer = undefined; };
+  canvas.oncontextmenu = (event) => event.preventDefault();  // of a finger that rests
+}
+
 /** Offers bytes as a download. */
 export function download(name: string, content: Uint8Array<ArrayBuffer> | string,
                          type = 'application/octet-stream'): void {

@@ -7,7 +7,8 @@ import {
   singleFlight, softmax, type CompiledFunction, type HostTensor, type Tensor, type Trainer,
 } from 'tensorgrad';
 import {
-  Run, argmax, device, find, make, random, recovery, report, seed, settings, unpacked,
+  Run, argmax, device, find, make, onDrawing, random, recovery, report, seed, settings, unpacked,
+  type Point,
 } from './common.js';
 
 const side = 28, pixels = side * side, batch = 64, tests = 500;
@@ -151,23 +152,15 @@ async function test(): Promise<void> {
 
 // ---- The drawing: strokes, or an example of the data.
 
-type Point = readonly [x: number, y: number];
 const pad = find<HTMLCanvasElement>('#pad');
 let strokes: Point[][] = [], shown = new Float32Array(pixels), features: HostTensor | undefined;
 
-pad.addEventListener('pointerdown', (event) => {
-  pad.setPointerCapture(event.pointerId);
-  strokes.push([]);
-  extend(event);
-});
-pad.addEventListener('pointermove', (event) => { if (event.buttons) extend(event); });
-
-function extend({ offsetX, offsetY }: PointerEvent): void {
-  strokes.at(-1)?.push([offsetX / pad.clientWidth, offsetY / pad.clientHeight]);
+onDrawing(pad, () => strokes.push([]), (points) => {
+  strokes.at(-1)?.push(...points);
   shown = centered(strokes);
   paintPad();
   void latest().catch(report);
-}
+});
 
 find('#clear').onclick = () => {
   [strokes, shown] = [[], new Float32Array(pixels)];

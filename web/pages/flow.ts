@@ -6,7 +6,8 @@ import {
   sin, stack, sub, type CompiledFunction, type Tensor, type TensorLike,
 } from 'tensorgrad';
 import {
-  Run, device, find, fit, message, onColors, palette, random, recovery, seed, settings,
+  Run, device, find, fit, message, onColors, onDrawing, palette, random, recovery, seed, settings,
+  type Point,
 } from './common.js';
 
 const batch = 512, count = 400, grid = 13, extent = 2.2;
@@ -36,7 +37,6 @@ const noise = Float32Array.from({ length: count * 2 }, normal);
 const arrows = Float32Array.from({ length: grid * grid * 2 }, (_, i) =>
   ((i % 2 ? Math.floor(i / 2 / grid) : (i / 2) % grid) / (grid - 1) * 2 - 1) * extent * 0.93);
 
-type Point = readonly [number, number];
 const shapes: { [name: string]: () => Point } = {
   spiral() {
     const turn = Math.sqrt(draw()) * 3.2 * Math.PI, far = turn / (3.2 * Math.PI) * 1.7;
@@ -198,21 +198,16 @@ function paint(): void {
 }
 
 // Drawing a custom shape.
-canvas.onpointerdown = (event) => {
-  canvas.setPointerCapture(event.pointerId);
+onDrawing(canvas, () => {
   find<HTMLSelectElement>('[name=shape]').value = 'own';
   if (fresh) points = [];
   fresh = false;
   message('');
-  stroke(event);
-};
-canvas.onpointermove = (event) => { if (event.buttons) stroke(event); };
-function stroke(event: PointerEvent): void {
-  for (const { offsetX, offsetY } of [event, ...event.getCoalescedEvents()])
-    points.push([(offsetX / canvas.clientWidth * 2 - 1) * extent, (1 - offsetY / canvas.clientHeight * 2) * extent]);
+}, (stroke) => {
+  for (const [x, y] of stroke) points.push([(x * 2 - 1) * extent, (1 - y * 2) * extent]);
   if (points.length > 3000) points = points.slice(-3000);
   paint();
-}
+});
 
 onColors(paint);
 addEventListener('resize', paint);
