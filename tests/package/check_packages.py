@@ -10,11 +10,15 @@
   conan   Unpacks the source archive. Creates Conan's package from it without a network, and builds
           the same project on that. The machine's libraries stand for Conan Center's packages. For
           speed, the library is built without WebGPU, unoptimized and for one instruction set.
+  vcpkg   Unpacks the source archive. Checks the manifest of vcpkg's port and runs its portfile, with
+          stand-ins for the functions of vcpkg, which is in no package index. Builds the project on
+          the result. The library is built as for Conan.
 
-Without names, it tries all four.
+Without names, it tries all five.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -138,10 +142,15 @@ def check_wheel(packages, top):
         expect(all(str(top) in path for path in found), f"{name} is the wheel's: {found}")
 
 
-def check_conan(packages, top):
+def unpack_source(packages, top):
+    """Unpacks the source archive. Returns its folder."""
     with tarfile.open(only(packages, "tensorgrad-*.tar.xz")) as tar:
         tar.extractall(top, filter="data")
-    source = top / f"tensorgrad-{version()}"
+    return top / f"tensorgrad-{version()}"
+
+
+def check_conan(packages, top):
+    source = unpack_source(packages, top)
     conan = shutil.which("conan", path=f"{SOURCE / 'build' / 'package-venv' / 'bin'}:"
                                        f"{os.environ['PATH']}")
     expect(conan, "there is a program conan")
@@ -167,9 +176,47 @@ def check_conan(packages, top):
     run(top / "build" / "app", folder=top)
 
 
+# The ports of vcpkg that provide our dependencies.
+VCPKG_PORTS = {"highway", "nlohmann-json", "stb", "utf8proc", "vcpkg-cmake", "vcpkg-cmake-config", "zlib"}
+
+
+def check_vcpkg_manifest(file):
+    manifest = json.loads(file.read_text())
+    required = {"name", "version-semver", "description", "license", "supports", "dependencies",
+                "default-features", "features"}
+    expect(set(manifest) == required, f"vcpkg.json: fields {sorted(set(manifest) ^ required)}")
+    expect(manifest["name"] == file.parent.name, "vcpkg.json: the name is that of its folder")
+    expect(manifest["version-semver"] == version(), f"vcpkg.json: the version is {version()}")
+    names = [d if isinstance(d, str) else d["name"] for d in manifest["dependencies"]]
+    expect(names == sorted(names) and set(names) == VCPKG_PORTS, f"vcpkg.json: dependencies {names}")
+    for name, feature in manifest["features"].items():
+        expect(set(feature) == {"description"}, f"vcpkg.json: feature {name}")
+    expect(set(manifest["default-features"]) <= set(manifest["features"]), "vcpkg.json: features")
+
+
+def check_vcpkg(packages, top):
+    source = unpack_source(packages, top)
+    port = source / "packaging" / "vcpkg" / "tensorgrad"
+    check_vcpkg_manifest(port / "vcpkg.json")
+    installed, package = top / "installed", top / "package"
+    (installed / "include").mkdir(parents=True)
+    for header in pathlib.Path("/usr/include/stb").glob("*.h"):  # where vcpkg's stb has them
+        (installed / "include" / header.name).symlink_to(header)
+    run("cmake", f"-DPORTFILE={port / 'portfile.cmake'}", "-DPORT=tensorgrad", "-DFEATURES=core",
+        f"-DCURRENT_INSTALLED_DIR={installed}", f"-DCURRENT_PACKAGES_DIR={package}",
+        f"-DCURRENT_BUILDTREES_DIR={top / 'trees'}",
+        "-P", SOURCE / "tests" / "package" / "vcpkg" / "stand_ins.cmake",
+        env={"CXXFLAGS": "-O0 -g0 -DHWY_COMPILE_ONLY_STATIC"})
+    shutil.copytree(PROJECT, top / "project")
+    run("cmake", "-G", "Ninja", "-S", top / "project", "-B", top / "build", "-DCMAKE_BUILD_TYPE=Debug",
+        f"-DCMAKE_PREFIX_PATH={package}")
+    run("cmake", "--build", top / "build")
+    run(top / "build" / "app", folder=top)
+
+
 def main():
     checks = {"source": check_source, "debian": check_debian, "wheel": check_wheel,
-              "conan": check_conan}
+              "conan": check_conan, "vcpkg": check_vcpkg}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(checks))
     parser.add_argument("--packages", type=pathlib.Path, default=SOURCE / "build" / "package")
