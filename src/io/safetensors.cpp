@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_writer.h"
 #include "base/numbers.h"
 #include "io/const_zlib.h"
 #include "io/input_file.h"
@@ -111,42 +112,32 @@ std::vector<std::string> checked_header(std::string header, const std::string& v
   return all;
 }
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
-
-std::string list_of(std::span<const std::int64_t> numbers) {
-  std::string text = "[";
-  for (const std::int64_t number : numbers)
-    text += (text.size() > 1 ? "," : "") + std::to_string(number);
-  return text + "]";
-}
-
-// The header's length and the header, padded with spaces to a multiple of eight bytes. Written as
-// text, since the destructor of a JSON tree ends the process if memory is short.
+// The header's length and the header, padded with spaces to a multiple of eight bytes.
 std::string make_header(const std::vector<const Item*>& items, const StoredFile& file,
                         const std::string& path) {
   auto metadata = file.metadata;
   if (file.checksums) metadata[kChecksumKey] = checksums_of(items);
-  std::string text = "{";
+  JsonWriter json;
   try {
-    for (const auto& [key, value] : metadata) {
-      text += text.size() > 1 ? "," : "\"__metadata__\":{";
-      text += quoted(key) + ":" + quoted(value);
+    json.begin_object();
+    if (!metadata.empty()) {
+      json.key("__metadata__").begin_object();
+      for (const auto& [key, value] : metadata) json.member(key, value);
+      json.end_object();
     }
-    if (!metadata.empty()) text += '}';
     std::int64_t offset = 0;
     for (const Item* item : items) {
       const auto& [name, tensor] = *item;
       const std::int64_t end = offset + static_cast<std::int64_t>(tensor.data.size());
-      if (text.size() > 1) text += ',';
-      text += quoted(name) + ":{\"dtype\":" + quoted(tensor.dtype) +
-              ",\"shape\":" + list_of(tensor.shape) +
-              ",\"data_offsets\":" + list_of(std::array{offset, end}) + "}";
+      json.key(name).begin_object().member("dtype", tensor.dtype).member("shape", tensor.shape);
+      json.member("data_offsets", std::array{offset, end}).end_object();
       offset = end;
     }
-    text += '}';
+    json.end_object();
   } catch (const nlohmann::json::exception&) {
     throw IoError(path + ": a tensor's name or the metadata is not UTF-8");
   }
+  std::string text = json.text();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > io::kMaxSafetensorsHeader) {
     throw IoError(path + ": the header would exceed " + std::to_string(io::kMaxSafetensorsHeader) +

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/json_writer.h"
 #include "base/path.h"
 #include "codegen/wgsl/join.h"
 #include "compile/runtime/element_codec.h"
@@ -23,8 +24,6 @@
 
 namespace tensorgrad::web {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
 constexpr const char* kManifestFile = "model.json";
@@ -60,96 +59,106 @@ class ModelWriter {
   ModelWriter(bool f16, const Contents& contents) : f16_(f16), contents_(contents) {}
 
   Files write(const ModelText& text, const std::vector<SizedProgram>& programs) {
-    Json all = Json::array();
-    for (const SizedProgram& sized : programs) all.push_back(program(sized));
-    const auto checksum =
-        crc32_z(0, reinterpret_cast<const Bytef*>(weights_.data()), weights_.size());
-    const Json features = f16_ ? Json::array({"shader-f16"}) : Json::array();
-    const Json manifest = {
-        {"format", "tensorgrad-web"},
-        {"version", kFormatVersion},
-        {"producer", "tensorgrad " TENSORGRAD_VERSION_STRING},
-        {"name", text.name},
-        {"doc", text.doc},
-        {"f16", f16_},
-        {"features", features},
-        {"limits", limits_},
-        {"weights", {{"file", kWeightsFile}, {"bytes", weights_.size()}, {"checksum", checksum}}},
-        {"buffers", buffers_},
-        {"kernels", kernels_},
-        {"programs", all}};
-    try {
-      return {{kManifestFile, bytes_of(manifest.dump())}, {kWeightsFile, std::move(weights_)}};
-    } catch (const nlohmann::json::type_error&) {
-      throw UserError("export_web: a name or WebOptions::doc is not valid UTF-8");
-    }
+    JsonWriter all;
+    all.begin_array();
+    for (const SizedProgram& sized : programs) write_program(sized, all);
+    all.end_array();
+    kernels_.end_array();
+    JsonWriter manifest;
+    manifest.begin_object().member("format", "tensorgrad-web").member("version", kFormatVersion);
+    manifest.member("producer", "tensorgrad " TENSORGRAD_VERSION_STRING);
+    manifest.member("name", text.name).member("doc", text.doc).member("f16", f16_);
+    manifest.key("features").begin_array();
+    if (f16_) manifest.value("shader-f16");
+    manifest.end_array().key("limits").begin_object();
+    for (const auto& [limit, value] : limits_) manifest.member(limit, value);
+    manifest.end_object().key("weights").begin_object();
+    manifest.member("file", kWeightsFile).member("bytes", weights_.size());
+    manifest.member("checksum",
+                    crc32_z(0, reinterpret_cast<const Bytef*>(weights_.data()), weights_.size()));
+    manifest.end_object().key("buffers").begin_array();
+    for (const StoredBuffer& each : buffers_) write_buffer(each, manifest);
+    manifest.end_array().key("kernels").json(kernels_);
+    manifest.key("programs").json(all).end_object();
+    return {{kManifestFile, bytes_of(manifest.text())}, {kWeightsFile, std::move(weights_)}};
   }
 
  private:
-  Json program(const SizedProgram& sized) {
+  struct StoredBuffer {
+    std::string name;
+    std::int64_t bytes = 0;
+    bool state = false;
+    std::size_t data = 0, data_bytes = 0;  // range of the weights; empty: all zeros
+  };
+
+  static void write_buffer(const StoredBuffer& buffer, JsonWriter& json) {
+    json.begin_object().member("name", buffer.name).member("bytes", buffer.bytes);
+    if (buffer.state) json.member("state", true);
+    if (buffer.data_bytes > 0) json.member("data", std::array{buffer.data, buffer.data_bytes});
+    json.end_object();
+  }
+
+  void write_program(const SizedProgram& sized, JsonWriter& json) {
     const Program& program = sized.program;
     numbers_.clear();
     for (const BufferDecl& decl : program.buffers) numbers_.push_back(buffer(decl));
-    Json json;
-    if (sized.size) json["size"] = *sized.size;
-    json["inputs"] = Json::array();
+    json.begin_object();
+    if (sized.size) json.member("size", *sized.size);
+    json.key("inputs").begin_array();
     for (const Port& port : program.inputs) {
-      Json& input = json["inputs"].emplace_back(describe(port));
+      begin_port(port, json);
       const auto bounds = sized.bounds.find(port.name);
-      if (bounds == sized.bounds.end()) continue;
-      for (const IndexBound& bound : bounds->second) input["indices"].push_back(index(bound));
+      if (bounds != sized.bounds.end() && !bounds->second.empty()) {
+        json.key("indices").begin_array();
+        for (const IndexBound& bound : bounds->second) write_index(bound, json);
+        json.end_array();
+      }
+      json.end_object();
     }
+    json.end_array();
     // Outputs are contiguous in the read-back buffer.
     std::int64_t at = 0;
-    json["outputs"] = Json::array();
+    json.key("outputs").begin_array();
     for (const Port& port : program.outputs) {
-      Json& output = json["outputs"].emplace_back(describe(port));
       const DType stored = dtype_in_memory(port.dtype, f16_);
       const auto bytes = static_cast<std::int64_t>(
           stored_bytes(static_cast<std::size_t>(numel(port.shape)), stored));
-      output["offset"] = port.offset;
-      output["bytes"] = bytes;
-      output["at"] = at;
+      begin_port(port, json);
+      json.member("offset", port.offset).member("bytes", bytes).member("at", at).end_object();
       at += bytes;
     }
-    json["bytes"] = at;
-    add_scalars(sized, json);
-    json["launches"] = Json::array();
+    json.end_array().member("bytes", at);
+    write_scalars(sized, json);
+    json.key("launches").begin_array();
     const DeviceLimits limits = portable_device(f16_).limits;
     const WgslOptions options{.max_threads = limits.max_workgroup_invocations,
                               .max_workgroup_bytes = limits.max_workgroup_bytes};
-    for (const Dispatch& dispatch :
-         write_dispatches(program, options, limits.max_storage_bindings)) {
-      json["launches"].push_back(launch(program, dispatch));
-    }
-    return json;
+    for (const Dispatch& dispatch : write_dispatches(program, options, limits.max_storage_bindings))
+      write_launch(program, dispatch, json);
+    json.end_array().end_object();
   }
 
-  [[nodiscard]] Json describe(const Port& port) const {
-    return {{"name", port.name},
-            {"dtype", to_string(port.dtype)},
-            {"shape", port.shape},
-            {"buffer", numbers_[static_cast<std::size_t>(port.buffer)]}};
+  void begin_port(const Port& port, JsonWriter& json) const {
+    json.begin_object().member("name", port.name).member("dtype", to_string(port.dtype));
+    json.member("shape", port.shape);
+    json.member("buffer", numbers_[static_cast<std::size_t>(port.buffer)]);
   }
 
-  static Json index(const IndexBound& bound) {
-    Json json = {{"size", bound.size}, {"op", bound.op}};
-    if (!bound.columns.empty()) {
-      json["columns"] = bound.columns;
-      json["row"] = bound.row;
-    }
-    if (bound.except) json["except"] = *bound.except;
-    return json;
+  static void write_index(const IndexBound& bound, JsonWriter& json) {
+    json.begin_object().member("size", bound.size).member("op", bound.op);
+    if (!bound.columns.empty()) json.member("columns", bound.columns).member("row", bound.row);
+    if (bound.except) json.member("except", *bound.except);
+    json.end_object();
   }
 
-  // Adds the runtime scalars, and the indices of those that the runner sets.
-  static void add_scalars(const SizedProgram& sized, Json& json) {
+  // Writes the runtime scalars, and the indices of those that the runner sets.
+  static void write_scalars(const SizedProgram& sized, JsonWriter& json) {
     const RuntimeScalars row = row_of(sized.program, sized.scalars);
     const std::vector<std::string>& names = sized.program.scalars;
-    json["row"] = std::span(row.words).first(names.size() + 2);
+    json.member("row", std::span(row.words).first(names.size() + 2));
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == kSeedScalar) json["seed"] = i + 2;
-      if (names[i] == kStepScalar) json["step"] = i + 2;
+      if (names[i] == kSeedScalar) json.member("seed", i + 2);
+      if (names[i] == kStepScalar) json.member("step", i + 2);
     }
   }
 
@@ -164,8 +173,7 @@ class ModelWriter {
     }
     const auto [known, fresh] = by_key_.try_emplace(key, buffers_.size());
     if (fresh) {
-      buffers_.push_back({{"name", decl.name}, {"bytes", decl.bytes}});
-      if (decl.kind == BufferKind::kState) buffers_.back()["state"] = true;
+      buffers_.push_back({decl.name, decl.bytes, decl.kind == BufferKind::kState});
       const auto found = contents_.find(decl.name);
       if (constant) {
         keep(std::as_bytes(std::span(decl.data)));
@@ -174,9 +182,9 @@ class ModelWriter {
         keep(found->second);
       }
     }
-    Json& bytes = buffers_[known->second]["bytes"];
-    bytes = std::max(bytes.get<std::int64_t>(), decl.bytes);
-    need("maxBufferSize", bytes.get<std::int64_t>());
+    std::int64_t& bytes = buffers_[known->second].bytes;
+    bytes = std::max(bytes, decl.bytes);
+    need("maxBufferSize", bytes);
     return known->second;
   }
 
@@ -187,40 +195,40 @@ class ModelWriter {
     const auto count = static_cast<std::size_t>(bytes.rend() - last);
     if (count == 0) return;
     const std::size_t padded = (count + kWordBytes - 1) / kWordBytes * kWordBytes;
-    buffers_.back()["data"] = {weights_.size(), padded};
+    buffers_.back().data = weights_.size();
+    buffers_.back().data_bytes = padded;
     weights_.insert(weights_.end(), bytes.begin(),
                     bytes.begin() + static_cast<std::ptrdiff_t>(count));
     weights_.resize((weights_.size() + kWordBytes - 1) / kWordBytes * kWordBytes);
   }
 
-  Json launch(const Program& program, const Dispatch& dispatch) {
-    Json bindings = Json::array();
+  void write_launch(const Program& program, const Dispatch& dispatch, JsonWriter& json) {
+    const WgslKernel& written = dispatch.kernel;
+    json.begin_object().member("kernel", kernel(program, dispatch));
+    json.member("groups", std::array{written.groups_x, written.groups_y});
+    json.key("bindings").begin_array();
     for (const Binding& binding : dispatch.bindings) {
       const std::int64_t bytes =
           std::max(kMinBinding, (binding.bytes + 3) / 4 * 4);  // as in the WebGPU backend
-      bindings.push_back(
-          {numbers_[static_cast<std::size_t>(binding.buffer)], binding.offset, bytes});
+      json.begin_array().value(numbers_[static_cast<std::size_t>(binding.buffer)]);
+      json.value(binding.offset).value(bytes).end_array();
       need("maxStorageBufferBindingSize", bytes);
     }
-    need("maxStorageBuffersPerShaderStage", static_cast<std::int64_t>(bindings.size()));
-    need("maxComputeWorkgroupsPerDimension",
-         std::max(dispatch.kernel.groups_x, dispatch.kernel.groups_y));
-    return {{"kernel", kernel(program, dispatch)},
-            {"groups", {dispatch.kernel.groups_x, dispatch.kernel.groups_y}},
-            {"bindings", bindings}};
+    json.end_array().end_object();
+    need("maxStorageBuffersPerShaderStage", static_cast<std::int64_t>(dispatch.bindings.size()));
+    need("maxComputeWorkgroupsPerDimension", std::max(written.groups_x, written.groups_y));
   }
 
   // Returns the index of a kernel among the kernels of all programs.
   std::size_t kernel(const Program& program, const Dispatch& dispatch) {
     const WgslKernel& written = dispatch.kernel;
-    const auto [known, fresh] = by_body_.try_emplace(written.body, kernels_.size());
+    const auto [known, fresh] = by_body_.try_emplace(written.body, by_body_.size());
     if (!fresh) return known->second;
     std::string name = program.launches[dispatch.first].name;
     if (dispatch.count > 1) name += "_and_" + std::to_string(dispatch.count - 1);
-    kernels_.push_back({{"name", name},
-                        {"modes", modes_of(dispatch)},
-                        {"scalars", written.uses_scalars},
-                        {"code", without_indentation(written.body)}});
+    kernels_.begin_object().member("name", name).member("modes", modes_of(dispatch));
+    kernels_.member("scalars", written.uses_scalars);
+    kernels_.member("code", without_indentation(written.body)).end_object();
     need("maxComputeInvocationsPerWorkgroup", written.threads);
     need("maxComputeWorkgroupSizeX", written.threads);
     need("maxComputeWorkgroupStorageSize", written.workgroup_bytes);
@@ -228,13 +236,20 @@ class ModelWriter {
   }
 
   void need(const char* limit, std::int64_t value) {
-    if (!limits_.contains(limit) || limits_[limit].get<std::int64_t>() < value)
-      limits_[limit] = value;
+    const auto known = std::find_if(limits_.begin(), limits_.end(),
+                                    [&](const auto& each) { return each.first == limit; });
+    if (known == limits_.end()) {
+      limits_.emplace_back(limit, value);
+    } else {
+      known->second = std::max(known->second, value);
+    }
   }
 
   const bool f16_;
   const Contents& contents_;
-  Json buffers_ = Json::array(), kernels_ = Json::array(), limits_ = Json::object();
+  std::vector<StoredBuffer> buffers_;
+  JsonWriter kernels_ = JsonWriter().begin_array();
+  std::vector<std::pair<std::string_view, std::int64_t>> limits_;
   std::vector<std::byte> weights_;
   std::map<std::string, std::size_t> by_key_, by_body_;
   std::vector<std::size_t> numbers_;  // of the program's buffers, among those of all programs
@@ -253,9 +268,13 @@ DeviceInfo portable_device(bool f16) {
 
 Files make_files(const ModelText& text, bool f16, const std::vector<SizedProgram>& programs,
                  const Contents& contents) {
-  Files files = ModelWriter(f16, contents).write(text, programs);
-  files["runner.js"] = bytes_of(runner_script());
-  files["runner.d.ts"] = bytes_of(runner_types());
+  Files files = {{"runner.js", bytes_of(runner_script())},
+                 {"runner.d.ts", bytes_of(runner_types())}};
+  try {
+    files.merge(ModelWriter(f16, contents).write(text, programs));
+  } catch (const nlohmann::json::type_error&) {
+    throw UserError("export_web: a name or WebOptions::doc is not valid UTF-8");
+  }
   return files;
 }
 

@@ -20,6 +20,7 @@
 #include "base/env.h"
 #include "failing_malloc.h"
 #include "ir/node.h"
+#include "support/source_path.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -200,6 +201,56 @@ TEST(AllocationFaults, functions_and_their_export) {
   });
 }
 
+std::string text_of(const std::map<std::string, std::vector<std::byte>>& files) {
+  std::string all;
+  for (const auto& [name, bytes] : files) all += name + text_of(bytes);
+  return all;
+}
+
+TEST(AllocationFaults, export_for_web_pages) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  const auto function =
+      compile_function(FaultyNet{},
+                       [](const FaultyNet& net, const Inputs& in) {
+                         return gather(net.hidden(in["x"]), 1, in["index"]);
+                       },
+                       {.inputs = {{"x", {kDynamic, 2}}, {"index", {kDynamic, 1}, i32}},
+                        .device = {.kind = "cpu", .threads = 1}});
+  expect_recovery("web_files",
+                  [&] { return text_of(function.web_files({.name = "net", .sizes = {1, 3}})); });
+  const test::TempDir folder;
+  const std::string page = folder / "page";
+  expect_recovery("export_web", [&] {
+    function.export_web(page);
+    std::map<std::string, std::vector<std::byte>> files;
+    for (const char* name : {"model.json", "runner.js", "weights.bin"})
+      files[name] = read_file(page + "/" + name);
+    return text_of(files);
+  });
+}
+
+TEST(AllocationFaults, trace_events) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  auto trainer = faulty_trainer(1);
+  const Profile profile = trainer.profile({{"x", kX}, {"y", kY}});
+  expect_recovery("trace_events", [&] { return profile.trace_events(); });
+}
+
+TEST(AllocationFaults, data_loaders) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  for (const int workers : {0, 2}) {
+    expect_recovery("DataLoader", [=] {
+      const auto sample = [](std::int64_t index) -> NamedTensors {
+        return {{"x", HostTensor::from({2}, std::vector<float>{static_cast<float>(index), 1})}};
+      };
+      DataLoader loader(6, sample, {.batch = 2, .workers = workers});
+      std::string all;
+      for (int i = 0; i < 4; ++i) all += text_of(loader.next().fields.at("x").bytes);
+      return all;
+    });
+  }
+}
+
 TEST(AllocationFaults, texts_of_graphs) {
   TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
   const std::string text =
@@ -249,6 +300,14 @@ TEST(AllocationFaults, readers) {
       all += name + text_of(array.bytes);
     return all;
   });
+  const MbjsFile layers = {.version = 2,
+                           .layers = {MbjsLayer::kMamba1, MbjsLayer::kAttention},
+                           .tensors = {{1, 2, 3}, {0.5F}}};
+  expect_recovery("MBJS", [&] {
+    std::vector<std::byte> written;
+    write_mbjs(written, layers);
+    return read_mbjs({written, "layers"}) == layers ? text_of(written) : "";
+  });
   StoredFile stored;
   stored.tensors["weight"] = {"F32", {2, 2}, std::vector<std::byte>(16)};
   stored.metadata["some"] = "text that is too long for a small string";
@@ -256,6 +315,39 @@ TEST(AllocationFaults, readers) {
   write_safetensors(file, stored);
   expect_recovery("safetensors",
                   [&] { return read_safetensors({file, "weights"}).metadata.at("some"); });
+}
+
+TEST(AllocationFaults, images) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  for (const char* name : {"progressive.jpg", "cmyk.jpg", "rgba.png", "palette.png"}) {
+    const auto file = read_file(test::source_path("tests/fuzz/corpus/image/") + name);
+    expect_recovery(name, [&] {
+      const Image image = read_image({file, "picture"}, {.height = 5, .width = 7, .channels = 0});
+      return std::string(image.pixels.begin(), image.pixels.end());
+    });
+  }
+}
+
+TEST(AllocationFaults, gguf_files) {
+  TENSORGRAD_SKIP_WITHOUT_OWN_MALLOC();
+  const auto types = read_file(test::source_path("tests/golden/gguf/types.gguf"));
+  expect_recovery("GGUF", [&] {
+    const GgufFile file = read_gguf({types, "types"});
+    std::vector<std::byte> written;
+    write_gguf(written, file);
+    std::string all = text_of(written);
+    for (const auto& [name, tensor] : file.tensors) {
+      if (tensor.dtype.starts_with('I') || tensor.dtype == "F64") continue;
+      all += name + std::to_string(gguf_floats("types", name, tensor).size());
+    }
+    return all;
+  });
+  const auto mamba = read_file(test::source_path("tests/golden/gguf/mamba.gguf"));
+  expect_recovery("GGUF model", [&] {
+    std::vector<std::byte> written;
+    lm::save_gguf(written, lm::load_gguf({mamba, "mamba"}));
+    return text_of(written);
+  });
 }
 
 }  // namespace

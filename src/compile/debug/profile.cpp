@@ -6,9 +6,8 @@
 #include <iterator>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "base/check.h"
+#include "base/json_writer.h"
 #include "base/numbers.h"
 #include "compile/debug/dump.h"
 
@@ -181,47 +180,38 @@ std::string Profile::table() const {
 }
 
 std::string Profile::trace_events() const {
-  using Json = nlohmann::ordered_json;
-  Json events = Json::array();
-  const auto thread = [&](int tid, const char* name) {
-    events.push_back({{"ph", "M"},
-                      {"pid", 1},
-                      {"tid", tid},
-                      {"name", "thread_name"},
-                      {"args", {{"name", name}}}});
+  JsonWriter json(InvalidUtf8::kReplace);
+  json.begin_object().member("displayTimeUnit", "ms").key("traceEvents").begin_array();
+  const auto begin = [&](const char* phase, int thread, const std::string& name) {
+    json.begin_object().member("ph", phase).member("pid", 1).member("tid", thread);
+    json.member("name", name);
   };
-  thread(1, "compile");
+  const auto name_thread = [&](int thread, const char* name) {
+    begin("M", thread, "thread_name");
+    json.key("args").begin_object().member("name", name).end_object().end_object();
+  };
+  name_thread(1, "compile");
   double end = 0;
   for (const PassProfile& pass : passes) {
-    events.push_back({{"ph", "X"},
-                      {"pid", 1},
-                      {"tid", 1},
-                      {"name", pass.name},
-                      {"ts", pass.begin * 1000},
-                      {"dur", pass.milliseconds * 1000}});
+    begin("X", 1, pass.name);
+    json.member("ts", pass.begin * 1000).member("dur", pass.milliseconds * 1000).end_object();
     end = std::max(end, (pass.begin + pass.milliseconds) * 1000);
   }
-  if (!launches.empty()) thread(2, "launches of one run");
+  if (!launches.empty()) name_thread(2, "launches of one run");
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const LaunchProfile& launch = launches[i];
-    Json locations = Json::array();
-    for (const SourceLocation& location : launch.locations)
-      locations.push_back(to_string(location));
-    Json args = {{"launch", i},           {"kind", launch.kind},   {"domain", launch.domain},
-                 {"bytes", launch.bytes}, {"flops", launch.flops}, {"ops", launch.ops},
-                 {"at", locations}};
-    if (rates.bytes_per_second > 0) args["share of roofline"] = roofline_share(launch);
-    events.push_back({{"ph", "X"},
-                      {"pid", 1},
-                      {"tid", 2},
-                      {"name", launch.name},
-                      {"ts", end},
-                      {"dur", launch.microseconds},
-                      {"args", std::move(args)}});
+    begin("X", 2, launch.name);
+    json.member("ts", end).member("dur", launch.microseconds).key("args").begin_object();
+    json.member("launch", i).member("kind", launch.kind).member("domain", launch.domain);
+    json.member("bytes", launch.bytes).member("flops", launch.flops).member("ops", launch.ops);
+    json.key("at").begin_array();
+    for (const SourceLocation& location : launch.locations) json.value(to_string(location));
+    json.end_array();
+    if (rates.bytes_per_second > 0) json.member("share of roofline", roofline_share(launch));
+    json.end_object().end_object();
     end += launch.microseconds;
   }
-  const Json all = {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
-  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.end_array().end_object().text() + "\n";
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
