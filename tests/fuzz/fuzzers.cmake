@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The fuzzers: with libFuzzer for ./dev fuzz (preset `fuzz`), else as tests that read their corpora.
-set(fuzzed checkpoint config gguf gzip idx image ir mbjs numpy safetensors tokenizer)
+set(fuzzed checkpoint config gguf gzip idx image ir mbjs numpy onnx safetensors tokenizer)
 if(TARGET tg_parts)
   list(APPEND fuzzed run_folder)
 endif()
