@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "runtime/shared.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -94,6 +96,17 @@ TEST(Print, repeated_name_is_rejected) {
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), HasSubstr("print: the name 'w' is taken by a capture"));
   }
+}
+
+TEST(Print, stream_of_a_traced_tensor_shows_its_type) {
+  std::ostringstream text;
+  compile_function(
+      [&](const Inputs& in) {
+        text << in["x"] << ' ' << (in["x"] > 0)[0] << ' ' << sum(cast(in["x"], i32));
+        return in["x"] + 0.0;
+      },
+      {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
+  EXPECT_EQ(text.str(), "f32[2,3] bool[3] i32[]");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "runtime/losing_device.h"
 #include "runtime/shared.h"
@@ -347,6 +348,73 @@ TEST(DeviceLoss, without_snapshots_ends_the_run_on_webgpu) {
   losses->lose_before = losses->calls + 1;
   const auto x = numbers(12, 1), y = numbers(8, 2);
   EXPECT_THROW(trainer.step(fed(x, y)), DeviceLostError);
+  EXPECT_EQ(losses->opened, 1);
+}
+
+// Expects DeviceLostError at this line, or without a line if `line` is 0.
+void expect_lost(const char* what, unsigned line, const std::function<void()>& call) {
+  try {
+    call();
+    ADD_FAILURE() << what << " succeeded";
+  } catch (const DeviceLostError& error) {
+    EXPECT_THAT(error.message(), HasSubstr("was lost")) << what;
+    EXPECT_EQ(error.location().line, line) << what;
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << what << ": " << error.what();
+  }
+}
+#define EXPECT_LOST(call) expect_lost(#call, __LINE__, [&] { static_cast<void>(call); })
+#define EXPECT_LOST_WITHOUT_LINE(call) expect_lost(#call, 0, [&] { static_cast<void>(call); })
+
+TEST(DeviceLoss, is_thrown_by_every_later_call_with_its_line_on_webgpu) {
+  std::shared_ptr<Losses> losses;
+  CompileOptions options = recovering(0, losing_device(0, &losses));
+  options.inputs = losable_inputs(4);
+  auto trainer = compile(Losable{}, losable_loss, options);
+  const auto x = numbers(12, 1), y = numbers(8, 2);
+  const auto apply = [](const Losable& net, const Inputs& in) { return net(in["x"]); };
+  const FunctionOptions rows{.inputs = {{"x", {4, 3}}}};
+  auto predict = trainer.attach(apply, rows);
+  const DeviceTensor result = predict.run_on_device({{"x", x}}).at("output");
+  trainer.step(fed(x, y));
+  const auto params = trainer.download_params(), states = trainer.download_optimizer();
+  const std::vector<std::byte> checkpoint = trainer.save_bytes();
+  std::vector<std::byte> file;
+
+  losses->lose_before = losses->calls + 1;
+  EXPECT_LOST(trainer.step(fed(x, y)));  // the one that notices it
+  EXPECT_LOST(trainer.step(fed(x, y)));
+  EXPECT_LOST(trainer.step_async(fed(x, y)).get());
+  EXPECT_LOST(trainer.step_for(1, fed(x, y)));
+  EXPECT_LOST((trainer.submit(fed(x, y)), trainer.losses()));
+  EXPECT_LOST(trainer.grad_norm());
+  EXPECT_LOST(trainer.download_grads());
+  EXPECT_LOST(trainer.download_ema());
+  EXPECT_LOST(trainer.download_params_async().get());
+  EXPECT_LOST(trainer.upload_params(params));
+  EXPECT_LOST(trainer.upload_optimizer(states));
+  EXPECT_LOST(trainer.save(file));
+  EXPECT_LOST(trainer.save_bytes());
+  EXPECT_LOST(trainer.save_weights(file));
+  EXPECT_LOST(trainer.load(checkpoint));
+  EXPECT_LOST(trainer.load_params(checkpoint));
+  EXPECT_LOST(trainer.profile(fed(x, y)));
+  EXPECT_LOST(trainer.attach(apply, rows));
+  EXPECT_LOST(predict({{"x", x}}));
+  EXPECT_LOST(predict.run({{"x", x}}));
+  EXPECT_LOST(predict.run_async({{"x", x}}).get());
+  EXPECT_LOST(predict.run_on_device({{"x", x}}));
+  EXPECT_LOST(predict.profile({{"x", x}}));
+  EXPECT_LOST(predict.upload_params(params));
+  EXPECT_LOST(predict.load_params(checkpoint));
+  EXPECT_LOST(result.download());
+  EXPECT_LOST_WITHOUT_LINE(trainer.download_params());
+  EXPECT_LOST_WITHOUT_LINE(trainer.download_buffers());
+  EXPECT_LOST_WITHOUT_LINE(trainer.download_optimizer());
+  EXPECT_LOST_WITHOUT_LINE(trainer.reset());
+  EXPECT_LOST_WITHOUT_LINE(predict.download_params());
+  EXPECT_THAT(trainer.try_step(fed(x, y)).error, HasSubstr("was lost"));
+  EXPECT_THAT(predict.try_run({{"x", x}}).error, HasSubstr("was lost"));
   EXPECT_EQ(losses->opened, 1);
 }
 
