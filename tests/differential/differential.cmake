@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The program behind ./dev differential, which needs Python packages that the tests do not.
+# The programs behind ./dev differential, which needs Python packages that the tests do not.
 include("${PROJECT_SOURCE_DIR}/cmake/bindings.cmake")
 tensorgrad_generate_bindings("${CMAKE_BINARY_DIR}/web/typescript")
 set(bindings callbacks convert layer_tables model tables tracing update_ops value)
@@ -12,3 +12,8 @@ set_target_properties(differential_runner PROPERTIES UNITY_BUILD OFF)
 target_compile_options(differential_runner PRIVATE -O0)
 target_include_directories(differential_runner PRIVATE "${web}/bindings" "${generated}")
 target_link_libraries(differential_runner PRIVATE tensorgrad::tensorgrad tensorgrad_private)
+
+add_executable(state_dicts EXCLUDE_FROM_ALL "${CMAKE_CURRENT_LIST_DIR}/state_dicts.cpp")
+set_target_properties(state_dicts PROPERTIES UNITY_BUILD OFF)
+target_link_libraries(state_dicts PRIVATE tensorgrad::tensorgrad)
+tensorgrad_own_target(state_dicts)
