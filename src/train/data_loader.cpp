@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 #include <system_error>
+#include <utility>
 
 #include "compile/runtime/host_random.h"
 #include "trace/source_location.h"
@@ -112,10 +113,15 @@ void LoaderImpl::work() {
   Lock lock(mutex_);
   for (;;) {
     room_.wait(lock, [&] {
-      return stopping_ || jobs_.size() < static_cast<std::size_t>(options_.prefetch);
+      return stopping_ || (!failure_ && jobs_.size() < static_cast<std::size_t>(options_.prefetch));
     });
     if (stopping_) return;
-    produce(lock);
+    try {
+      produce(lock);
+    } catch (...) {  // no memory for the job; the lock is held
+      failure_ = std::current_exception();
+      finished_.notify_all();
+    }
   }
 }
 
@@ -189,7 +195,11 @@ Batch LoaderImpl::next() {
     // No more threads are available. Continue with those that exist, or on this thread.
   }
   if (threads_.empty()) produce(lock);
-  finished_.wait(lock, [&] { return !jobs_.empty() && jobs_.front()->done; });
+  finished_.wait(lock, [&] { return failure_ || (!jobs_.empty() && jobs_.front()->done); });
+  if (failure_) {
+    room_.notify_all();
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
   const std::shared_ptr<Job> job = std::move(jobs_.front());
   if (job->error) {
     restart(job->place);

@@ -70,7 +70,8 @@ class LoaderImpl {
   LoaderState given_;                 // position of the batch that next() returns
   LoaderState begun_;                 // position of the next job
   std::deque<std::shared_ptr<Job>> jobs_;
-  Order order_;  // order for the epoch and seed in order_of_
+  std::exception_ptr failure_;  // kept a worker from adding a job; next() throws it
+  Order order_;                 // order for the epoch and seed in order_of_
   LoaderState order_of_;
   std::atomic<bool> stopping_ = false;
   std::vector<std::thread> threads_;
