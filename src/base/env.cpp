@@ -33,6 +33,7 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_TEST_WGSL_DIR", "folder for every kernel that the WebGPU tests generate"},
     {"TENSORGRAD_TEST_LOSING_LIB", "WebGPU library that loses its device, for tests of that"},
     {"TENSORGRAD_FLAT_MEMORY_STEPS", "number of steps of the tests of flat memory"},
+    {"TENSORGRAD_DEEP_NODES", "number of nodes of the tests of deep graphs"},
     {"TENSORGRAD_ALLOCATION_FAULTS",
      "1: the tests of failing allocations fail every one, not a sample"},
     {"TENSORGRAD_UPDATE", "1: the pass tests rewrite the expected halves of their .ir files"},
