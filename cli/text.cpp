@@ -27,13 +27,18 @@ std::size_t character_bytes(std::string_view text) {
 }
 
 std::string printable(std::string text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (std::size_t i = 0; i < text.size();) {
+    if (const std::size_t bytes = character_bytes(std::string_view(text).substr(i)); bytes > 0) {
+      i += bytes;
+      continue;
+    }
     const auto c = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters too.
+    // U+0080 to U+009F are control characters too, as are these bytes alone in other encodings.
     const bool two_bytes = c == 0xc2 && i + 1 < text.size() &&
                            (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
     if (two_bytes) text.erase(i, 1);
-    if (c < 32 || c == 127 || two_bytes) text[i] = '?';
+    if (c < 32 || (c >= 127 && c < 0xa0) || two_bytes) text[i] = '?';
+    ++i;
   }
   return text;
 }
