@@ -26,6 +26,7 @@
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 #include "text.h"
+#include "ui/live_run.h"
 #include "ui/run_page.h"
 
 namespace tensorgrad::cli {
@@ -37,8 +38,8 @@ constexpr double kChunkSeconds = 0.1;
 constexpr int kLargestChunk = 2048;  // the trainer keeps the last 4096 losses
 constexpr std::int64_t kLinesPerEpoch = 50;
 constexpr int kProfiledSteps = 5;
-constexpr std::int64_t kPageImages = 40;
-constexpr std::int64_t kPageBytes = 1 << 20;  // of the images together
+constexpr std::int64_t kLiveImages = 40;
+constexpr std::int64_t kLiveBytes = 1 << 20;  // of the images together
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -108,18 +109,18 @@ int follow(const Run& run, NetTrainer& trainer, const TrainingData& data, const 
   }
 }
 
-// Returns the number of test images that the live page shows.
-std::int64_t page_images(const Run& run, const TrainingData& data) {
+// Returns the number of test images that a live view shows.
+std::int64_t live_images(const Run& run, const TrainingData& data) {
   if (!drawable_images(run.task)) return 0;
-  const std::int64_t fitting = std::max<std::int64_t>(1, kPageBytes / run.task.features());
-  return std::min({data.test.count, kPageImages, fitting});
+  const std::int64_t fitting = std::max<std::int64_t>(1, kLiveBytes / run.task.features());
+  return std::min({data.test.count, kLiveImages, fitting});
 }
 
 // Trains a run from the state of its trainer to its end, or until a signal. Used on rank 0 only.
 class Training {
  public:
   Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,
-           History history, const TrainArguments& arguments, RunPage* page, Ranks& ranks)
+           History history, const TrainArguments& arguments, LiveRun* live, Ranks& ranks)
       : run_(run),
         ranks_(ranks),
         folder_(std::move(folder)),
@@ -134,7 +135,7 @@ class Training {
         checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(run.total_steps() * run.settings.batch, run.settings.epochs,
                   progress_options(run.task.unit(), ranks)),
-        page_(page) {
+        live_(live) {
     if (!history_.epochs.empty()) seconds_ = epoch_began_ = history_.epochs.back().seconds;
     if (history_.pause.step > 0) {
       loss_sum_ = history_.pause.loss_sum;
@@ -143,14 +144,14 @@ class Training {
     saved_step_ = trainer.steps();
     if (arguments.tensorboard || (!arguments.resume.empty() && has_event_files(folder_)))
       metrics_.write_events(folder_, history_, trainer.steps(), true);
-    if (page_ == nullptr) return;
-    metrics_.show_on(*page_);
-    page_->saved(saved_step_);
+    if (live_ == nullptr) return;
+    metrics_.show_on(*live_);
+    live_->saved(saved_step_);
     show_progress();
   }
 
   int go() {
-    return page_ == nullptr ? train() : page_->watch([this] { return train(); });
+    return live_ == nullptr ? train() : live_->watch([this] { return train(); });
   }
 
  private:
@@ -159,8 +160,8 @@ class Training {
       const std::int64_t per_epoch = run_.steps_per_epoch();
       if (epoch_is_open()) end_epoch();
       while (trainer_.steps() < last_step_ && interrupted() == 0) {
-        if (page_ != nullptr) {
-          page_->between_steps(
+        if (live_ != nullptr) {
+          live_->between_steps(
               progress_, [this] { checkpoint(); }, [this] { ranks_.keep_waiting(); });
         }
         if (interrupted() != 0) break;
@@ -195,7 +196,7 @@ class Training {
     const std::int64_t before = trainer_.steps();
     const double began = now();
     const std::vector<float> losses = ranks_.lead(Order::kTrain, count, [&] {
-      return page_ != nullptr && page_->take_profile() ? profiled_steps(count)
+      return live_ != nullptr && live_->take_profile() ? profiled_steps(count)
                                                        : trainer_.run(count);
     });
     const double took = now() - began;
@@ -210,18 +211,18 @@ class Training {
         static_cast<int>(std::clamp(fitting, 1.0, std::min(chunk_ * 4.0, 1.0 * kLargestChunk)));
     const std::int64_t done = trainer_.steps();
     progress_.update(epoch_of(done), done * run_.settings.batch, shown_loss_.value());
-    if (page_ != nullptr) show_progress();
+    if (live_ != nullptr) show_progress();
   }
 
   // Runs steps as trainer_.run(), at most kProfiledSteps, and shows the cost of their launches.
   std::vector<float> profiled_steps(int most) {
-    page_->profiled(trainer_.profile({}, {.steps = std::min(most, kProfiledSteps)}));
+    live_->profiled(trainer_.profile({}, {.steps = std::min(most, kProfiledSteps)}));
     return trainer_.losses();
   }
 
   void show_progress() {
     const std::int64_t done = trainer_.steps();
-    page_->progress(progress_.state(), done, schedule_.at(std::min(done, run_.total_steps() - 1)),
+    live_->progress(progress_.state(), done, schedule_.at(std::min(done, run_.total_steps() - 1)),
                     seconds_);
   }
 
@@ -254,7 +255,7 @@ class Training {
     ranks_.lead_save([&] { trainer_.save(path(RunFile::kModel)); });
     saved_step_ = trainer_.steps();
     saved_at_ = now();
-    if (page_ != nullptr) page_->saved(saved_step_);
+    if (live_ != nullptr) live_->saved(saved_step_);
   }
 
   // Saves the model within an epoch.
@@ -274,7 +275,7 @@ class Training {
 
   void end_epoch() {
     progress_.pause();
-    if (page_ != nullptr) page_->busy("testing");
+    if (live_ != nullptr) live_->busy("testing");
     test();
     const std::int64_t step = trainer_.steps();
     const int epoch = epoch_of(step);
@@ -292,13 +293,13 @@ class Training {
     loss_sum_ = 0;
     epoch_began_ = seconds_;
     progress_.resume();
-    if (page_ == nullptr) return;
-    page_->busy("");
-    if (const std::int64_t count = page_images(run_, data_); count > 0) show_predictions(count);
+    if (live_ == nullptr) return;
+    live_->busy("");
+    if (const std::int64_t count = live_images(run_, data_); count > 0) show_predictions(count);
   }
 
   void show_predictions(std::int64_t count) {
-    std::vector<PagePrediction> predictions;
+    std::vector<RunPrediction> predictions;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       const auto name = [&](std::int32_t c) {
         return run_.task.class_names[static_cast<std::size_t>(c)];
@@ -307,7 +308,7 @@ class Training {
                              .actual = name(data_.test.labels[i]),
                              .probability = evaluation_->probability[i]});
     }
-    page_->predictions(predictions);
+    live_->predictions(std::move(predictions));
   }
 
   int stop() {
@@ -317,7 +318,7 @@ class Training {
         fmt::format("stopped after step {} of {}; saved; resume with: tg train --resume {}",
                     trainer_.steps(), run_.total_steps(), shell_word(folder_));
     progress_.print(text);
-    if (page_ != nullptr) page_->end("stopped", text);
+    if (live_ != nullptr) live_->end("stopped", text);
     return interrupted_status();
   }
 
@@ -330,8 +331,8 @@ class Training {
         write_pictures(folder_, run_, history, data_.test, *evaluation_);
     const std::string result = fmt::format("test accuracy {:.2f} % after {:.1f} s of training",
                                            evaluation_->accuracy() * 100, seconds_);
+    if (live_ != nullptr) live_->end("done", result);
     fmt::print("{}\n", result);
-    if (page_ != nullptr) page_->end("done", result);
     std::string files = "model.safetensors, metrics.jsonl, run.json";
     for (const std::string& name : pictures) files += ", " + name;
     fmt::print("{}: {}\n", printable(folder_), files);
@@ -359,29 +360,29 @@ class Training {
   double epoch_began_ = 0;  // start of this epoch, in training time
   double loss_sum_ = 0;     // over the steps of this epoch
   std::int64_t saved_step_ = 0;
-  RunPage* page_;  // null if there is none
+  LiveRun* live_;  // null if there is none
 };
 
-PageHead page_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
-                   const std::string& folder, const Ranks& ranks) {
+RunHead run_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
+                 const std::string& folder, const Ranks& ranks) {
   const CompileReport report = trainer.report();
-  PageHead head = {.tool = "tg train",
-                   .folder = folder,
-                   .device = trainer.device(),
-                   .model = fmt::format("{}: {} parameters", model_text(run), parameter_count(run)),
-                   .data = fmt::format("{}: {} {} for training, {} for testing, {} classes",
-                                       run.data, run.task.train_count, run.task.unit(),
-                                       run.task.test_count, run.task.classes()),
-                   .unit = run.task.unit(),
-                   .held_out = "test",
-                   .loss_unit = "",
-                   .units_per_step = run.settings.batch,
-                   .steps = run.total_steps(),
-                   .epochs = run.settings.epochs,
-                   .launches = report.launches,
-                   .peak_bytes = report.peak_bytes,
-                   .profiles = !ranks.several()};
-  const std::int64_t count = page_images(run, data);
+  RunHead head = {.tool = "tg train",
+                  .folder = folder,
+                  .device = trainer.device(),
+                  .model = fmt::format("{}: {} parameters", model_text(run), parameter_count(run)),
+                  .data = fmt::format("{}: {} {} for training, {} for testing, {} classes",
+                                      run.data, run.task.train_count, run.task.unit(),
+                                      run.task.test_count, run.task.classes()),
+                  .unit = run.task.unit(),
+                  .held_out = "test",
+                  .loss_unit = "",
+                  .units_per_step = run.settings.batch,
+                  .steps = run.total_steps(),
+                  .epochs = run.settings.epochs,
+                  .launches = report.launches,
+                  .peak_bytes = report.peak_bytes,
+                  .profiles = !ranks.several()};
+  const std::int64_t count = live_images(run, data);
   if (count == 0) return head;
   const Shape& shape = run.task.image_shape;
   head.height = shape[0];
@@ -411,11 +412,11 @@ std::string absolute_path(const std::string& path) {
 }
 
 int start(const TrainArguments& arguments, Ranks& ranks) {
-  std::unique_ptr<RunPage> page;
+  std::unique_ptr<LiveRun> live;
   Run run;
   TrainingData data;
   ranks.together([&] {
-    if (ranks.first()) page = RunPage::on_port(arguments.ui);
+    if (ranks.first()) live = RunPage::on_port(arguments.ui);
     run.data = absolute_path(arguments.data);
     run.settings = arguments.settings;
     data = read_training_data(run.data, run.settings);
@@ -441,19 +442,19 @@ int start(const TrainArguments& arguments, Ranks& ranks) {
     write_file_atomically(made->path(RunFile::kRun), run_json(run));
     made->publish();
     print_head(run, trainer, data, folder, ranks);
-    if (page) page->open(page_head(run, trainer, data, folder, ranks));
+    if (live) live->open(run_head(run, trainer, data, folder, ranks));
   });
   if (!ranks.first()) return follow(run, trainer, data, ranks);
   return ranks.lead_run(
-      [&] { return Training(run, folder, trainer, data, {}, arguments, page.get(), ranks).go(); });
+      [&] { return Training(run, folder, trainer, data, {}, arguments, live.get(), ranks).go(); });
 }
 
 int resume(const TrainArguments& arguments, Ranks& ranks) {
-  std::unique_ptr<RunPage> page;
+  std::unique_ptr<LiveRun> live;
   const std::string& folder = arguments.resume;
   std::optional<FileLock> lock;
   ranks.on_first([&] {
-    page = RunPage::on_port(arguments.ui);
+    live = RunPage::on_port(arguments.ui);
     lock.emplace(lock_run(folder));
   });
   Run run;
@@ -487,11 +488,11 @@ int resume(const TrainArguments& arguments, Ranks& ranks) {
     print_head(run, trainer, data, folder, ranks);
     fmt::print("resuming after step {} of {}\n", trainer.steps(), run.total_steps());
     print_dropped(history, trainer.steps());
-    if (page) page->open(page_head(run, trainer, data, folder, ranks));
+    if (live) live->open(run_head(run, trainer, data, folder, ranks));
   });
   if (!ranks.first()) return follow(run, trainer, data, ranks);
   return ranks.lead_run([&] {
-    return Training(run, folder, trainer, data, std::move(history), arguments, page.get(), ranks)
+    return Training(run, folder, trainer, data, std::move(history), arguments, live.get(), ranks)
         .go();
   });
 }

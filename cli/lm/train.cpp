@@ -28,6 +28,7 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/train/monitor.h"
 #include "text.h"
+#include "ui/live_run.h"
 #include "ui/run_page.h"
 
 namespace tensorgrad::cli {
@@ -97,7 +98,7 @@ class LmTraining {
  public:
   LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
              const Tokenizer& tokenizer, const History& history, const LmTrainArguments& arguments,
-             RunPage* page, Ranks& ranks)
+             LiveRun* live, Ranks& ranks)
       : run_(run),
         ranks_(ranks),
         folder_(std::move(folder)),
@@ -109,7 +110,7 @@ class LmTraining {
         last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, total_) : total_),
         checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(total_ * trainer.tokens_per_step(), 0, token_progress(ranks)),
-        page_(page) {
+        live_(live) {
     for (const ValidationLine& line : history.validations) {
       if (stop_.update(line.loss)) best_step_ = line.step;
       seconds_ = line.seconds;
@@ -125,14 +126,14 @@ class LmTraining {
     }
     if (arguments.tensorboard || (!arguments.resume.empty() && has_event_files(folder_)))
       metrics_.write_events(folder_, history, trainer.steps(), run.validation_tokens > 1);
-    if (page_ == nullptr) return;
-    metrics_.show_on(*page_);
-    page_->saved(saved_step_);
+    if (live_ == nullptr) return;
+    metrics_.show_on(*live_);
+    live_->saved(saved_step_);
     show_progress();
   }
 
   int go() {
-    return page_ == nullptr ? train() : page_->watch([this] { return train(); });
+    return live_ == nullptr ? train() : live_->watch([this] { return train(); });
   }
 
  private:
@@ -140,8 +141,8 @@ class LmTraining {
     try {
       if (look_is_due()) look();
       while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.should_stop()) {
-        if (page_ != nullptr) {
-          page_->between_steps(
+        if (live_ != nullptr) {
+          live_->between_steps(
               progress_, [this] { checkpoint(); }, [this] { ranks_.keep_waiting(); });
         }
         if (interrupted() != 0) break;
@@ -173,10 +174,10 @@ class LmTraining {
     double loss = 0;
     try {
       loss = ranks_.lead(Order::kTrain, 1, [&] {
-        if (page_ == nullptr || !page_->take_profile()) return trainer_.step();
+        if (live_ == nullptr || !live_->take_profile()) return trainer_.step();
         Profile profile;
         const double profiled = trainer_.profiled_step(profile);
-        page_->profiled(profile);
+        live_->profiled(std::move(profile));
         return profiled;
       });
     } catch (const UserError& error) {
@@ -193,18 +194,18 @@ class LmTraining {
       metrics_.write(StepLine{done, static_cast<int>(trainer_.epochs()), loss, lr, seconds_});
     }
     progress_.update(0, done * trainer_.tokens_per_step(), shown_.value());
-    if (page_ != nullptr) show_progress();
+    if (live_ != nullptr) show_progress();
   }
 
   void show_progress() {
-    page_->progress(progress_.state(), trainer_.steps(), trainer_.lr(), seconds_);
+    live_->progress(progress_.state(), trainer_.steps(), trainer_.lr(), seconds_);
   }
 
   // Validates, generates a sample, saves the model if it is the best one, and saves a checkpoint.
   // Throws Interrupted, before anything is written, if a signal is caught.
   void look() {
     progress_.pause();
-    if (page_ != nullptr) page_->busy(run_.validation_tokens > 1 ? "validating" : "saving");
+    if (live_ != nullptr) live_->busy(run_.validation_tokens > 1 ? "validating" : "saving");
     const std::int64_t done = trainer_.steps();
     const auto steps = static_cast<double>(std::max<std::int64_t>(1, done - line_step_));
     const double rate = steps * static_cast<double>(trainer_.tokens_per_step()) /
@@ -230,7 +231,7 @@ class LmTraining {
     line_step_ = done;
     line_began_ = seconds_;
     progress_.resume();
-    if (page_ != nullptr) page_->busy("");
+    if (live_ != nullptr) live_->busy("");
   }
 
   double validation_loss() {
@@ -244,7 +245,7 @@ class LmTraining {
     ranks_.lead_save([&] { trainer_.save(path(RunFile::kCheckpoint)); });
     saved_step_ = trainer_.steps();
     saved_at_ = lm_now();
-    if (page_ != nullptr) page_->saved(saved_step_);
+    if (live_ != nullptr) live_->saved(saved_step_);
   }
 
   // Saves the state between two validations.
@@ -297,7 +298,7 @@ class LmTraining {
         fmt::format("stopped after step {} of {}; saved; resume with: tg lm train --resume {}",
                     trainer_.steps(), total_, shell_word(folder_));
     progress_.print(text);
-    if (page_ != nullptr) page_->end("stopped", text);
+    if (live_ != nullptr) live_->end("stopped", text);
     return interrupted_status();
   }
 
@@ -330,8 +331,8 @@ class LmTraining {
       result += fmt::format("best validation loss {:.4f} at step {}, {:.0f} s of training\n",
                             stop_.best(), best_step_, seconds_);
     }
+    if (live_ != nullptr) live_->end("done", result);
     fmt::print("{}", result);
-    if (page_ != nullptr) page_->end("done", result);
     fmt::print(
         "{}: model.safetensors, checkpoint.safetensors, tokenizer.json, metrics.jsonl, "
         "run.json, curves.svg\n",
@@ -355,11 +356,11 @@ class LmTraining {
   double seconds_ = 0;  // training time, without validation
   double loss_sum_ = 0, line_began_ = 0;
   std::int64_t line_step_ = 0;  // step of the last validation
-  RunPage* page_;               // null if there is none
+  LiveRun* live_;               // null if there is none
 };
 
-PageHead page_head(const LmRun& run, lm::LanguageTrainer& trainer, const std::string& folder,
-                   const Ranks& ranks) {
+RunHead run_head(const LmRun& run, lm::LanguageTrainer& trainer, const std::string& folder,
+                 const Ranks& ranks) {
   const CompileReport report = trainer.trainer().report();
   return {.tool = "tg lm train",
           .folder = folder,
@@ -498,10 +499,10 @@ NewLmRun new_lm_run(const LmTrainArguments& arguments) {
 }
 
 int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
-  std::unique_ptr<RunPage> page;
+  std::unique_ptr<LiveRun> live;
   NewLmRun fresh;
   ranks.together([&] {
-    if (ranks.first()) page = RunPage::on_port(arguments.ui);
+    if (ranks.first()) live = RunPage::on_port(arguments.ui);
     fresh = new_lm_run(arguments);
     (void)batch_per_rank(fresh.run.settings.training.batch, ranks);
   });
@@ -530,11 +531,11 @@ int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
     write_file_atomically(made->path(RunFile::kRun), lm_run_json(run));
     made->publish();
     print_lm_head(run, *trainer, text, folder, ranks);
-    if (page) page->open(page_head(run, *trainer, folder, ranks));
+    if (live) live->open(run_head(run, *trainer, folder, ranks));
   });
   if (!ranks.first()) return lm_follow(run, *trainer, ranks);
   return ranks.lead_run([&] {
-    return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments, page.get(), ranks).go();
+    return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments, live.get(), ranks).go();
   });
 }
 
@@ -549,11 +550,11 @@ void check_checkpoint(const nn::LanguageModelConfig& config, const std::string& 
 }
 
 int lm_resume(const LmTrainArguments& arguments, Ranks& ranks) {
-  std::unique_ptr<RunPage> page;
+  std::unique_ptr<LiveRun> live;
   const std::string& folder = arguments.resume;
   std::optional<FileLock> lock;
   ranks.on_first([&] {
-    page = RunPage::on_port(arguments.ui);
+    live = RunPage::on_port(arguments.ui);
     lock.emplace(lock_run(folder));
   });
   const auto path = [&](RunFile file) { return run_path(folder, file); };
@@ -600,11 +601,11 @@ int lm_resume(const LmTrainArguments& arguments, Ranks& ranks) {
       fmt::print("the run is complete; to train its model further: tg lm train TEXT --from {}\n",
                  shell_word(folder));
     }
-    if (page) page->open(page_head(run, *trainer, folder, ranks));
+    if (live) live->open(run_head(run, *trainer, folder, ranks));
   });
   if (!ranks.first()) return lm_follow(run, *trainer, ranks);
   return ranks.lead_run([&] {
-    return LmTraining(run, folder, *trainer, text->tokenizer, history, arguments, page.get(), ranks)
+    return LmTraining(run, folder, *trainer, text->tokenizer, history, arguments, live.get(), ranks)
         .go();
   });
 }

@@ -15,7 +15,7 @@
 #include "classify/fingerprint.h"
 #include "run/run_folder.h"
 #include "tensorgrad/error.h"
-#include "ui/run_page.h"
+#include "ui/live_run.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -182,17 +182,17 @@ void Metrics::write_events(const std::string& folder, const History& history, st
     add_events(*events_, line, began + line.seconds, validates_);
 }
 
-void Metrics::show_on(RunPage& page) {
+void Metrics::show_on(LiveRun& live) {
   each_line(path_, [&](std::string_view text, const Json& line) {
-    page.add_line(line["kind"].get<std::string>(), std::string(text));
+    live.add_line(line["kind"].get<std::string>(), std::string(text));
   });
-  page_ = &page;
+  live_ = &live;
 }
 
 void Metrics::put(const Json& line) {
   const std::string text = line_of(line);
   log_->write(text);
-  if (page_ != nullptr) page_->add_line(line["kind"].get<std::string>(), text);
+  if (live_ != nullptr) live_->add_line(line["kind"].get<std::string>(), text);
 }
 
 void Metrics::write(const StepLine& line) {

@@ -15,7 +15,7 @@
 
 namespace tensorgrad::cli {
 
-class RunPage;
+class LiveRun;
 
 struct StepLine {
   std::int64_t step = 0;
@@ -81,9 +81,9 @@ class Metrics {
   // of a ValidationLine is that of the training. Throws IoError if a file cannot be written.
   void write_events(const std::string& folder, const History& history, std::int64_t steps,
                     bool validates);
-  // Shows the lines of the file on the page, and further ones as they are written. Throws IoError
-  // as read_history().
-  void show_on(RunPage& page);
+  // Shows the lines of the file, and further ones as they are written. Throws IoError as
+  // read_history().
+  void show_on(LiveRun& live);
   // Makes the lines durable. Called before a checkpoint that counts on them is written.
   void sync() { log_->sync(); }
   // Closes the file, so that it can be replaced on Windows, too. No more writes are allowed.
@@ -94,7 +94,7 @@ class Metrics {
 
   std::string path_;
   std::optional<LineLog> log_;
-  RunPage* page_ = nullptr;
+  LiveRun* live_ = nullptr;
   std::optional<TensorBoardWriter> events_;
   bool validates_ = true;
 };

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "ui/run_page.h"
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <random>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "run/interrupt.h"
-#include "tensorgrad/error.h"
 #include "text.h"
 #include "ui/page.h"
 
@@ -23,7 +22,6 @@ namespace {
 
 using PageJson = nlohmann::ordered_json;
 
-constexpr std::size_t kMaxPageLines = 8192;
 constexpr double kPollSeconds = 3;  // a page that has asked within this time is open
 constexpr std::chrono::milliseconds kLastPoll{2000};  // a page asks once a second
 
@@ -63,7 +61,7 @@ std::int64_t integer_in(const HttpRequest& request, const char* key) {
   return value;
 }
 
-std::string head_json(const PageHead& head) {
+std::string head_json(const RunHead& head) {
   return dumped({{"tool", head.tool},
                  {"folder", head.folder},
                  {"device", head.device},
@@ -83,84 +81,7 @@ std::string head_json(const PageHead& head) {
                  {"channels", head.channels}});
 }
 
-}  // namespace
-
-RunPage::RunPage(int port) : token_(new_token()), server_(port) {}
-
-std::unique_ptr<RunPage> RunPage::on_port(std::optional<int> port) {
-  return port ? std::make_unique<RunPage>(*port) : nullptr;
-}
-
-RunPage::~RunPage() {
-  Lock lock(mutex_);
-  if (!open_ || now_.how.empty() || page_clock() - polled_at_ > kPollSeconds) return;
-  changed_.wait_for(lock, kLastPoll, [this] { return end_was_seen_; });
-}
-
-void RunPage::open(PageHead head) {
-  {
-    const Lock lock(mutex_);
-    head_ = std::move(head);
-    open_ = true;
-  }
-  server_.start([this](const HttpRequest& request) { return answer(request); });
-  fmt::print("page    http://127.0.0.1:{}/?token={}\n", server_.port(), token_);
-  std::fflush(stdout);
-}
-
-void RunPage::add_line(std::string_view kind, std::string json) {
-  if (kind == "pause") return;
-  const Lock lock(mutex_);
-  lines_.push_back({kind == "step", std::move(json)});
-  if (lines_.size() > kMaxPageLines) thin();
-}
-
-// Keeps every second line of steps, and of the others if they are many.
-void RunPage::thin() {
-  const auto others = std::count_if(lines_.begin(), lines_.end(), [](auto& l) { return !l.step; });
-  const bool all = static_cast<std::size_t>(others) > kMaxPageLines / 2;
-  std::size_t count[2] = {0, 0};
-  std::erase_if(lines_, [&](const Line& line) {
-    return (line.step || all) && count[line.step ? 1 : 0]++ % 2 == 1;
-  });
-  ++version_;
-}
-
-void RunPage::progress(const ProgressState& state, std::int64_t step, double lr, double seconds) {
-  const Lock lock(mutex_);
-  now_.step = step;
-  now_.epoch = state.epoch;
-  now_.loss = state.loss.value_or(0);
-  now_.lr = lr;
-  now_.rate = state.rate;
-  now_.left = state.seconds_left;
-  now_.seconds = seconds;
-}
-
-void RunPage::busy(std::string_view activity) {
-  const Lock lock(mutex_);
-  now_.activity = activity;
-}
-
-void RunPage::saved(std::int64_t step) {
-  const Lock lock(mutex_);
-  now_.saved = step;
-}
-
-void RunPage::predictions(const std::vector<PagePrediction>& predictions) {
-  PageJson list = PageJson::array();
-  for (const PagePrediction& each : predictions) {
-    list.push_back({{"predicted", each.predicted},
-                    {"actual", each.actual},
-                    {"probability", each.probability}});
-  }
-  std::string json = dumped(list);
-  const Lock lock(mutex_);
-  predictions_ = std::move(json);
-  ++pictures_;
-}
-
-void RunPage::profiled(const Profile& profile) {
+std::string profile_json(const Profile& profile) {
   PageJson launches = PageJson::array();
   for (const LaunchProfile& launch : profile.launches) {
     std::string ops;
@@ -171,74 +92,65 @@ void RunPage::profiled(const Profile& profile) {
                         {"ops", ops},
                         {"microseconds", launch.microseconds}});
   }
-  std::string json = dumped({{"clock", profile.clock},
-                             {"steps", profile.steps},
-                             {"microseconds", profile.microseconds()},
-                             {"launches", std::move(launches)}});
-  const Lock lock(mutex_);
-  profile_ = std::move(json);
-  ++profiles_;
+  return dumped({{"clock", profile.clock},
+                 {"steps", profile.steps},
+                 {"microseconds", profile.microseconds()},
+                 {"launches", std::move(launches)}});
 }
 
-bool RunPage::take_profile() {
-  const Lock lock(mutex_);
-  return std::exchange(measure_, false);
-}
-
-void RunPage::between_steps(Progress& progress, const std::function<void()>& save,
-                            const std::function<void()>& waiting) {
-  Lock lock(mutex_);
-  bool waited = false;
-  for (;;) {
-    if (interrupted() != 0) break;
-    if (std::exchange(save_, false)) {
-      now_.activity = "saving";
-      lock.unlock();
-      progress.pause();
-      save();
-      if (!waited) progress.resume();
-      lock.lock();
-      continue;
-    }
-    if (!pause_) break;
-    now_.activity = "paused";
-    if (!waited) {
-      lock.unlock();
-      progress.pause();
-      progress.print("paused by the page");
-      lock.lock();
-      waited = true;
-    }
-    // Signals do not notify.
-    changed_.wait_for(lock, std::chrono::milliseconds(100));
-    lock.unlock();
-    waiting();
-    lock.lock();
+std::string predictions_json(const std::vector<RunPrediction>& predictions) {
+  PageJson list = PageJson::array();
+  for (const RunPrediction& each : predictions) {
+    list.push_back({{"predicted", each.predicted},
+                    {"actual", each.actual},
+                    {"probability", each.probability}});
   }
-  now_.activity.clear();
-  if (!waited) return;
-  lock.unlock();
-  progress.resume();
-  if (interrupted() == 0) progress.print("resumed by the page");
+  return dumped(list);
 }
 
-int RunPage::watch(const std::function<int()>& train) {
-  try {
-    return train();
-  } catch (const Error& error) {
-    end("failed", error.message());
-    throw;
-  } catch (const std::exception& error) {
-    end("failed", error.what());
-    throw;
-  }
+// A page says how many profiles and predictions it has seen: it gets what it lacks.
+std::string state_json(const RunSnapshot& shot, std::int64_t profiles, std::int64_t pictures) {
+  std::string lines;
+  for (const RunLine& line : shot.lines) lines += (lines.empty() ? "" : ",") + line.json;
+  const RunNow& now = shot.now;
+  const PageJson now_json = {
+      {"step", now.step},       {"epoch", now.epoch},       {"loss", now.loss},
+      {"lr", now.lr},           {"rate", now.rate},         {"seconds_left", now.left},
+      {"seconds", now.seconds}, {"saved", now.saved},       {"activity", now.activity},
+      {"pausing", now.pausing}, {"stopping", now.stopping}, {"how", now.how},
+      {"why", now.why},         {"pictures", now.pictures}, {"profiles", now.profiles}};
+  const bool new_profile = shot.profile && profiles != now.profiles;
+  const bool new_pictures = shot.predictions && pictures != now.pictures;
+  return fmt::format(
+      R"({{"version":{},"next":{},"whole":{},"head":{},"profile":{},"predictions":{},"now":{},"lines":[{}]}})",
+      shot.version, shot.next, shot.whole, shot.whole ? head_json(*shot.head) : "null",
+      new_profile ? profile_json(*shot.profile) : "null",
+      new_pictures ? predictions_json(*shot.predictions) : "null", dumped(now_json), lines);
 }
 
-void RunPage::end(std::string_view how, std::string_view why) {
-  const Lock lock(mutex_);
-  now_.activity.clear();
-  now_.how = how;
-  now_.why = why;
+}  // namespace
+
+RunPage::RunPage(int port) : LiveRun("the page"), token_(new_token()), server_(port) {}
+
+std::unique_ptr<LiveRun> RunPage::on_port(std::optional<int> port) {
+  return port ? std::make_unique<RunPage>(*port) : nullptr;
+}
+
+RunPage::~RunPage() {
+  std::unique_lock lock(polls_);
+  if (!has_ended_ || page_clock() - polled_at_ > kPollSeconds) return;
+  polled_.wait_for(lock, kLastPoll, [this] { return end_was_seen_; });
+}
+
+void RunPage::show() {
+  server_.start([this](const HttpRequest& request) { return answer(request); });
+  fmt::print("page    http://127.0.0.1:{}/?token={}\n", server_.port(), token_);
+  std::fflush(stdout);
+}
+
+void RunPage::show_end() {
+  const std::lock_guard lock(polls_);
+  has_ended_ = true;
 }
 
 HttpResponse RunPage::answer(const HttpRequest& request) {
@@ -246,7 +158,7 @@ HttpResponse RunPage::answer(const HttpRequest& request) {
   if (token == request.query.end() || !same_token(token->second, token_))
     return {.status = 403,
             .body = fmt::format("The address lacks the token of this run; {} has printed it.\n",
-                                head_.tool)};
+                                head()->tool)};
   const std::string& path = request.path;
   const bool button = path == "/pause" || path == "/resume" || path == "/save" || path == "/stop" ||
                       path == "/profile";
@@ -254,61 +166,28 @@ HttpResponse RunPage::answer(const HttpRequest& request) {
     return {.status = 405, .body = "method not allowed\n", .allow = button ? "POST" : "GET"};
   if (button) return press(path);
   if (path == "/") return {.type = "text/html; charset=utf-8", .body = std::string(page_html())};
-  const Lock lock(mutex_);
-  if (path == "/pixels") return {.type = "application/octet-stream", .body = head_.pixels};
+  if (path == "/pixels") return {.type = "application/octet-stream", .body = head()->pixels};
   if (path != "/state") return {.status = 404, .body = "not found\n"};
+  const RunSnapshot shot = snapshot(integer_in(request, "version"), integer_in(request, "since"));
+  HttpResponse response{
+      .type = "application/json",
+      .body = state_json(shot, integer_in(request, "profiles"), integer_in(request, "pictures"))};
+  const std::lock_guard lock(polls_);
   polled_at_ = page_clock();
-  HttpResponse response{.type = "application/json", .body = state(request)};
-  if (!now_.how.empty()) {
+  if (!shot.now.how.empty()) {
     end_was_seen_ = true;
-    changed_.notify_all();
+    polled_.notify_all();
   }
   return response;
 }
 
 HttpResponse RunPage::press(const std::string& button) {
-  const Lock lock(mutex_);
-  if (button == "/save") save_ = true;
-  if (button == "/profile") measure_ = head_.profiles;
-  if (button == "/pause") pause_ = true;
-  if (button == "/resume") pause_ = false;
-  if (button == "/stop" && !stop_) {
-    stop_ = true;
-    interrupt();
-  }
-  changed_.notify_all();
+  if (button == "/save") request(RunRequest::kSave);
+  if (button == "/profile") request(RunRequest::kProfile);
+  if (button == "/pause") request(RunRequest::kPause);
+  if (button == "/resume") request(RunRequest::kResume);
+  if (button == "/stop") request(RunRequest::kStop);
   return {.type = "application/json", .body = "{}"};
-}
-
-// A page says which version it has, how many lines, profiles and predictions: it gets what it
-// lacks.
-std::string RunPage::state(const HttpRequest& request) const {
-  const std::int64_t since = integer_in(request, "since");
-  const auto size = static_cast<std::int64_t>(lines_.size());
-  const bool whole = integer_in(request, "version") != version_ || since < 0 || since > size;
-  std::string lines;
-  for (std::int64_t i = whole ? 0 : since; i < size; ++i)
-    lines += (lines.empty() ? "" : ",") + lines_[static_cast<std::size_t>(i)].json;
-  const PageJson now = {{"step", now_.step},
-                        {"epoch", now_.epoch},
-                        {"loss", now_.loss},
-                        {"lr", now_.lr},
-                        {"rate", now_.rate},
-                        {"seconds_left", now_.left},
-                        {"seconds", now_.seconds},
-                        {"saved", now_.saved},
-                        {"activity", now_.activity},
-                        {"pausing", pause_},
-                        {"stopping", stop_ || interrupted() != 0},
-                        {"how", now_.how},
-                        {"why", now_.why},
-                        {"pictures", pictures_},
-                        {"profiles", profiles_}};
-  return fmt::format(
-      R"({{"version":{},"next":{},"whole":{},"head":{},"profile":{},"predictions":{},"now":{},"lines":[{}]}})",
-      version_, size, whole, whole ? head_json(head_) : "null",
-      integer_in(request, "profiles") != profiles_ ? profile_ : "null",
-      integer_in(request, "pictures") != pictures_ ? predictions_ : "null", dumped(now), lines);
 }
 
 }  // namespace tensorgrad::cli
