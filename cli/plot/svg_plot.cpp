@@ -60,26 +60,6 @@ struct Range {
 // Returns true if the value is finite and small enough for the arithmetic of the axes.
 bool can_be_drawn(double value) { return std::isfinite(value) && std::abs(value) < 1e150; }
 
-// Returns the running mean over a window of about 1/40 of the curve. At the start, when a loss
-// falls fast, the window is smaller. At the end it includes previous values only.
-std::vector<double> smoothed(const std::vector<double>& y) {
-  std::vector<double> sums(y.size() + 1);
-  std::vector<double> counts(y.size() + 1);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const bool drawn = can_be_drawn(y[i]);
-    sums[i + 1] = sums[i] + (drawn ? y[i] : 0);
-    counts[i + 1] = counts[i] + (drawn ? 1 : 0);
-  }
-  std::vector<double> out = y;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    if (!can_be_drawn(y[i])) continue;
-    const std::size_t half = std::min(i, y.size() / 80 + 1);
-    const std::size_t end = std::min(i + half + 1, y.size());
-    out[i] = (sums[end] - sums[i - half]) / (counts[end] - counts[i - half]);
-  }
-  return out;
-}
-
 // Returns the range of the curves along x, including 0.
 Range x_range(const CurvePanel& panel) {
   Range range;
@@ -354,6 +334,24 @@ std::string PanelDrawer::legend() const {
 }
 
 }  // namespace
+
+std::vector<double> smoothed(const std::vector<double>& y) {
+  std::vector<double> sums(y.size() + 1);
+  std::vector<double> counts(y.size() + 1);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const bool drawn = can_be_drawn(y[i]);
+    sums[i + 1] = sums[i] + (drawn ? y[i] : 0);
+    counts[i + 1] = counts[i] + (drawn ? 1 : 0);
+  }
+  std::vector<double> out = y;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (!can_be_drawn(y[i])) continue;
+    const std::size_t half = std::min(i, y.size() / 80 + 1);
+    const std::size_t end = std::min(i + half + 1, y.size());
+    out[i] = (sums[end] - sums[i - half]) / (counts[end] - counts[i - half]);
+  }
+  return out;
+}
 
 std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& panels) {
   if (panels.empty()) throw std::invalid_argument("plot: no panels");

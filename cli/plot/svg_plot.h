@@ -24,6 +24,11 @@ struct CurvePanel {
   bool percent = false;  // y is a fraction of 1, shown in percent
 };
 
+// Returns the running mean over a window of about 1/40 of the curve. At the start, when a loss
+// falls fast, the window is smaller. At the end it includes previous values only. Values that are
+// not finite, or of 1e150 or more, stay as they are.
+std::vector<double> smoothed(const std::vector<double>& y);
+
 // Returns a row of panels under a common title. Panels with the same x_label share the range of
 // their x axis. Up to 21 names of curves are told apart by color and dashes. Long curves are
 // thinned to the resolution of the plot; minima and maxima are kept. Throws std::invalid_argument
