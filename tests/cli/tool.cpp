@@ -26,10 +26,7 @@ namespace {
 // a thread that no longer exists.
 class ToolCommand {
  public:
-  explicit ToolCommand(const std::vector<std::string>& arguments) {
-    const char* const other = std::getenv("TEST_TG");  // such as the tool for another system
-    words_.emplace_back(other == nullptr ? TENSORGRAD_TG : other);
-    words_.insert(words_.end(), arguments.begin(), arguments.end());
+  explicit ToolCommand(const std::vector<std::string>& arguments) : words_(tool_words(arguments)) {
     for (std::string& word : words_) argv_.push_back(word.data());
     argv_.push_back(nullptr);
   }
@@ -61,6 +58,13 @@ int exit_code(int status) {
 }
 
 }  // namespace
+
+std::vector<std::string> tool_words(const std::vector<std::string>& arguments) {
+  const char* const other = std::getenv("TEST_TG");  // such as the tool for another system
+  std::vector<std::string> words = {other == nullptr ? TENSORGRAD_TG : other};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
 
 ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::path& folder) {
   static std::atomic<int> count = 0;

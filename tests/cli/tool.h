@@ -16,6 +16,9 @@ struct ToolResult {
   std::string out, err;
 };
 
+// Returns the path of the tool, then its arguments.
+std::vector<std::string> tool_words(const std::vector<std::string>& arguments);
+
 // The tool as a background process.
 class ToolProcess {
  public:
