@@ -2,7 +2,6 @@
 // The subcommands of tg, called with parsed arguments. Each returns the exit code or throws.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "run/run_folder.h"
 #include "tensorgrad/train/debug.h"
 #include "tensorgrad/train/device.h"
+#include "ui/view.h"
 
 namespace tensorgrad::cli {
 
@@ -22,7 +22,7 @@ struct TrainArguments {
   double checkpoint_seconds = kCheckpointSeconds;
   bool force = false;
   bool tensorboard = false;  // write event files; a resumed run that has some continues to do so
-  std::optional<int> ui;     // port of the live page; 0: a free one
+  UiOptions ui;
   TrainSettings settings;
   DeviceOptions device;
   RankOptions ranks;

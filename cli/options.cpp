@@ -85,15 +85,16 @@ double seconds_of(const std::string& text, const char* option, const char* other
       option, "expected a time such as 30s, 5m or 2h" + std::string(other) + ", got " + text);
 }
 
-// Returns the port of `--ui=PORT`; 0 for `--ui`.
-int port_of(const std::string& text) {
-  if (text == "true") return 0;  // CLI11's value of a flag without one
-  int port = -1;
+// Returns the view of --ui=web, --ui=tui, --ui=PORT, or --ui without a value.
+UiOptions view_of(const std::string& text) {
+  if (text == "tui") return {.view = UiOptions::View::kScreen};
+  UiOptions page{.view = UiOptions::View::kPage};
+  if (text == "web" || text == "true") return page;  // "true": CLI11's value of a flag without one
   const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, port);
-  if (error == std::errc() && stop == end && port >= 0 && port <= 65'535) return port;
+  const auto [stop, error] = std::from_chars(text.data(), end, page.port);
+  if (error == std::errc() && stop == end && page.port >= 0 && page.port <= 65'535) return page;
   throw CLI::ValidationError(
-      "expected a port from 0 to 65535, got " + text +
+      "expected web, tui or a port from 0 to 65535, got " + text +
       (text.find_first_of(".:") == std::string::npos
            ? ""
            : "; the page is served on 127.0.0.1 only, and other machines reach it through a "
@@ -134,15 +135,17 @@ void add_rank_options(CLI::App& command, RankOptions& ranks) {
                    "memory; the results and files stay the same");
 }
 
-void add_ui(CLI::App& command, std::optional<int>& port) {
+void add_ui(CLI::App& command, UiOptions& ui) {
   // A flag, since an option would take the next argument as its value: `--ui TEXT`.
   const auto text = std::make_shared<std::string>();
   command
-      .add_flag("--ui", *text,
-                "Serve a live page of the run on 127.0.0.1, with buttons to pause, save and stop; "
-                "prints its address. Without a port, or with 0: a free one")
-      ->each([&port, text](const std::string& value) { port = port_of(value); })
-      ->option_text("or --ui=PORT");
+      .add_flag(
+          "--ui", *text,
+          "Show the run while it trains, and pause, save or stop it. web, or no value: a page "
+          "on a free port of 127.0.0.1, whose address is printed; PORT: a page on this port; "
+          "tui: on the whole terminal, with keys")
+      ->each([&ui, text](const std::string& value) { ui = view_of(value); })
+      ->option_text("or --ui=web|tui|PORT");
 }
 
 void add_tensorboard(CLI::App& command, bool& wanted) {

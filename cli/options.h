@@ -2,7 +2,6 @@
 // Options shared by several subcommands.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 
 #include "run/mpi.h"
 #include "tensorgrad/train/device.h"
+#include "ui/view.h"
 
 namespace tensorgrad::cli {
 
@@ -27,8 +27,8 @@ CLI::Option* add_max_expansion(CLI::App& command, double& limit, const std::stri
 void add_checkpoint_every(CLI::App& command, double& seconds);
 // Adds --distributed, --distributed-timeout and --shard-optimizer.
 void add_rank_options(CLI::App& command, RankOptions& ranks);
-// Adds --ui, the port of the live page.
-void add_ui(CLI::App& command, std::optional<int>& port);
+// Adds --ui, the live view of the run.
+void add_ui(CLI::App& command, UiOptions& ui);
 // Adds --tensorboard.
 void add_tensorboard(CLI::App& command, bool& wanted);
 // Checks the parsed commands and their subcommands. Throws CLI::ValidationError if --adapter is

@@ -27,7 +27,7 @@
 #include "tensorgrad/error.h"
 #include "text.h"
 #include "ui/live_run.h"
-#include "ui/run_page.h"
+#include "ui/view.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -79,12 +79,13 @@ void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& d
   std::fflush(stdout);
 }
 
-ProgressOptions progress_options(const char* unit, const Ranks& ranks) {
+ProgressOptions progress_options(const char* unit, const Ranks& ranks, LiveRun* live) {
   ProgressOptions options;
   options.stream = stdout;
   options.unit = unit;
   // mpirun may pass on the lines of a terminal that nobody sees.
   if (ranks.several()) options.terminal = false;
+  if (live != nullptr) options.take_line = live->line_taker();
   return options;
 }
 
@@ -134,7 +135,7 @@ class Training {
                                             : run.total_steps()),
         checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(run.total_steps() * run.settings.batch, run.settings.epochs,
-                  progress_options(run.task.unit(), ranks)),
+                  progress_options(run.task.unit(), ranks, live)),
         live_(live) {
     if (!history_.epochs.empty()) seconds_ = epoch_began_ = history_.epochs.back().seconds;
     if (history_.pause.step > 0) {
@@ -416,7 +417,7 @@ int start(const TrainArguments& arguments, Ranks& ranks) {
   Run run;
   TrainingData data;
   ranks.together([&] {
-    if (ranks.first()) live = RunPage::on_port(arguments.ui);
+    if (ranks.first()) live = open_view(arguments.ui, ranks);
     run.data = absolute_path(arguments.data);
     run.settings = arguments.settings;
     data = read_training_data(run.data, run.settings);
@@ -454,7 +455,7 @@ int resume(const TrainArguments& arguments, Ranks& ranks) {
   const std::string& folder = arguments.resume;
   std::optional<FileLock> lock;
   ranks.on_first([&] {
-    live = RunPage::on_port(arguments.ui);
+    live = open_view(arguments.ui, ranks);
     lock.emplace(lock_run(folder));
   });
   Run run;

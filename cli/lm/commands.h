@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "run/mpi.h"
 #include "run/run_folder.h"
 #include "tensorgrad/train/device.h"
+#include "ui/view.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the name is CLI11's
 class App;
@@ -27,7 +27,7 @@ struct LmTrainArguments {
   double checkpoint_seconds = kCheckpointSeconds;
   bool force = false;
   bool tensorboard = false;  // write event files; a resumed run that has some continues to do so
-  std::optional<int> ui;     // port of the live page; 0: a free one
+  UiOptions ui;
   LmSettings settings;
   DeviceOptions device;
   RankOptions ranks;

@@ -29,7 +29,7 @@
 #include "tensorgrad/train/monitor.h"
 #include "text.h"
 #include "ui/live_run.h"
-#include "ui/run_page.h"
+#include "ui/view.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -50,11 +50,12 @@ std::string layers_text(const nn::LanguageModelConfig& config) {
   return text;
 }
 
-ProgressOptions token_progress(const Ranks& ranks) {
+ProgressOptions token_progress(const Ranks& ranks, LiveRun* live) {
   ProgressOptions options;
   options.stream = stdout;
   options.unit = "tokens";
   if (ranks.several()) options.terminal = false;
+  if (live != nullptr) options.take_line = live->line_taker();
   return options;
 }
 
@@ -109,7 +110,7 @@ class LmTraining {
         total_(run.settings.training.steps),
         last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, total_) : total_),
         checkpoint_seconds_(arguments.checkpoint_seconds),
-        progress_(total_ * trainer.tokens_per_step(), 0, token_progress(ranks)),
+        progress_(total_ * trainer.tokens_per_step(), 0, token_progress(ranks, live)),
         live_(live) {
     for (const ValidationLine& line : history.validations) {
       if (stop_.update(line.loss)) best_step_ = line.step;
@@ -502,7 +503,7 @@ int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
   std::unique_ptr<LiveRun> live;
   NewLmRun fresh;
   ranks.together([&] {
-    if (ranks.first()) live = RunPage::on_port(arguments.ui);
+    if (ranks.first()) live = open_view(arguments.ui, ranks);
     fresh = new_lm_run(arguments);
     (void)batch_per_rank(fresh.run.settings.training.batch, ranks);
   });
@@ -554,7 +555,7 @@ int lm_resume(const LmTrainArguments& arguments, Ranks& ranks) {
   const std::string& folder = arguments.resume;
   std::optional<FileLock> lock;
   ranks.on_first([&] {
-    live = RunPage::on_port(arguments.ui);
+    live = open_view(arguments.ui, ranks);
     lock.emplace(lock_run(folder));
   });
   const auto path = [&](RunFile file) { return run_path(folder, file); };

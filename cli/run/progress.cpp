@@ -82,6 +82,12 @@ void write_quietly(std::FILE* stream, fmt::format_string<Args...> format, Args&&
 
 }  // namespace
 
+TerminalTraits terminal_traits() {
+  return {.name = std::string(environment("TERM")),
+          .color = environment("NO_COLOR").empty(),
+          .unicode = utf8_locale()};
+}
+
 std::string short_count(double value) {
   const auto shown = [](double x, std::string_view suffix) {
     return fmt::format("{:.{}f}{}", x, x < 9.995 ? 2 : x < 99.95 ? 1 : 0, suffix);
@@ -149,11 +155,11 @@ void ShownLoss::take(std::int64_t step, double loss) {
 
 Progress::Progress(std::int64_t total, int epochs, ProgressOptions options)
     : options_(std::move(options)) {
-  const std::string_view term = environment("TERM");
-  terminal_ = options_.terminal.value_or(os::is_terminal(options_.stream) && term != "dumb" &&
-                                         !term.empty());
-  style_.color = options_.color.value_or(terminal_ && environment("NO_COLOR").empty());
-  style_.unicode = options_.unicode.value_or(terminal_ && utf8_locale());
+  const TerminalTraits traits = terminal_traits();
+  terminal_ = options_.terminal.value_or(os::is_terminal(options_.stream) &&
+                                         traits.name != "dumb" && !traits.name.empty());
+  style_.color = options_.color.value_or(terminal_ && traits.color);
+  style_.unicode = options_.unicode.value_or(terminal_ && traits.unicode);
   if (!options_.clock) options_.clock = steady_seconds;
   state_.total = total;
   state_.epochs = epochs;
@@ -186,6 +192,7 @@ void Progress::update(int epoch, std::int64_t done, std::optional<double> loss) 
   state_.loss = loss;
   const double now = options_.clock();
   sample(now);
+  if (options_.take_line) return;
   if (now - last_draw_ < (terminal_ ? kRedrawSeconds : options_.plain_interval)) return;
   last_draw_ = now;
   draw();
@@ -242,6 +249,10 @@ void Progress::erase() {
 }
 
 void Progress::print(std::string_view line) {
+  if (options_.take_line) {
+    options_.take_line(line);
+    return;
+  }
   erase();
   write_quietly(options_.stream, "{}\n", line);
   std::fflush(options_.stream);

@@ -24,7 +24,17 @@ struct ProgressOptions {
   std::optional<int> width;
   // Returns monotonic seconds; std::chrono::steady_clock if not set.
   std::function<double()> clock;
+  // If set, gets the lines of print(), and nothing is drawn.
+  std::function<void(std::string_view)> take_line;
 };
+
+// What the environment says about the terminal.
+struct TerminalTraits {
+  std::string name;      // TERM
+  bool color = true;     // NO_COLOR is not set
+  bool unicode = false;  // the locale has UTF-8
+};
+TerminalTraits terminal_traits();
 
 struct ProgressState {
   int epoch = 0;  // counts from 1; 0 if there are no epochs

@@ -107,6 +107,8 @@ class LiveRun {
   // Shows how the run ended: "done", "stopped" or "failed", and why. Called before the results are
   // printed.
   void end(std::string_view how, std::string_view why);
+  // Returns where Progress is to print its lines; empty: to its stream.
+  [[nodiscard]] virtual std::function<void(std::string_view)> line_taker() { return {}; }
 
  protected:
   // Returns the state for a view that has seen the lines before `since` of this version. Both are 0

@@ -132,10 +132,6 @@ std::string state_json(const RunSnapshot& shot, std::int64_t profiles, std::int6
 
 RunPage::RunPage(int port) : LiveRun("the page"), token_(new_token()), server_(port) {}
 
-std::unique_ptr<LiveRun> RunPage::on_port(std::optional<int> port) {
-  return port ? std::make_unique<RunPage>(*port) : nullptr;
-}
-
 RunPage::~RunPage() {
   std::unique_lock lock(polls_);
   if (!has_ended_ || page_clock() - polled_at_ > kPollSeconds) return;

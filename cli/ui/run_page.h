@@ -3,9 +3,7 @@
 #pragma once
 
 #include <condition_variable>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "os/http_server.h"
@@ -17,8 +15,6 @@ class RunPage final : public LiveRun {
  public:
   // Opens the port, before anything of the run is done. Throws UserError as HttpServer().
   explicit RunPage(int port);
-  // Returns a page on the port, or null if there is no port.
-  static std::unique_ptr<LiveRun> on_port(std::optional<int> port);
   // Lets a page that is open fetch the end of the run, for at most kLastPoll.
   ~RunPage() override;
   RunPage(const RunPage&) = delete;

@@ -102,11 +102,12 @@ UiReply reply_to(int port, const std::string& request) {
   return reply;
 }
 
-// A run with a page. `arguments` lack --ui.
+// A run with a page. `arguments` lack --ui, which is `option`.
 class UiRun {
  public:
-  UiRun(std::vector<std::string> arguments, const TestFolder& folder)
-      : tool_(with_ui(std::move(arguments)), folder.path()) {
+  UiRun(std::vector<std::string> arguments, const TestFolder& folder,
+        const std::string& option = "--ui")
+      : tool_(with_ui(std::move(arguments), option), folder.path()) {
     const std::regex address(R"(http://127\.0\.0\.1:(\d+)/\?token=([0-9a-f]{32})\n)");
     eventually([&] {
       for (const auto& each : fs::directory_iterator(folder.path())) {
@@ -164,8 +165,9 @@ class UiRun {
   std::string token;
 
  private:
-  static std::vector<std::string> with_ui(std::vector<std::string> arguments) {
-    arguments.emplace_back("--ui");
+  static std::vector<std::string> with_ui(std::vector<std::string> arguments,
+                                          const std::string& option) {
+    arguments.push_back(option);
     return arguments;
   }
 
@@ -397,12 +399,14 @@ TEST(TgUi, says_that_a_port_is_in_use_before_it_trains) {
     EXPECT_EQ(result.out, "");
     EXPECT_FALSE(fs::exists(folder.path() / "run"));
   }
-  for (const char* const value : {"x", "65536", "-1", "80x", "0.0.0.0:8080", "example.com:80"}) {
+  for (const char* const value :
+       {"x", "65536", "-1", "80x", "webs", "TUI", "0.0.0.0:8080", "example.com:80"}) {
     std::vector<std::string> words = long_training();
     words.push_back(std::string("--ui=") + value);
     const ToolResult result = folder.tg(words);
     EXPECT_EQ(result.code, 2) << value;
-    EXPECT_NE(result.err.find("--ui: expected a port from 0 to 65535, got " + std::string(value)),
+    EXPECT_NE(result.err.find("--ui: expected web, tui or a port from 0 to 65535, got " +
+                              std::string(value)),
               std::string::npos)
         << result.err;
     EXPECT_EQ(result.err.find("127.0.0.1 only") != std::string::npos,
@@ -415,7 +419,7 @@ TEST(TgUi, says_that_a_port_is_in_use_before_it_trains) {
 TEST(TgUi, shows_a_language_model_to_its_end) {
   const TestFolder folder;
   write_ui_text(folder);
-  UiRun run(ui_language("600"), folder);
+  UiRun run(ui_language("600"), folder, "--ui=web");
   ASSERT_NE(run.port, 0);
   // A page that asks gets the end; the process waits for it.
   const UiJson end = run.wait_for([](const UiJson& s) { return s["now"]["how"] != ""; });
