@@ -132,8 +132,9 @@ test('a finger and a pen draw on a phone, and the page does not scroll', async (
     type, x: box.x + u * box.width, y: box.y + v * box.height, button: 'left',
     buttons: type === 'mouseReleased' ? 0 : 1, pointerType: 'pen'});
   await pen('mousePressed', 0.2, 0.5);
-  await pen('mouseMoved', 0.8, 0.5);
+  for (let u = 0.3; u < 0.85; u += 0.1) await pen('mouseMoved', u, 0.5);
   await pen('mouseReleased', 0.8, 0.5);
+  for (let i = 0; i < 100 && (await inkSize(page))[0] < 0.55; ++i) await page.waitForTimeout(50);
   assert.ok((await inkSize(page))[0] > 0.55, `${await inkSize(page)}`);
 
   // The same finger scrolls the page elsewhere.
