@@ -33,8 +33,8 @@ ScoreOptions checked(ScoreOptions options, const nn::LanguageModelConfig& config
   if (most == 0) return options;
   if (options.chunk > most || options.context > most) {
     throw UserError("TextScorer: chunk and context must be at most " + std::to_string(most) +
-                        ", the longest context of the model, got " +
-                        std::to_string(options.chunk) + " and " + std::to_string(options.context),
+                        ", the longest context of the model, got " + std::to_string(options.chunk) +
+                        " and " + std::to_string(options.context),
                     loc);
   }
   if (options.context == 0) options.context = most / options.chunk * options.chunk;
