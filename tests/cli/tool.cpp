@@ -113,8 +113,10 @@ ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments, const
                                 unsigned short columns) {
   const ToolCommand command(arguments);
   ToolResult result;
-  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) return result;
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || ::fcntl(terminal, F_SETFD, FD_CLOEXEC) != 0 || ::grantpt(terminal) != 0 ||
+      ::unlockpt(terminal) != 0)
+    return result;
   const std::string name = ::ptsname(terminal);
   const pid_t pid = ::fork();
   if (pid == 0) {
