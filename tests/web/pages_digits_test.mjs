@@ -44,7 +44,9 @@ async function touch(page, ...strokes) {
 
 // Returns the width and height of the ink on the pad, in units of its size.
 const inkSize = (page) => page.locator('#pad').evaluate((pad) => {
-  const {data} = pad.getContext('2d').getImageData(0, 0, pad.width, pad.height);
+  const copy = new OffscreenCanvas(pad.width, pad.height).getContext('2d', {willReadFrequently: true});
+  copy.drawImage(pad, 0, 0);
+  const {data} = copy.getImageData(0, 0, pad.width, pad.height);
   const xs = [], ys = [];
   for (let i = 3; i < data.length; i += 4) {
     if (data[i] < 128) continue;
@@ -126,6 +128,7 @@ test('a finger and a pen draw on a phone, and the page does not scroll', async (
 
   await page.getByRole('button', {name: 'Clear'}).tap();
   await page.waitForFunction(() => document.querySelector('#guess').textContent === '–');
+  await page.locator('#pad').scrollIntoViewIfNeeded();
   const box = await page.locator('#pad').boundingBox();
   const devtools = await page.context().newCDPSession(page);
   const pen = (type, u, v) => devtools.send('Input.dispatchMouseEvent', {

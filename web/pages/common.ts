@@ -184,9 +184,10 @@ export function onDrawing(canvas: HTMLCanvasElement, begin: () => void,
     begin();
     pass(event);
   };
-  canvas.onpointermove = canvas.onpointerup =
-    (event) => { if (event.pointerId === pointer) pass(event); };
-  canvas.onlostpointercapture = (event) => { if (event.pointerId === pointer) pointer = undefined; };
+  canvas.onpointermove = (event) => { if (event.pointerId === pointer) pass(event); };
+  canvas.onpointerup = canvas.onpointercancel = (event) => {
+    if (event.pointerId === pointer) pointer = undefined;
+  };
   canvas.oncontextmenu = (event) => event.preventDefault();  // of a finger that rests
 }
 
