@@ -75,9 +75,9 @@ class TerminalRun {
   TerminalRun(const TerminalRun&) = delete;
   TerminalRun& operator=(const TerminalRun&) = delete;
 
-  // Takes what the tool writes until `is` is true. Returns false if it is not within 60 seconds.
+  // Takes what the tool writes until `is` is true. Returns false if it is not within kPatience.
   bool wait_until(const std::function<bool(const ScreenEmulator&)>& is);
-  // Waits until the alternate screen has the text. Returns false after 60 seconds.
+  // Waits until the alternate screen has the text. Returns false after kPatience.
   bool wait_for(const std::string& text);
   // Takes what the tool writes within a time. Returns how often it wrote after a pause.
   int watch(std::chrono::milliseconds time);
