@@ -33,7 +33,8 @@ std::string printable(std::string text) {
       continue;
     }
     const auto c = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters too, as are these bytes alone in other encodings.
+    // U+0080 to U+009F are control characters too. So are the bytes 0x80 to 0x9F in 8-bit
+    // encodings.
     const bool two_bytes = c == 0xc2 && i + 1 < text.size() &&
                            (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
     if (two_bytes) text.erase(i, 1);

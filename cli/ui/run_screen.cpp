@@ -70,7 +70,7 @@ std::string KeyReader::take(std::string_view bytes) {
       case State::kOneMore: state_ = State::kKeys; break;
     }
   }
-  // The Escape key alone.
+  // An escape that ends the input is the Escape key.
   if (state_ == State::kEscape) state_ = State::kKeys;
   return keys;
 }

@@ -98,7 +98,7 @@ class TerminalRun {
   [[nodiscard]] bool is_restored() const;
 
  private:
-  // Takes what there is, after a wait of at most `patience`. Returns false at the end.
+  // Reads the available output, after waiting at most `patience`. Returns false at end of file.
   bool pump(std::chrono::milliseconds patience);
 
   ScreenEmulator screen_;

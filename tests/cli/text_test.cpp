@@ -9,7 +9,7 @@ namespace {
 
 TEST(Printable, has_no_control_characters) {
   EXPECT_EQ(printable("a\x1b[m\x7f\n\xc2\x9b."), "a?[m???.");
-  EXPECT_EQ(printable("\x9b\x31m \xe2\x9b"), "?1m \xe2?");                     // bytes alone
+  EXPECT_EQ(printable("\x9b\x31m \xe2\x9b"), "?1m \xe2?");                     // stray bytes
   EXPECT_EQ(printable("\u00e9\u011b\u65e5 \xe9"), "\u00e9\u011b\u65e5 \xe9");  // also Latin-1
 }
 
