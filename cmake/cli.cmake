@@ -21,7 +21,7 @@ add_library(tensorgrad_cli_needs INTERFACE)
 target_include_directories(tensorgrad_cli_needs INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cli")
 target_include_directories(tensorgrad_cli_needs SYSTEM INTERFACE "${TENSORGRAD_STB_INCLUDE_DIR}")
 target_link_libraries(tensorgrad_cli_needs INTERFACE tensorgrad::tensorgrad CLI11::CLI11
-  fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads)
+  fmt::fmt nlohmann_json::nlohmann_json utf8proc::utf8proc ZLIB::ZLIB Threads::Threads)
 
 set(cli_parts ${cli_sources})
 list(REMOVE_ITEM cli_parts "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")

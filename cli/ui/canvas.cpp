@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include "text.h"
 
@@ -15,56 +16,32 @@ namespace {
 constexpr std::size_t kMaxGlyphBytes = 16;  // of a character with its combining marks
 constexpr std::string_view kPlainStyle = "\x1b[0m";
 
-using CodeRange = std::pair<char32_t, char32_t>;
-
-// Marks that take no column. From Unicode 15: the blocks of combining marks, and those of scripts
-// in which they are frequent.
-constexpr CodeRange kCombining[] = {
-    {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},    {0x64b, 0x65f},
-    {0x900, 0x902},   {0x93c, 0x93c},   {0x941, 0x948},   {0x94d, 0x94d},    {0xe31, 0xe31},
-    {0xe34, 0xe3a},   {0xe47, 0xe4e},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},  {0x20d0, 0x20ff},
-    {0x3099, 0x309a}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xe0100, 0xe01ef}};
-// Controls of direction and joining, line separators and others that are not seen.
-constexpr CodeRange kInvisible[] = {
-    {0xad, 0xad},     {0x61c, 0x61c},   {0x115f, 0x1160}, {0x180e, 0x180e}, {0x200b, 0x200f},
-    {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
-// East Asian wide characters and emoji.
-constexpr CodeRange kWide[] = {
-    {0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},   {0x23e9, 0x23ec},
-    {0x23f0, 0x23f0},   {0x23f3, 0x23f3},   {0x25fd, 0x25fe},   {0x2614, 0x2615},
-    {0x2648, 0x2653},   {0x267f, 0x267f},   {0x2693, 0x2693},   {0x26a1, 0x26a1},
-    {0x26aa, 0x26ab},   {0x26bd, 0x26be},   {0x26c4, 0x26c5},   {0x26ce, 0x26ce},
-    {0x26d4, 0x26d4},   {0x26ea, 0x26ea},   {0x26f2, 0x26f5},   {0x26fa, 0x26fd},
-    {0x2705, 0x2705},   {0x270a, 0x270b},   {0x2728, 0x2728},   {0x274c, 0x274e},
-    {0x2753, 0x2757},   {0x2795, 0x2797},   {0x27b0, 0x27bf},   {0x2b1b, 0x2b1c},
-    {0x2b50, 0x2b55},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xa960, 0xa97f},
-    {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},
-    {0xffe0, 0xffe6},   {0x1f004, 0x1f004}, {0x1f0cf, 0x1f0cf}, {0x1f18e, 0x1f19a},
-    {0x1f200, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f7e0, 0x1f7ff}, {0x1f90c, 0x1faff},
-    {0x20000, 0x3fffd}};
-
-template <std::size_t N>
-bool is_in(const CodeRange (&ranges)[N], char32_t point) {
-  return std::any_of(std::begin(ranges), std::end(ranges), [&](const CodeRange& range) {
-    return point >= range.first && point <= range.second;
-  });
+// Returns the code point of a valid UTF-8 character.
+utf8proc_int32_t code_point(std::string_view character) {
+  utf8proc_int32_t point = 0;
+  utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(character.data()),
+                   static_cast<utf8proc_ssize_t>(character.size()), &point);
+  return point;
 }
 
-// Returns the code point of a valid UTF-8 character.
-char32_t code_point(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first;
-  char32_t point = first & (0xffU >> (character.size() + 1));
-  for (const char byte : character.substr(1))
-    point = point << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
-  return point;
+// True for controls of direction and joining, and for separators of lines.
+bool is_invisible(utf8proc_int32_t point) {
+  const utf8proc_category_t category = utf8proc_category(point);
+  return category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_ZL ||
+         category == UTF8PROC_CATEGORY_ZP;
+}
+
+// True for marks that take no column.
+bool is_combining(utf8proc_int32_t point) {
+  const utf8proc_category_t category = utf8proc_category(point);
+  return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME;
 }
 
 // Returns false if terminals may differ in the number of columns.
 bool has_sure_width(std::string_view glyph) {
   if (glyph.size() == 1) return true;
   if (character_bytes(glyph) != glyph.size()) return false;
-  const char32_t point = code_point(glyph);
+  const utf8proc_int32_t point = code_point(glyph);
   return (point >= 0x2500 && point <= 0x257f) || (point >= 0x2800 && point <= 0x28ff);
 }
 
@@ -93,15 +70,15 @@ std::vector<Glyph> glyphs_of(std::string_view text, bool unicode) {
     const std::string_view character =
         text.substr(0, bytes == 0 && is_control ? 2 : std::max<std::size_t>(bytes, 1));
     text.remove_prefix(character.size());
-    const char32_t point = bytes == 0 ? 0 : code_point(character);
-    if (point == 0 || (!unicode && point > 0x7e) || is_in(kInvisible, point)) {
+    const utf8proc_int32_t point = bytes == 0 ? 0 : code_point(character);
+    if (point == 0 || (!unicode && point > 0x7e) || is_invisible(point)) {
       glyphs.push_back({"?", 1});
-    } else if (is_in(kCombining, point)) {
+    } else if (is_combining(point)) {
       if (glyphs.empty()) glyphs.push_back({" ", 1});
       std::string& before = glyphs.back().text;
       if (before.size() + bytes <= kMaxGlyphBytes) before += character;
     } else {
-      glyphs.push_back({std::string(character), is_in(kWide, point) ? 2 : 1});
+      glyphs.push_back({std::string(character), utf8proc_charwidth(point) == 2 ? 2 : 1});
     }
   }
   return glyphs;
