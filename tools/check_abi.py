@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Without what the ABI does not depend on: instruction sets other than the first, and warnings.
+# Omits what does not affect the ABI: all instruction sets but the first, and warnings.
 OPTIONS = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DCMAKE_UNITY_BUILD=ON",
            "-DCMAKE_CXX_FLAGS=-g -DHWY_COMPILE_ONLY_STATIC", "-DTENSORGRAD_WARNINGS=OFF",
            "-DTENSORGRAD_INSTALL=OFF", f"-DTENSORGRAD_FETCH_DIR={ROOT / 'build' / '_deps'}"]

@@ -96,8 +96,8 @@ void keep_to_itself(int file) {
   ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) | O_NONBLOCK);
 }
 
-// A client that has left must not end the process by SIGPIPE. On macOS, that is an option of the
-// socket; MSG_NOSIGNAL needs a new version of it.
+// Writing to a closed connection must not raise SIGPIPE. On macOS, a socket option prevents it;
+// only recent versions have MSG_NOSIGNAL.
 #ifdef SO_NOSIGPIPE
 constexpr int kSendFlags = 0;
 void send_without_signals(int socket) {

@@ -16,7 +16,7 @@ struct TerminalSize {
   bool operator==(const TerminalSize&) const = default;
 };
 
-// Returns the size of a terminal, or 0x0 if the stream is none.
+// Returns the size of a terminal, or 0x0 if the stream is not a terminal.
 TerminalSize terminal_size(std::FILE* stream);
 
 struct TerminalInput {
@@ -25,9 +25,8 @@ struct TerminalInput {
   bool blank = false;  // the screen is empty: everything is to be drawn
 };
 
-// Shows the alternate screen from start() to stop(), while the process is in the foreground. The
-// terminal is as before after stop(), after a signal that ends the process, and while the process
-// is stopped by Ctrl-Z. One object may be started at a time.
+// Shows the alternate screen from start() to stop(), while the process is in the foreground.
+// stop(), fatal signals and Ctrl-Z restore the terminal. Only one object may be started at a time.
 class Terminal {
  public:
   // Returns the bytes that bring the screen up to date.
@@ -39,8 +38,8 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Calls `draw` ten times a second, in a thread of its own that gets no signals. Signal handlers
-  // that end requests are called once; the same signal then ends the process.
+  // Calls `draw` ten times a second, on a thread that blocks all signals. The first SIGINT, SIGTERM
+  // or SIGHUP of each kind calls the previous handler; the second ends the process.
   void start(Draw draw);
   // Restores the terminal. May be called more than once.
   void stop();

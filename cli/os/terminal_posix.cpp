@@ -35,10 +35,10 @@ constexpr std::string_view kClear = "\x1b[0m\x1b[H\x1b[2J";
 constexpr std::array kEndRequests = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kFatal = {SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
-// What the thread is told through the pipe.
+// Messages to the thread, sent through the pipe.
 constexpr char kStopThread = 'q', kSuspend = 'z', kContinued = 'c';
 
-// As the terminal was, and while it shows the screen.
+// Modes of the terminal before start(), and while it shows the screen.
 termios mode_before, mode_of_screen;
 std::atomic<bool> shown = false;    // the terminal shows the screen
 std::atomic<bool> writes = false;   // the thread writes a frame
@@ -56,7 +56,7 @@ std::array<Replaced, 65> replaced;
 
 // The following functions are called by signal handlers too.
 
-// Drops the rest of what a terminal does not take within a second.
+// Writes to the terminal. Drops the rest if the terminal accepts nothing for a second.
 void put(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
@@ -70,7 +70,7 @@ void put(std::string_view bytes) {
   }
 }
 
-// A terminal that does not control the session has no foreground.
+// There is no foreground group if this is not the controlling terminal.
 bool in_foreground() {
   const pid_t group = ::tcgetpgrp(STDIN_FILENO);
   return group < 0 || group == ::getpgrp();
@@ -121,7 +121,7 @@ static void on_job_signal(int number) {
 }
 }
 
-// Does not replace a handler that ignores the signal, as of nohup.
+// Ignored signals remain ignored, as under nohup.
 void replace_handler(int number, void (*handler)(int), bool only_default) {
   Replaced& signal = replaced[static_cast<std::size_t>(number)];
   if (::sigaction(number, nullptr, &signal.before) != 0) return;
@@ -180,7 +180,7 @@ void Terminal::start(Draw draw) {
   for (const int number : kFatal) replace_handler(number, on_fatal_signal, true);
   for (const int number : {SIGTSTP, SIGCONT}) replace_handler(number, on_job_signal, true);
   std::fflush(stdout);
-  // In this thread: a process in the background is stopped here until it is in the foreground.
+  // On this thread: a background process is stopped here until it is in the foreground.
   show_screen();
   sigset_t all, before;
   sigfillset(&all);
@@ -202,7 +202,7 @@ void Terminal::stop() {
   finish();
 }
 
-// The size is asked for with each frame, which needs no handler of SIGWINCH.
+// Queries the size for each frame, so SIGWINCH needs no handler.
 void Terminal::serve() {
   TerminalInput input{.keys = "", .size = terminal_size(stdout), .blank = true};
   for (TerminalClock::time_point next = TerminalClock::now();; next += kFrameTime) {
@@ -222,7 +222,7 @@ void Terminal::serve() {
         const std::string_view told(bytes, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
         if (told.find(kStopThread) != std::string_view::npos) return;
         if (told.find(kSuspend) != std::string_view::npos) suspend();
-        // Whatever had the terminal meanwhile may have changed its mode.
+        // Another program may have changed the mode of the terminal meanwhile.
         if (told.find(kContinued) != std::string_view::npos) restore_terminal();
       }
       if (polled[1].revents != 0) {
@@ -259,7 +259,7 @@ void Terminal::suspend() {
   struct sigaction ours = {};
   ::sigaction(SIGTSTP, &signal.before, &ours);
   ::kill(::getpid(), SIGTSTP);
-  // The signal stops another thread first. A process without job control does not stop.
+  // The signal may be delivered to another thread. Without job control, the process does not stop.
   pollfd polled = {.fd = wake[0], .events = POLLIN, .revents = 0};
   ::poll(&polled, 1, static_cast<int>(kLongestStop.count()));
   ::sigaction(SIGTSTP, &ours, nullptr);

@@ -24,11 +24,11 @@ struct ProgressOptions {
   std::optional<int> width;
   // Returns monotonic seconds; std::chrono::steady_clock if not set.
   std::function<double()> clock;
-  // If set, gets the lines of print(), and nothing is drawn.
+  // If set, receives the lines of print(), and nothing is drawn.
   std::function<void(std::string_view)> take_line;
 };
 
-// What the environment says about the terminal.
+// Properties of the terminal, from the environment.
 struct TerminalTraits {
   std::string name;      // TERM
   bool color = true;     // NO_COLOR is not set

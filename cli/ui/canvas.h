@@ -31,7 +31,7 @@ class Canvas {
   [[nodiscard]] bool unicode() const { return unicode_; }
 
   // Writes a text into at most `width` columns, and returns how many it takes. A longer text ends
-  // with "..". What is outside the canvas is dropped.
+  // with "..". Drops what is outside the canvas.
   int text(int x, int y, std::string_view text, Ink ink = Ink::kPlain, int width = 10'000);
   // Writes a text that ends before column `x`.
   void text_before(int x, int y, std::string_view text, Ink ink = Ink::kPlain);

@@ -72,7 +72,7 @@ enum class RunRequest { kPause, kResume, kSave, kStop, kProfile };
 
 class LiveRun {
  public:
-  // `presser` is what has the buttons, for messages: "the page".
+  // `presser` is where requests come from, for messages: "the page".
   explicit LiveRun(std::string presser) : presser_(std::move(presser)) {}
   virtual ~LiveRun() = default;
   LiveRun(const LiveRun&) = delete;
@@ -83,23 +83,23 @@ class LiveRun {
 
   // The following are called by the training loop.
 
-  // Adds a line of metrics.jsonl. Only kinds that a view shows are kept. Of a long run every second
-  // line is dropped from time to time.
+  // Adds a line of metrics.jsonl. Only kinds that a view shows are kept. If there are too many,
+  // drops every second one.
   void add_line(std::string_view kind, std::string json);
   // Sets the progress after `step` steps.
   void progress(const ProgressState& state, std::int64_t step, double lr, double seconds);
-  // Shows that the loop does something else than steps, such as "testing"; empty: steps.
+  // Shows an activity other than training, such as "testing"; empty: training.
   void busy(std::string_view activity);
   // Shows that the run was saved after `step` steps.
   void saved(std::int64_t step);
-  // Shows predictions, of the images of the head if it has some.
+  // Shows predictions, for the images of the head if it has any.
   void predictions(std::vector<RunPrediction> predictions);
   // Shows the cost of each launch.
   void profiled(Profile profile);
-  // Returns true once after the launches of a step are to be timed.
+  // Returns true once after a profile was requested.
   [[nodiscard]] bool take_profile();
-  // Does what was asked for between two steps: calls `save`, and waits while the run is paused,
-  // until it is resumed or an interrupt is caught. Calls `waiting` often meanwhile.
+  // Handles requests between two steps: calls `save`, and waits while the run is paused, until it
+  // is resumed or interrupted. Meanwhile, calls `waiting` often.
   void between_steps(Progress& progress, const std::function<void()>& save,
                      const std::function<void()>& waiting);
   // Returns what `train` returns. What it throws is shown as the end of the run.

@@ -14,8 +14,8 @@
 
 namespace tensorgrad::cli {
 
-// Takes the keys out of what a terminal sends. Arrows, function keys and keys pressed with Alt send
-// sequences of characters, which are dropped, also if they arrive in parts.
+// Extracts the keys from the input of a terminal. Drops the escape sequences of arrows, function
+// keys and Alt, even if they arrive in parts.
 class KeyReader {
  public:
   // Returns the keys in the next bytes.
@@ -30,7 +30,7 @@ class RunScreen final : public LiveRun {
  public:
   // Throws UserError if the standard streams are not a terminal that is large enough.
   RunScreen();
-  // Restores the terminal, and prints the lines that were taken meanwhile.
+  // Restores the terminal, and prints the lines that were collected meanwhile.
   ~RunScreen() override;
   RunScreen(const RunScreen&) = delete;
   RunScreen& operator=(const RunScreen&) = delete;
@@ -51,7 +51,7 @@ class RunScreen final : public LiveRun {
   bool is_closed_ = false;
   std::vector<std::string> printed_;
   std::size_t dropped_ = 0;  // number of lines before those
-  // Of the terminal's thread.
+  // Used only by the terminal's thread.
   RunFigures figures_;
   ScreenOptions options_;
   KeyReader keys_;

@@ -104,7 +104,7 @@ class ScreenPainter {
     row_ = 1;
     progress_bar();
     row_ = 2;
-    // The last ones are left out of low screens.
+    // Low screens omit the last ones.
     const std::pair<const char*, const std::string*> lines[] = {
         {"device  ", &about().device}, {"model   ", &about().model}, {"data    ", &about().data}};
     const int shown = canvas_.rows() >= kMinRows + 6 ? 3 : 1;
@@ -171,7 +171,7 @@ class ScreenPainter {
   void plot(int width, int rows) {
     std::vector<Curve> curves = {figures_.training};
     Curve& training = curves.front();
-    // A long run has a line of few of its steps only.
+    // metrics.jsonl has only some of the steps of a long run.
     if (static_cast<double>(now_.step) > (training.x.empty() ? 0 : training.x.back()))
       add_point(training, static_cast<double>(now_.step), now_.loss);
     if (!about().held_out.empty()) {

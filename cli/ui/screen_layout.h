@@ -29,7 +29,7 @@ struct RunFigures {
   std::vector<Sample> samples;       // the last ones
   std::vector<std::string> printed;  // lines that the tool printed
 
-  // Adds what a further snapshot has.
+  // Adds the lines of a later snapshot, and keeps the rest of it.
   void take(RunSnapshot further);
 };
 

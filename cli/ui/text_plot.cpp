@@ -100,7 +100,7 @@ class DotGrid {
     const auto from_top = static_cast<std::size_t>(per_row_ - 1 - y % per_row_);
     const auto across = static_cast<std::size_t>(x % per_column_);
     DotCell& cell = cells_[index(column_of(x), row_of(y))];
-    // In ASCII, dots of two curves would not look like either.
+    // In ASCII, the dots of two curves in one cell would be unreadable.
     if (per_row_ == 3 && cell.ink != ink) cell.dots = 0;
     cell.dots |=
         per_row_ == 4 ? kBraille[across][from_top] : static_cast<std::uint8_t>(1U << from_top);

@@ -16,7 +16,7 @@ struct PlotArea {
 // Returns the ink of a curve, by its place in the list.
 Ink curve_ink(std::size_t curve);
 
-// Returns true if a mark is drawn at each value: if they are wanted and few.
+// Returns true if each value gets a mark: if marks are requested and there are few values.
 bool shows_marks(const Curve& curve);
 
 // Draws curves over their axes. The second and later curves are drawn over the first. A curve with

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which live view of a run is wanted: --ui.
+// The live view of a run that --ui selects.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,8 @@ struct UiOptions {
   int port = 0;  // of the page; 0: a free one
 };
 
-// Returns the view, before anything of the run is done; null if none is wanted. Throws UserError if
-// it cannot be opened: as RunPage() and RunScreen(), or if there are several ranks and a screen is
-// wanted.
+// Returns the view, or null if none is requested. Called before the run begins. Throws UserError as
+// RunPage() and RunScreen() do, or if a screen is requested with several ranks.
 std::unique_ptr<LiveRun> open_view(const UiOptions& options, const Ranks& ranks);
 
 }  // namespace tensorgrad::cli

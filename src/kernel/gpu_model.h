@@ -106,8 +106,8 @@ struct GpuModel {
   std::int64_t full_scan_threads = 1 << 14, attention_groups_at_once = 264;
 };
 
-// The GPU for decisions that are made before the device is known, because the shapes of values
-// depend on them. They are the same on all devices, so all backends add in the same order.
+// The GPU assumed by decisions that shapes depend on, which are made before the device is known.
+// They are the same on all devices, so all backends add in the same order.
 inline constexpr GpuModel kReferenceGpu = {};
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -457,9 +457,9 @@ Expr part_of(Expr x, std::int64_t start, const Shape& shape) {
 
 // Returns the number of parts of dq, or 0 if it takes a launch of its own, which computes the
 // weights again. A workgroup computes a part of a head. The reference GPU is idle for less than a
-// tenth of the time if possible. Each part takes as much memory as q. Short
-// texts are faster in two launches, which run within other kernels. f16 weights are for matrix
-// units, which compute dq in a launch of its own.
+// tenth of the time, if possible. Each part takes as much memory as q. Short texts are faster in
+// two launches, which run within other kernels. f16 weights are for matrix units, which compute dq
+// in a launch of its own.
 std::int64_t count_dq_parts(const AttentionSizes& s) {
   constexpr std::int64_t kAtOnce = kReferenceGpu.attention_groups_at_once;
   constexpr std::int64_t kMaxParts = 16, kShortText = 16;

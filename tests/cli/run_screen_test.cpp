@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The keys of the full-screen view, and to whom it is refused.
+// Keys of the full-screen view, and when it is not available.
 #include "ui/run_screen.h"
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A terminal of which the tests see the screen, and the tool in it.
+// Runs the tool in a terminal emulator whose screen tests can read.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 
 namespace tensorgrad::test {
 
-// Understands the control sequences that tg writes, and no others. A character takes one column.
+// Supports only the control sequences that tg writes. Each character takes one column.
 class ScreenEmulator {
  public:
   ScreenEmulator(int columns, int rows) : columns_(columns), rows_(rows) {}
@@ -27,7 +27,7 @@ class ScreenEmulator {
 
   // Returns the rows of the alternate screen, without trailing blanks.
   [[nodiscard]] std::vector<std::string> alternate() const { return lines(alternate_); }
-  // Returns all lines of the main screen, also those that left it.
+  // Returns all lines of the main screen, including those that scrolled off.
   [[nodiscard]] std::vector<std::string> main() const { return lines(main_); }
   [[nodiscard]] bool shows_alternate() const { return shows_alternate_; }
   [[nodiscard]] bool shows_cursor() const { return shows_cursor_; }
@@ -62,7 +62,7 @@ struct TerminalSetup {
                                                     {"LC_ALL", ""},
                                                     {"LC_CTYPE", ""},
                                                     {"NO_COLOR", ""}};
-  // If not empty, a script of a shell with job control, for which "$@" is the tool.
+  // If not empty, a script for a shell with job control; "$@" is the command of the tool.
   std::string script = {};
 };
 
@@ -75,11 +75,11 @@ class TerminalRun {
   TerminalRun(const TerminalRun&) = delete;
   TerminalRun& operator=(const TerminalRun&) = delete;
 
-  // Takes what the tool writes until `is` is true. Returns false if it is not within kPatience.
+  // Processes output until `is` returns true. Returns false after kPatience.
   bool wait_until(const std::function<bool(const ScreenEmulator&)>& is);
   // Waits until the alternate screen has the text. Returns false after kPatience.
   bool wait_for(const std::string& text);
-  // Takes what the tool writes within a time. Returns how often it wrote after a pause.
+  // Processes output for a time. Returns the number of writes that followed a pause.
   int watch(std::chrono::milliseconds time);
   void type(const std::string& keys) const;
   void resize(int columns, int rows);

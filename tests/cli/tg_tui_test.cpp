@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --ui=tui: what the terminal shows, its keys, and that it is as before however the tool ends.
+// --ui=tui: what the terminal shows, its keys, and that the tool restores it however it ends.
 #include <csignal>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Words for a run of images that only ends if it is stopped.
+// Arguments of a run on images that continues until it is stopped.
 std::vector<std::string> endless_classifier() {
   return {"train",    "--ui=tui", "--data",   "images",  "--out",    "run",
           "--device", "cpu",      "--epochs", "1000000", "--hidden", "8",

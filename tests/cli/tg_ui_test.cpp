@@ -102,7 +102,7 @@ UiReply reply_to(int port, const std::string& request) {
   return reply;
 }
 
-// A run with a page. `arguments` lack --ui, which is `option`.
+// A run with a page. `option` is the --ui option, `arguments` are the others.
 class UiRun {
  public:
   UiRun(std::vector<std::string> arguments, const TestFolder& folder,

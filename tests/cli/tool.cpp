@@ -41,8 +41,8 @@ class ToolCommand {
   std::vector<char*> argv_;
 };
 
-// Makes the terminal the one of this process and its standard streams. Without forkpty(), whose
-// header differs between systems.
+// Makes the terminal the controlling terminal and the standard streams of this process. Does not
+// use forkpty(), whose header differs between systems.
 bool use_terminal(const char* name, unsigned short columns) {
   winsize size = {};
   size.ws_col = columns;

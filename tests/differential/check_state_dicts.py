@@ -72,7 +72,7 @@ def main():
             name = type(model).__name__.lower()
             weights = load_file(pathlib.Path(scratch) / f"{name}.safetensors")
             run = load_file(pathlib.Path(scratch) / f"{name}.run.safetensors")
-            # A dict without the versions of modules, as that of a file, may lack num_batches_tracked.
+            # A dict without module versions, as read from a file, may lack num_batches_tracked.
             model.load_state_dict(weights, strict=True)
             model.eval()
             with torch.no_grad():

@@ -439,7 +439,7 @@ export class Run<T extends Trains> {
 
   /**
    * Continues from a checkpoint: of this page, with its settings, or of a program with the same
-   * model. Shows a message if it is neither. `file` stands for it there.
+   * model. Shows a message if it is neither; messages call it `file`.
    */
   open(bytes: Uint8Array, file: string): Promise<void> {
     return this.inOrder(async () => {

@@ -114,7 +114,7 @@ test('Vite finds the worker and the module, and its page trains in Chromium', as
   const workers = readdirSync(join(project, 'vite/assets')).filter((name) => /^worker-/.test(name))
     .map((name) => readFileSync(join(project, 'vite/assets', name), 'utf8'));
   assert.ok(workers.some((text) => !/['"]\.\/tensorgrad\.js['"]/.test(text)));
-  // With the headers of isolation, the page loads the modules with threads, otherwise the others.
+  // With isolation headers, the page loads the modules with threads, otherwise those without.
   for (const isolated of [false, true]) {
     const site = await serve(join(project, 'vite'), { isolated });
     const browser = await launch({ webgpu: false, log: () => {} });

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Runs a portfile where vcpkg itself cannot be had. Stands for the functions of vcpkg that ours calls,
-# for one build type, and fails if the port calls them with what vcpkg would refuse.
+# Runs a portfile without vcpkg. Defines the functions of vcpkg that the portfile calls, for one
+# build type. They fail if vcpkg would reject their arguments.
 #
 #   cmake -DCURRENT_PACKAGES_DIR=... -DCURRENT_BUILDTREES_DIR=... -DCURRENT_INSTALLED_DIR=...
 #     -DPORT=... -DFEATURES=... -DPORTFILE=... -P stand_ins.cmake
@@ -12,7 +12,7 @@ function(require_file path)
   endif()
 endfunction()
 
-# Checks that all arguments were understood: vcpkg refuses others.
+# Fails on unknown arguments, as vcpkg does.
 macro(parse_all single multi)
   cmake_parse_arguments(arg "" "${single}" "${multi}" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
@@ -73,7 +73,7 @@ endfunction()
 
 include("${PORTFILE}")
 
-# Some of what vcpkg checks afterwards.
+# Some of the checks that vcpkg makes afterwards.
 require_file("${CURRENT_PACKAGES_DIR}/share/${PORT}/copyright")
 require_file("${CURRENT_PACKAGES_DIR}/share/${PORT}/usage")
 file(GLOB left RELATIVE "${CURRENT_PACKAGES_DIR}" "${CURRENT_PACKAGES_DIR}/*")
