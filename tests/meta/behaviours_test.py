@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tests/behaviours/*.tsv, docs/training.md and docs/internals/ name only tests that exist.
+"""tests/behaviours/*.tsv, docs/training.md, docs/trust.md and docs/internals/ name only tests that exist.
 
 Each row of a .tsv file is a behavior or a mistake of a library that tensorgrad replaces: section, behavior, ours,
 tests. It names at least one test, in one of these forms, with spaces between them:
@@ -12,8 +12,8 @@ tests. It names at least one test, in one of these forms, with spaces between th
   passes/dce/unused                       tests/passes/dce/unused.ir
   examples/kan                            examples/kan.cpp, which examples_test runs
 
-In docs/training.md, names that look like a case must exist. In docs/internals/, each row of a table whose last column
-is `tests` names at least one, also by a path from tests/ on, or another .ir file of the same folder.
+In docs/training.md, names that look like a case must exist. In docs/trust.md and docs/internals/, each row of a table
+whose last column is `tests` names at least one, also by a path from tests/ on, or another .ir file of the same folder.
 """
 
 import pathlib
@@ -181,6 +181,7 @@ class Repository(unittest.TestCase):
     def test_pages_name_tests_that_exist(self):
         self.check("docs/training.md", problems_of_prose)
         self.check("docs/internals/*.md", problems_of_tables)
+        self.check("docs/trust.md", problems_of_tables)
 
     def test_testing_page_says_how_many_rows_there_are(self):
         page = (ROOT / "docs/testing.md").read_text()
