@@ -29,8 +29,12 @@ constexpr milliseconds kFrameTime{100};
 constexpr milliseconds kLongestStop{1000};  // until a Ctrl-Z counts as ignored
 // Alternate screen, no cursor, no wrapping of lines.
 constexpr std::string_view kShowScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l";
-constexpr std::string_view kHideScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
+constexpr std::string_view kHideScreen = "\x1b[?2026l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr std::string_view kClear = "\x1b[0m\x1b[H\x1b[2J";
+// Synchronized output: a terminal that supports it shows a frame only when it is complete. Others
+// ignore it.
+constexpr std::string_view kBeginFrame = "\x1b[?2026h";
+constexpr std::string_view kEndFrame = "\x1b[?2026l";
 
 constexpr std::array kEndRequests = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kFatal = {SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
@@ -41,10 +45,11 @@ constexpr char kStopThread = 'q', kSuspend = 'z', kContinued = 'c';
 // Modes of the terminal before start(), and while it shows the screen.
 termios mode_before, mode_of_screen;
 std::atomic<bool> shown = false;    // the terminal shows the screen
-std::atomic<bool> writes = false;   // the thread writes a frame
+std::atomic<bool> writes = false;   // the thread shows the screen or writes a frame
+std::atomic<int> restores = 0;      // threads in restore_terminal()
 std::atomic<bool> is_over = false;  // the process ends: no more frames
 int wake[2] = {-1, -1};
-static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 // A signal whose handler start() replaced.
 struct Replaced {
@@ -82,20 +87,30 @@ void show_screen() {
   shown = true;
 }
 
+// Called with all signals blocked, so that a handler never waits for the thread it interrupts.
 void restore_terminal() {
-  if (!shown.exchange(false)) return;
-  put(kHideScreen);
-  // In the background, the shell has set the mode.
-  if (in_foreground()) ::tcsetattr(STDIN_FILENO, TCSANOW, &mode_before);
+  ++restores;
+  if (shown.exchange(false)) {
+    put(kHideScreen);
+    // In the background, the shell has set the mode.
+    if (in_foreground()) ::tcsetattr(STDIN_FILENO, TCSANOW, &mode_before);
+  }
+  --restores;
 }
 
 void tell_thread(char what) { (void)!::write(wake[1], &what, 1); }
 
+// Waits until no other thread writes, but at most for about 200 ms.
+void wait_for_writers() {
+  const timespec moment = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int i = 0; i < 200 && (writes || restores > 0); ++i) ::nanosleep(&moment, nullptr);
+}
+
 void end_process(int number) {
   is_over = true;
-  const timespec moment = {.tv_sec = 0, .tv_nsec = 1'000'000};
-  for (int i = 0; i < 200 && writes; ++i) ::nanosleep(&moment, nullptr);
+  wait_for_writers();
   restore_terminal();
+  wait_for_writers();  // another thread may have begun to restore the terminal
   std::signal(number, SIG_DFL);
   ::raise(number);  // delivered when the handler returns
 }
@@ -130,13 +145,32 @@ void replace_handler(int number, void (*handler)(int), bool only_default) {
   signal.came = false;
   struct sigaction action = {};
   action.sa_handler = handler;
-  sigemptyset(&action.sa_mask);
+  sigfillset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
   signal.is = ::sigaction(number, &action, nullptr) == 0;
 }
 
+// Blocks signals on this thread. A background process can still be stopped for using the terminal.
+class SignalBlock {
+ public:
+  SignalBlock() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGTTIN);
+    sigdelset(&blocked, SIGTTOU);
+    ::pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+  }
+  ~SignalBlock() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // Restores the terminal and the handlers.
 void finish() {
+  const SignalBlock block;
   restore_terminal();
   for (std::size_t i = 0; i < replaced.size(); ++i) {
     Replaced& signal = replaced[i];
@@ -180,19 +214,15 @@ void Terminal::start(Draw draw) {
   for (const int number : kFatal) replace_handler(number, on_fatal_signal, true);
   for (const int number : {SIGTSTP, SIGCONT}) replace_handler(number, on_job_signal, true);
   std::fflush(stdout);
+  const SignalBlock block;  // the thread inherits it
   // On this thread: a background process is stopped here until it is in the foreground.
   show_screen();
-  sigset_t all, before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     thread_ = std::thread([this] { serve(); });
   } catch (...) {
     finish();
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Terminal::stop() {
@@ -204,6 +234,9 @@ void Terminal::stop() {
 
 // Queries the size for each frame, so SIGWINCH needs no handler.
 void Terminal::serve() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   TerminalInput input{.keys = "", .size = terminal_size(stdout), .blank = true};
   for (TerminalClock::time_point next = TerminalClock::now();; next += kFrameTime) {
     next = std::max(next, TerminalClock::now());  // if a frame took longer
@@ -235,19 +268,20 @@ void Terminal::serve() {
       restore_terminal();
       continue;
     }
-    if (!shown) {
-      show_screen();
-      input.blank = true;
-    }
     const TerminalSize size = terminal_size(stdout);
-    if (size != input.size) input.blank = true;
+    if (size != input.size || !shown) input.blank = true;
     input.size = size;
     std::string frame = draw_(input);
     if (input.blank) frame.insert(0, kClear);
     input.keys.clear();
     input.blank = false;
+    if (frame.empty()) continue;
+    frame.insert(0, kBeginFrame).append(kEndFrame);
     writes = true;
-    if (!is_over) put(frame);
+    if (!is_over) {  // end_process() has restored the terminal, or waits
+      if (!shown) show_screen();
+      put(frame);
+    }
     writes = false;
   }
 }

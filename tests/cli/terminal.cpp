@@ -108,6 +108,8 @@ void ScreenEmulator::control(const std::string& parameters, char what) {
     shows_cursor_ = what == 'h';
   } else if (sequence == "?7h" || sequence == "?7l") {
     wraps_ = what == 'h';
+  } else if (sequence == "?2026h" || sequence == "?2026l") {
+    is_drawing_ = what == 'h';
   } else if (what == 'H') {
     const std::size_t between = parameters.find(';');
     y_ = std::max(std::atoi(parameters.c_str()), 1) - 1;
@@ -191,7 +193,7 @@ bool TerminalRun::pump(std::chrono::milliseconds patience) {
 bool TerminalRun::wait_until(const std::function<bool(const ScreenEmulator&)>& is) {
   const TestClock::time_point end = TestClock::now() + kPatience;
   while (TestClock::now() < end) {
-    if (is(screen_)) return true;
+    if (!screen_.is_drawing() && is(screen_)) return true;
     if (!pump(std::chrono::milliseconds(50))) return is(screen_);
   }
   return false;
@@ -214,6 +216,7 @@ int TerminalRun::watch(std::chrono::milliseconds time) {
     const bool wrote = TestClock::now() - began < std::chrono::milliseconds(49);
     bursts += paused && wrote ? 1 : 0;
   }
+  wait_until([](const ScreenEmulator&) { return true; });
   return bursts;
 }
 

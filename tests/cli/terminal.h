@@ -32,6 +32,8 @@ class ScreenEmulator {
   [[nodiscard]] bool shows_alternate() const { return shows_alternate_; }
   [[nodiscard]] bool shows_cursor() const { return shows_cursor_; }
   [[nodiscard]] bool wraps() const { return wraps_; }
+  // Returns true if the frame is incomplete: its end has not been processed.
+  [[nodiscard]] bool is_drawing() const { return is_drawing_; }
   // Control characters and sequences that are not understood.
   [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
   // Parameters of the styles so far, such as "0;1".
@@ -47,7 +49,7 @@ class ScreenEmulator {
 
   int columns_, rows_;
   int x_ = 0, y_ = 0, main_x_ = 0, main_y_ = 0;
-  bool shows_alternate_ = false, shows_cursor_ = true, wraps_ = true;
+  bool shows_alternate_ = false, shows_cursor_ = true, wraps_ = true, is_drawing_ = false;
   Screen main_, alternate_;
   std::string rest_;  // the start of a character or sequence
   std::vector<std::string> unknown_;
@@ -75,11 +77,12 @@ class TerminalRun {
   TerminalRun(const TerminalRun&) = delete;
   TerminalRun& operator=(const TerminalRun&) = delete;
 
-  // Processes output until `is` returns true. Returns false after kPatience.
+  // Processes output until `is` returns true for a complete frame. Returns false after kPatience.
   bool wait_until(const std::function<bool(const ScreenEmulator&)>& is);
   // Waits until the alternate screen has the text. Returns false after kPatience.
   bool wait_for(const std::string& text);
-  // Processes output for a time. Returns the number of writes that followed a pause.
+  // Processes output for a time, then to the end of the frame. Returns the number of writes that
+  // followed a pause.
   int watch(std::chrono::milliseconds time);
   void type(const std::string& keys) const;
   void resize(int columns, int rows);
