@@ -192,5 +192,66 @@ TEST(WebGpuAttentionBySubgroupMatrix, is_chosen_where_operands_are_f16) {
   EXPECT_EQ(count_by_subgroup_matrix(f16, 64, options), 0);
 }
 
+// The variant for few queries, with blocks of 64 to 512 keys.
+class WebGpuAttentionOfFewQueries : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    TENSORGRAD_GRAPH_DEVICE_OR_RETURN(device);
+    device_ = device;
+  }
+
+  void check(const AttentionSize& s, const AttentionForm& form) {
+    GraphBuilder builder;
+    const Tensor q = builder.input({s.batch, s.rows, s.depth}, -2, 2);
+    const Tensor k = builder.input({s.batch, s.columns, s.depth}, -1, 1);
+    const Tensor v = builder.input({s.batch, s.columns, s.width}, -1, 1);
+    const Tensor o = scaled_dot_product_attention(q, k, v, form(builder, s));
+    builder.output("o", o);
+    builder.output("dq", grad(sum(square(o)), {q})[0]);  // needs the logsumexp of the forward pass
+    int found = 0;
+    for (const Launch& launch : compile_for_test(builder.graph(), 8).program.launches) {
+      const AttentionKernel* attention = find_kernel<AttentionKernel>(launch);
+      if (attention == nullptr || attention->pass != AttentionPass::kForward) continue;
+      const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
+      EXPECT_NE(kernel.body.find("of_reducers"), std::string::npos) << kernel.body;
+      EXPECT_EQ(kernel.groups_x, s.batch * s.rows);
+      ++found;
+    }
+    EXPECT_EQ(found, 1);
+    builder.check(Where::kWebGpu, 1e-4);
+  }
+
+  webgpu::WebGpuDevice* device_ = nullptr;
+};
+
+TEST_F(WebGpuAttentionOfFewQueries, of_whole_blocks) {
+  check({2, 1, 64, 16, 16}, attend_all);
+  check({3, 4, 1024, 64, 64}, attend_all);
+  check({2, 2, 128, 32, 128}, attend_all);
+}
+
+TEST_F(WebGpuAttentionOfFewQueries, of_blocks_that_hang_over) {
+  check({2, 1, 65, 4, 8}, attend_all);
+  check({2, 3, 700, 20, 24}, attend_all);
+  check({1, 1, 1501, 64, 40}, attend_all);
+}
+
+TEST_F(WebGpuAttentionOfFewQueries, with_masks_and_biases) {
+  check({2, 1, 100, 16, 20}, attend_masked);
+  check({2, 4, 1600, 8, 12}, attend_masked);
+  check({2, 3, 300, 16, 16}, attend_biased);
+  check({2, 4, 70, 16, 16}, attend_causally);
+  check({2, 4, 70, 16, 16}, attend_dropping);
+}
+
+// Whole blocks are masked. A row without keys is zero.
+TEST_F(WebGpuAttentionOfFewQueries, of_rows_without_keys) {
+  check({2, 2, 1600, 16, 16}, [](GraphBuilder&, const AttentionSize& s) {
+    const Tensor column = iota({s.rows, s.columns}, 1, i32),
+                 row = iota({s.rows, s.columns}, 0, i32);
+    return AttentionOptions{.mask = column >= 1200 && column < 1300 && row == 0};
+  });
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing

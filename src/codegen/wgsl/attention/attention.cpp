@@ -660,7 +660,9 @@ Shader AttentionWriter::write() {
 
 Shader write_attention(const Launch& launch, const WgslOptions& options) {
   Shader shader;
-  if (write_attention_by_subgroup_matrix(launch, options, shader)) return shader;
+  if (write_attention_of_few_queries(launch, options, shader) ||
+      write_attention_by_subgroup_matrix(launch, options, shader))
+    return shader;
   return AttentionWriter(launch, options).write();
 }
 

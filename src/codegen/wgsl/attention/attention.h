@@ -86,4 +86,9 @@ class AttentionParts {
 bool write_attention_by_subgroup_matrix(const Launch& launch, const WgslOptions& options,
                                         Shader& shader);
 
+// Writes the variant for few queries and many keys. Returns false, and leaves `shader` unchanged,
+// if the launch does not qualify.
+bool write_attention_of_few_queries(const Launch& launch, const WgslOptions& options,
+                                    Shader& shader);
+
 }  // namespace tensorgrad::wgsl
