@@ -178,19 +178,21 @@ def compiling(workload, gpu):
     return find
 
 
-def generation(value, threads):
-    """Our tokens per second over those of the best peer with as many threads, for each weight
-    format. `value` is the time of a prompt or of a new token."""
+def generation(value, threads=None):
+    """Our tokens per second over those of the best peer, for each weight format: on a CPU with as
+    many threads, or without `threads` on a GPU, for each number of texts. `value` is the time of a
+    prompt or of a new token."""
     def find(lines):
-        lines = [line for line in lines if line.get("measure") == "generation" and line["threads"] == threads and
-                 not on_gpu(line)]
-        times = medians(lines, ("workload", "weights", "who"), value)
+        lines = [line for line in lines if line.get("measure") == "generation" and line.get("threads") == threads and
+                 on_gpu(line) == (threads is None)]
+        times = medians(lines, ("workload", "weights", "batch", "who"), value)
         found = []
-        for workload, weights in dict.fromkeys(key[:2] for key in times):
-            peers = {key[2]: us for key, us in times.items() if key[:2] == (workload, weights) and key[2] != OURS}
-            if peers and (workload, weights, OURS) in times:
+        for of in dict.fromkeys(key[:3] for key in times):
+            peers = {key[3]: us for key, us in times.items() if key[:3] == of and key[3] != OURS}
+            if peers and (*of, OURS) in times:
                 best = min(peers, key=peers.get)
-                found.append(Found(f"{workload} {weights}", peers[best] / times[workload, weights, OURS], best))
+                texts = f" of {of[2]} texts" if (of[2] or 1) > 1 else ""
+                found.append(Found(f"{of[0]} {of[1]}{texts}", peers[best] / times[(*of, OURS)], best))
         return found
     return find
 
@@ -299,6 +301,8 @@ GOALS = [
         Goal(f"speed of a prompt in each weight format, {cores}", generation("prompt_us", threads), 1.0, at_least=True),
         Goal(f"speed of new tokens in each weight format, {cores}", generation("token_us", threads), 1.0, at_least=True),
         *(Goal(f"latency of {workload}, {cores}", latency(workload, threads), 1.0) for workload in ("mlp", "cnn")))),
+    Goal("speed of a prompt in each weight format, GPU", generation("prompt_us"), 1.0, at_least=True),
+    Goal("speed of new tokens in each weight format, GPU", generation("token_us"), 1.0, at_least=True),
     Goal("mamba-130m, GPU, over PyTorch", steps("mamba-130m", GPU, "PyTorch", own_mode="run"), 1.0),
     Goal("speed of each selective scan of mamba-130m over that of a copy, GPU", scans("mamba-130m"), 0.6,
          at_least=True),

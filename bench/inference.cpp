@@ -43,8 +43,11 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-DeviceOptions cpu_device(const Options& options) {
-  return {.kind = "cpu", .threads = options.threads};
+DeviceOptions device_options(const Options& options, const std::string& device = "cpu") {
+  return {.kind = device,
+          .threads = options.threads,
+          .allow_software = options.allow_software,
+          .tuning_cache = options.tuning_cache};
 }
 
 std::string path_in(const Options& options, const std::string& name) {
@@ -84,21 +87,22 @@ std::vector<std::int32_t> text_tokens() {
   return tokens;
 }
 
-// Appends tokens one by one to the prompt, as generation does, and passes the microseconds of the
-// prompt and of each token to `prompt_took` and `token_took`. Returns the logits after the last
-// token.
+// Appends tokens one by one to the prompt, as generation does, in all texts of the decoder. Passes
+// the microseconds of the prompts and of each step to `prompt_took` and `token_took`. Returns the
+// logits after the last token.
 template <class Prompt, class Token>
 std::vector<float> generate(lm::Decoder& decoder, const std::vector<std::int32_t>& tokens,
                             const Prompt& prompt_took, const Token& token_took) {
-  const std::vector<std::vector<std::int32_t>> prompts = {
-      {tokens.begin(), tokens.begin() + kPromptTokens}};
+  const auto batch = static_cast<std::size_t>(decoder.batch());
+  const std::vector<std::vector<std::int32_t>> prompts(
+      batch, {tokens.begin(), tokens.begin() + kPromptTokens});
   Clock::time_point start = Clock::now();
   decoder.prefill(prompts);
   prompt_took(microseconds_since(start));
   std::span<const float> logits;
   for (std::size_t i = kPromptTokens; i < tokens.size(); ++i) {
     start = Clock::now();
-    logits = decoder.step(std::span(tokens).subspan(i, 1));
+    logits = decoder.step(std::vector(batch, tokens[i]));
     token_took(microseconds_since(start));
   }
   return {logits.begin(), logits.end()};
@@ -113,7 +117,7 @@ void write_generation(const Options& options) {
     const std::string name = std::string("gpt2-") + format;
     lm::save_model(path_in(options, name + ".safetensors"), quantized);
     lm::save_gguf(path_in(options, name + ".gguf"), quantized);
-    lm::Decoder decoder(quantized, {.device = cpu_device(options)});
+    lm::Decoder decoder(quantized, {.device = device_options(options)});
     const std::vector<float> logits = generate(decoder, tokens, ignored, ignored);
     write_npz(
         path_in(options, name + ".npz"),
@@ -123,9 +127,10 @@ void write_generation(const Options& options) {
   }
 }
 
-void generation_with(const Options& options, const std::string& format) {
+void generation_with(const Options& options, const std::string& device, const std::string& format,
+                     std::int64_t batch) {
   const lm::SavedModel model = lm::load_model(path_in(options, "gpt2-" + format + ".safetensors"));
-  lm::Decoder decoder(model, {.device = cpu_device(options)});
+  lm::Decoder decoder(model, {.batch = batch, .device = device_options(options, device)});
   const std::vector<std::int32_t> tokens = text_tokens();
   std::vector<double> prompts, steps, prompt_cpu, step_cpu;
   generate(decoder, tokens, [](double) {}, [](double) {});  // compiles
@@ -148,6 +153,7 @@ void generation_with(const Options& options, const std::string& format) {
                    {"who", text("tensorgrad")}};
   append(fields, described_device(decoder.forward().device()));
   append(fields, {{"weights", text(format)},
+                  {"batch", std::to_string(batch)},
                   {"prompt_tokens", std::to_string(kPromptTokens)},
                   {"new_tokens", std::to_string(kNewTokens)},
                   {"prompt_us", number(median_of(prompts))},
@@ -156,9 +162,9 @@ void generation_with(const Options& options, const std::string& format) {
                   {"token_cpu_us", number(median_of(step_cpu))}});
   print_line(fields);
   if (!options.profile) return;
-  const std::vector<float> keep = {1.0F};
+  const std::vector<float> keep(static_cast<std::size_t>(batch), 1.0F);
   for (const std::size_t count : {std::size_t{1}, std::size_t{256}}) {
-    const std::span<const std::int32_t> chunk = std::span(tokens).first(count);
+    const std::vector<std::int32_t> chunk(count * keep.size(), tokens.front());
     print_launches("gpt2-" + format, count == 1 ? "token" : "prompt",
                    decoder.forward().profile({{"tokens", chunk}, {"keep", keep}}, kProfiling));
   }
@@ -181,7 +187,7 @@ nn::Sequential mlp() {
 CompiledFunction latency_function(const Options& options, const std::string& name,
                                   std::int64_t rows) {
   const FunctionOptions made = {.inputs = {{"x", input_shape(name, rows)}},
-                                .device = cpu_device(options)};
+                                .device = device_options(options)};
   if (name == "call") {
     return compile_function(
         nn::Sequential(), [](const nn::Sequential&, const Inputs& in) { return in["x"] + 1.0; },
@@ -243,11 +249,13 @@ void latency(const Options& options) {
   });
 }
 
-void generation(const Options& options) {
+void generation(const Options& options, const std::string& device) {
   for (const char* const format : kFormats) {
     const std::vector<std::string>& wanted = options.weights;
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), format) != wanted.end())
-      generation_with(options, format);
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), format) == wanted.end())
+      continue;
+    generation_with(options, device, format, 1);
+    if (device != "cpu") generation_with(options, device, format, 64);
   }
 }
 

@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
          "--only", only,
          "what to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
          "(char-gpt-small on the CPU), mamba1, on a GPU also mamba-130m, gpt2, gpt2-50k and "
-         "gpt-long, gemm, memory, packed, serve, decode, on the CPU also latency and, with "
-         "--models, generation (default: all but these two)")
+         "gpt-long, gemm, memory, packed, serve, decode, with --models generation, and on the CPU "
+         "latency (default: all but the last two)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu if there is a GPU)")
@@ -114,7 +114,6 @@ int main(int argc, char** argv) {
     }
     if (scaling || compile || options.ranks > 0 || !probe.empty()) return 0;
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
-    if (requested("generation") && cpu) tensorgrad::bench::generation(options);
     if (requested("latency") && cpu) tensorgrad::bench::latency(options);
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
     const bool gpu = std::count(options.devices.begin(), options.devices.end(), "webgpu") > 0;
@@ -124,6 +123,7 @@ int main(int argc, char** argv) {
       if (wanted("packed")) tensorgrad::bench::packed(options, device);
       if (wanted("serve")) tensorgrad::bench::serve(options, device);
       if (wanted("decode")) tensorgrad::bench::decode(options, device);
+      if (requested("generation")) tensorgrad::bench::generation(options, device);
     }
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';

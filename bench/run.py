@@ -312,10 +312,8 @@ class Bench:
                                                    "--seconds", str(self.args.seconds)), round=turn)
 
     def inference(self):
-        """Measures generation with quantized weights, ours and llama.cpp's, and calls of classifiers,
-        ours and onnxruntime's, on the CPU. All read the same model files."""
-        if "cpu" not in self.args.devices:
-            return
+        """Measures generation with quantized weights, ours and llama.cpp's. On the CPU, also calls of
+        classifiers, ours and onnxruntime's. All read the same model files."""
         with tempfile.TemporaryDirectory() as folder:
             written = subprocess.run([self.program, "--write-models", folder], capture_output=True, text=True)
             if written.returncode != 0:
@@ -323,7 +321,9 @@ class Bench:
                 return
             models, seconds = ["--models", folder], ["--seconds", str(self.args.seconds)]
             for turn in range(self.args.rounds):
-                for extra, more in self.counts("cpu"):
+                if "webgpu" in self.args.devices:
+                    self.generation_on_gpu(models, turn)
+                for extra, more in self.counts("cpu") if "cpu" in self.args.devices else ():
                     for weights in INFERRED:
                         self.measure(self.ours("--device", "cpu", "--only", "generation", "--weights", weights, *models,
                                                *extra), round=turn, **more)
@@ -334,6 +334,15 @@ class Bench:
                     if self.peers.onnxruntime:
                         self.measure(self.peers.script("onnxruntime_latency.py", folder, *extra, *seconds), round=turn,
                                      **more)
+
+    def generation_on_gpu(self, models, turn):
+        for weights in INFERRED:
+            self.measure(self.ours("--device", "webgpu", "--only", "generation", "--weights", weights, *models),
+                         round=turn)
+            for batch in ("1", "64") if self.args.llama_vulkan else ():
+                self.measure(self.peers.script("llama_cpp_generation.py", models[1], "--weights", weights, "--batch", batch,
+                                               "--seconds", str(self.args.seconds)),
+                             {"LLAMA_CPP_LIBRARIES": str(self.args.llama_vulkan)}, round=turn)
 
     def sizes(self):
         if (self.args.build / "examples" / "mlp_sin").exists():
@@ -385,6 +394,8 @@ def parse():
     parser.add_argument("--threads", default="1" if cores == 1 else f"1,{cores}", help="threads of the cpu device")
     parser.add_argument("--modes", default="", help="modes of PyTorch (default: all)")
     parser.add_argument("--ranks", type=int, default=2, help="ranks of the part distributed")
+    parser.add_argument("--llama-vulkan", type=pathlib.Path, metavar="FOLDER",
+                        help="shared libraries of llama.cpp with Vulkan, for the part inference on webgpu; with --peers")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="time for each measurement")
     parser.add_argument("--out", type=pathlib.Path, help="file for the JSON lines")

@@ -367,32 +367,40 @@ def over_peers(ours, peers):
 
 
 def generating(lines):
-    """Prompts and new tokens with quantized weights: ours, and llama.cpp's."""
+    """Prompts and new tokens with quantized weights: ours, and llama.cpp's, on the CPU and on a GPU."""
     lines = [line for line in lines if line.get("measure") == "generation"]
-    if not lines:
-        return ""
-    keys = ("workload", "weights", "threads", "who")
+    kinds = ([line for line in lines if line["device"].startswith("cpu") == cpu] for cpu in (True, False))
+    return "\n".join(generating_on(kind) for kind in kinds if kind)
+
+
+def generating_on(lines):
+    cpu = lines[0]["device"].startswith("cpu")
+    keys = ("workload", "weights", "threads" if cpu else "batch", "who")
     times = {name: medians(lines, keys, name) for name in ("prompt_us", "token_us", "prompt_cpu_us", "token_cpu_us")}
     prompts = medians(lines, keys, "prompt_tokens")
 
     def speeds(name, key):
-        """Returns {who: tokens per second}."""
-        return {of[3]: (prompts[of] if name.startswith("prompt") else 1) * 1e6 / us for of, us in times[name].items()
-                if of[:3] == key}
+        """Returns {who: tokens per second of all texts}."""
+        texts = 1 if cpu else key[2] or 1
+        return {of[3]: (prompts[of] if name.startswith("prompt") else 1) * texts * 1e6 / us
+                for of, us in times[name].items() if of[:3] == key}
 
     def cells(name, key):
         found = speeds(name, key)
         return over_peers(found.pop(OURS, None), found)
     rows = []
     for key in dict.fromkeys(of[:3] for of in prompts):
-        by_cpu = [cells(name, key)[2] for name in ("prompt_cpu_us", "token_cpu_us")]
+        by_cpu = [cells(name, key)[2] for name in ("prompt_cpu_us", "token_cpu_us")] if cpu else []
         rows.append([*key, *cells("prompt_us", key), *cells("token_us", key), *by_cpu])
     lengths = ", ".join(dict.fromkeys(f"{line['prompt_tokens']} tokens and {line['new_tokens']} new ones"
                                       for line in lines))
-    return f"### Generation with quantized weights\n\nTokens per second of one text: a prompt and new tokens after " \
-        f"it ({lengths}). The last columns compare tokens per second of CPU time, of all threads together.\n\n" + table(
-            ["model", "weights", "threads", "prompt, ours", "peer", "ours over it", "new tokens, ours", "peer",
-             "ours over it", "prompt, by CPU time", "new tokens, by CPU time"], rows)
+    note = " The last columns compare tokens per second of CPU time, of all threads together." if cpu else ""
+    title = "### Generation with quantized weights" + ("" if cpu else " on a GPU")
+    return f"{title}\n\nTokens per second of {'one text' if cpu else 'all texts'}: a prompt and new tokens after it " \
+        f"({lengths}).{note}\n\n" + table(
+            ["model", "weights", "threads" if cpu else "texts", "prompt, ours", "peer", "ours over it",
+             "new tokens, ours", "peer", "ours over it",
+             *(["prompt, by CPU time", "new tokens, by CPU time"] if cpu else [])], rows)
 
 
 def latency(lines):

@@ -52,8 +52,8 @@ void decode(const Options& options, const std::string& device);
 // GPT-2 in each weight format as a safetensors and a GGUF file, and classifiers as ONNX files. A
 // .npz file next to each has inputs and our outputs.
 void write_models(const Options& options);
-// Times GPT-2 on the CPU in each weight format: a prompt, and new tokens after it.
-void generation(const Options& options);
+// Times GPT-2 in each weight format: a prompt, and new tokens after it. On a GPU, also of 64 texts.
+void generation(const Options& options, const std::string& device);
 // Times calls of two classifiers on the CPU with 1, 8 and 64 rows, and calls of one addition.
 void latency(const Options& options);
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Logits and token ids of llama.cpp, through the C API that the PyPI package xllamacpp exports (see
-tools/gguf-requirements.txt)."""
+tools/gguf-requirements.txt). The variable LLAMA_CPP_LIBRARIES names a folder of other shared
+libraries of llama.cpp, such as those with Vulkan of the npm package @node-llama-cpp/linux-x64-vulkan."""
 
 import ctypes
 import importlib.util
+import os
 import pathlib
 
 import numpy
@@ -37,8 +39,18 @@ class Batch(ctypes.Structure):
 
 
 def load_library():
-    folder = pathlib.Path(importlib.util.find_spec("xllamacpp").origin).parent
-    library = ctypes.CDLL(str(next(folder.glob("xllamacpp*.so"))))
+    if folder := os.environ.get("LLAMA_CPP_LIBRARIES"):
+        folder = pathlib.Path(folder).resolve()
+        for pattern in ("libggml-base.so", "libggml.*so", "libllama.*so"):
+            library = ctypes.CDLL(str(next(folder.glob(pattern))), ctypes.RTLD_GLOBAL)
+        library.ggml_backend_load_all_from_path.argtypes = [ctypes.c_char_p]
+        library.ggml_backend_load_all_from_path(str(folder).encode())
+        library.ggml_backend_dev_by_type.restype = ctypes.c_void_p
+        if not library.ggml_backend_dev_by_type(1):  # GGML_BACKEND_DEVICE_TYPE_GPU
+            raise SystemExit(f"llama.cpp in {folder} finds no GPU")
+    else:
+        folder = pathlib.Path(importlib.util.find_spec("xllamacpp").origin).parent
+        library = ctypes.CDLL(str(next(folder.glob("xllamacpp*.so"))))
     for name, result, arguments in (
             ("llama_model_default_params", ModelParams, []),
             ("llama_context_default_params", ContextParams, []),

@@ -154,6 +154,13 @@ class BenchTables(unittest.TestCase):
         self.assertIn("a prompt and new tokens after it (500 tokens and 10 new ones)", text)
         self.assertIn("| g | int8 | 2 | 250 | 500 (B) | 0.50 | 50 | 100 (B) | 0.50 | 0.50 | 0.50 |", text)
         self.assertIn("| g | int8 | 1 |  |  |  |  |  |  |  |  |", text)
+        self.assertNotIn("on a GPU", text)
+        gpu = {"device": "webgpu (X)", "threads": None, "batch": 64}
+        text = tables.markdown([RUN, text_of("tensorgrad", 1e6, 3e6, **gpu), text_of("A", 2e6, 3e6, **gpu),
+                                text_of("A", 1e6, 3e6)])
+        self.assertIn("### Generation with quantized weights on a GPU", text)
+        self.assertIn("| g | int8 | 64 | 32,000 | 16,000 (A) | 2.00 | 6,400 | 3,200 (A) | 2.00 |", text)
+        self.assertIn("| g | int8 | 2 |", text)
 
     def test_latency_is_compared_for_each_number_of_rows_and_threads(self):
         def call(who, us, **more):
@@ -350,13 +357,17 @@ def compiled(ms, device):
     return [line(ms, GPU, driver_cache="filled"), line(9000, GPU, driver_cache="empty"), line(9000, GPU)]
 
 
-def generated(value, threads):
+def generated(value, threads=None):
     """Returns a function that makes lines from our speed over that of the best peer. Ours have only
     this time, because another goal uses the other."""
     def line(who, us, **more):
         times = {value: us} if who == "tensorgrad" else {"prompt_us": 1, "token_us": 1} | {value: us}
         return {"measure": "generation", "workload": "g", "who": who, "weights": "int8", "threads": threads,
                 "device": "cpu", "prompt_tokens": 9, "new_tokens": 9} | times | more
+    if not threads:
+        on = {"device": "vulkan", "threads": None, "batch": 64}
+        return lambda speed: [line("tensorgrad", 1000 / speed, **on), line("A", 1000, **on), line("B", 2000, **on),
+                              line("A", 1, **on | {"batch": 1}), line("A", 1), line("tensorgrad", 1)]
     return lambda speed: [line("tensorgrad", 1000 / speed), line("A", 1000), line("B", 2000),
                           line("A", 1, weights="f16"), line("A", 1, threads=3 - threads), line("tensorgrad", 1, **GPU)]
 
@@ -389,6 +400,8 @@ GOALS = [
     ("launches of mlp-sin, GPU", "at most 8 launches", lambda n: launches("mlp-sin", n), 8, 9),
     ("launches of addition, GPU", "at most 75 launches", lambda n: launches("addition", n), 75, 76),
     ("launches of mnist-cnn, GPU", "at most 30 launches", lambda n: launches("mnist-cnn", n), 30, 31),
+    *((f"speed of {what} in each weight format, GPU", "at least 1", generated(value), 1, 0.996)
+      for what, value in (("a prompt", "prompt_us"), ("new tokens", "token_us"))),
     ("speed of each product, GPU", "at least 0.8", lambda share: on_a_gpu("1024x384x128", share), 0.8, 0.796),
     ("speed of each memory-bound launch over that of a copy, GPU, 16 MiB", "at least 0.85",
      lambda share: memory_bound("16 MiB", share), 0.85, 0.846),
