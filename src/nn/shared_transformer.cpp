@@ -22,6 +22,11 @@ SharedTransformer::Use::Use(std::int64_t width, const Options& options, std::int
                             Loc loc)
     : block(number), out(width, width, false, loc) {
   const std::int64_t rank = options.adapter_rank;
+  if (options.attention_adapters && rank <= 0)
+    throw UserError(
+        "SharedTransformer::Use: attention_adapters: expected an adapter_rank above 0, got " +
+            std::to_string(rank),
+        loc);
   if (rank == 0) return;
   mlp.emplace(width, 2 * shared_mlp_width(width, options), rank, loc);
   if (!options.attention_adapters) return;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <set>
 #include <span>
+#include <string>
 
 #include "compile/runtime/host_random.h"
 #include "onnx/convert.h"
@@ -31,6 +32,16 @@ void check_sizes(const OnnxOptions& options) {
     return;
   throw UserError("export_onnx: OnnxOptions::sizes must be at least " + std::to_string(kMinSizes) +
                   " different sizes above 1, got " + to_string(options.sizes));
+}
+
+// ONNX requires different keys.
+void check_metadata(const OnnxOptions& options) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : options.metadata) {
+    if (keys.insert(key).second) continue;
+    throw UserError("export_onnx: OnnxOptions::metadata has the key '" + key +
+                    "' more than once; expected different keys");
+  }
 }
 
 // Returns the nodes that compute, in order. Views are left out because a size of 1 needs fewer of
@@ -110,6 +121,7 @@ std::map<std::int64_t, std::unique_ptr<TracedFunction>> CompiledFunctionImpl::tr
 void CompiledFunctionImpl::export_onnx(const FileSink& sink, const OnnxOptions& options) const {
   const auto lock = call_lock_->lock();
   check_sizes(options);
+  check_metadata(options);
   const NamedTensors params = download_params();
   std::map<std::string, std::vector<std::byte>> states;
   const auto values_of = [&](const TracedFunction& traced) {

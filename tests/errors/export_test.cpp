@@ -48,6 +48,14 @@ TEST(OnnxExportErrors, dropout_in_training) {
                "export_onnx: dropout: random numbers cannot be exported");
 }
 
+TEST(OnnxExportErrors, metadata_key_twice) {
+  const auto forward = [](const Net& net, In in) { return net.fc(in["x"]); };
+  const OnnxOptions options = {.metadata = {{"a", "1"}, {"b", "2"}, {"a", "1"}}};
+  EXPECT_ERROR(export_onnx(forward, {4, 3}, options), UserError,
+               "export_onnx: OnnxOptions::metadata has the key 'a' more than once; expected "
+               "different keys");
+}
+
 TEST(OnnxExportErrors, state_updated) {
   const auto counted = [](const Net& net, In in) {
     const Tensor runs = state("runs", {});

@@ -18,6 +18,12 @@ TEST(LayerErrors, lstm_input_width_differs) {
                "recurrent layer: expected x of two or three axes, the last of size 3, got [5,2,4]");
 }
 
+TEST(LayerErrors, attention_adapters_without_a_rank) {
+  EXPECT_ERROR(
+      nn::SharedTransformer::Use(8, {.attention_adapters = true}, 0), UserError,
+      "SharedTransformer::Use: attention_adapters: expected an adapter_rank above 0, got 0");
+}
+
 TEST(LayerErrors, gru_of_no_layers) {
   EXPECT_ERROR(nn::GRU(3, 4, {.num_layers = 0, .bidirectional = true}), UserError,
                "recurrent layer: num_layers must be at least 1, got 0");
