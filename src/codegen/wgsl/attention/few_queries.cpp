@@ -217,7 +217,7 @@ void FewQueriesAttention::write_results(Scope& scope) {
 
 bool FewQueriesAttention::write(Shader& shader) {
   if (!takes()) return false;
-  write_inputs(true);
+  write_inputs();
   module_.shared("query", "vec4<f32>", s_.depth / 4, 16);
   module_.shared("parts", "f32", kLanes * pitch(), 4);
   module_.shared("weights", "f32", block(), 4);
