@@ -14,6 +14,8 @@
 namespace tensorgrad::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::chrono::seconds kKeepWaiting{1};
 constexpr std::size_t kLongestValue = 200;  // characters of a value in an error
 
@@ -198,7 +200,6 @@ void check_versions(const Ranks& ranks, const std::string& version, const std::s
 }
 
 std::vector<SharedText> shared_settings(const std::string& run_json) {
-  using Json = nlohmann::ordered_json;
   const Json run = Json::parse(run_json);
   std::vector<SharedText> shared;
   for (const auto& [name, value] : run.at("settings").items()) {

@@ -25,5 +25,7 @@ foreach(name IN LISTS fuzzed)
   endif()
   tensorgrad_own_target(${name}_fuzzer)
   # libFuzzer's function has no header.
-  target_compile_options(${name}_fuzzer PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-missing-declarations>")
+  target_compile_options(${name}_fuzzer PRIVATE
+    "$<$<CXX_COMPILER_ID:GNU>:-Wno-missing-declarations>"
+    "$<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wno-missing-prototypes>")
 endforeach()
