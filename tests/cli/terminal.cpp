@@ -2,7 +2,6 @@
 #include "cli/terminal.h"
 
 #include <poll.h>
-#include <pty.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -153,10 +152,7 @@ TerminalRun::TerminalRun(const std::vector<std::string>& arguments,
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  winsize size = {};
-  size.ws_col = static_cast<unsigned short>(setup.columns);
-  size.ws_row = static_cast<unsigned short>(setup.rows);
-  pid_ = ::forkpty(&terminal_, nullptr, nullptr, &size);
+  pid_ = fork_on_terminal(setup.columns, setup.rows, terminal_);
   if (pid_ == 0) {
     for (const auto& [name, value] : setup.environment) {
       if (value.empty())

@@ -41,18 +41,6 @@ class ToolCommand {
   std::vector<char*> argv_;
 };
 
-// Makes the terminal the controlling terminal and the standard streams of this process. Does not
-// use forkpty(), whose header differs between systems.
-bool use_terminal(const char* name, unsigned short columns) {
-  winsize size = {};
-  size.ws_col = columns;
-  size.ws_row = 25;
-  const int terminal = ::setsid() < 0 ? -1 : ::open(name, O_RDWR);
-  return terminal >= 0 && ::ioctl(terminal, TIOCSCTTY, 0) == 0 &&
-         ::ioctl(terminal, TIOCSWINSZ, &size) == 0 && ::dup2(terminal, 0) == 0 &&
-         ::dup2(terminal, 1) == 1 && ::dup2(terminal, 2) == 2 && ::close(terminal) == 0;
-}
-
 int exit_code(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -109,20 +97,34 @@ ToolResult run_tool(const std::vector<std::string>& arguments, const fs::path& f
   return ToolProcess(arguments, folder).wait();
 }
 
+pid_t fork_on_terminal(int columns, int rows, int& terminal) {
+  terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || ::fcntl(terminal, F_SETFD, FD_CLOEXEC) != 0 || ::grantpt(terminal) != 0 ||
+      ::unlockpt(terminal) != 0)
+    return -1;
+  // Opened before the fork: until then, macOS has no modes and no size of the terminal.
+  const int streams = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+  winsize size = {};
+  size.ws_col = static_cast<unsigned short>(columns);
+  size.ws_row = static_cast<unsigned short>(rows);
+  if (streams < 0 || ::ioctl(streams, TIOCSWINSZ, &size) != 0) return -1;
+  const pid_t pid = ::fork();
+  if (pid == 0 && (::setsid() < 0 || ::ioctl(streams, TIOCSCTTY, 0) != 0 ||
+                   ::dup2(streams, 0) != 0 || ::dup2(streams, 1) != 1 || ::dup2(streams, 2) != 2))
+    ::_exit(126);
+  if (pid != 0 || streams > 2) ::close(streams);
+  return pid;
+}
+
 ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments, const fs::path& folder,
                                 unsigned short columns) {
   const ToolCommand command(arguments);
   ToolResult result;
-  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
-  if (terminal < 0 || ::fcntl(terminal, F_SETFD, FD_CLOEXEC) != 0 || ::grantpt(terminal) != 0 ||
-      ::unlockpt(terminal) != 0)
-    return result;
-  const std::string name = ::ptsname(terminal);
-  const pid_t pid = ::fork();
+  int terminal = -1;
+  const pid_t pid = fork_on_terminal(columns, 25, terminal);
+  if (pid < 0) return result;
   if (pid == 0) {
-    if (!use_terminal(name.c_str(), columns) || ::chdir(folder.c_str()) != 0 ||
-        ::setenv("TERM", "xterm", 1) != 0)
-      ::_exit(126);
+    if (::chdir(folder.c_str()) != 0 || ::setenv("TERM", "xterm", 1) != 0) ::_exit(126);
     command.become_it();
   }
   char text[4096];

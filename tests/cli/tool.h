@@ -40,6 +40,10 @@ ToolResult run_tool(const std::vector<std::string>& arguments, const std::filesy
 // Runs the tool on a terminal with `columns` columns; `out` holds everything written to it.
 ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments,
                                 const std::filesystem::path& folder, unsigned short columns);
+// Forks as fork() does. A new terminal is the controlling terminal and the standard streams of the
+// child; the parent reads and writes it through `terminal`. Does not use forkpty(), whose header
+// differs between systems. Returns -1 on failure.
+pid_t fork_on_terminal(int columns, int rows, int& terminal);
 
 // A temporary folder, removed by the destructor.
 class TestFolder {
