@@ -234,6 +234,7 @@ TEST_F(WebGpuAttentionOfFewQueries, of_blocks_that_hang_over) {
   check({2, 1, 65, 4, 8}, attend_all);
   check({2, 3, 700, 20, 24}, attend_all);
   check({1, 1, 1501, 64, 40}, attend_all);
+  check({1, 2, 600, 16, 120}, attend_all);  // threads without a line of v
 }
 
 TEST_F(WebGpuAttentionOfFewQueries, with_masks_and_biases) {

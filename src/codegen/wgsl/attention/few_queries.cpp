@@ -8,7 +8,6 @@
 #include <bit>
 #include <string>
 
-#include "base/divide.h"
 #include "codegen/wgsl/attention/attention.h"
 
 namespace tensorgrad::wgsl {
@@ -178,7 +177,7 @@ void FewQueriesAttention::write_values(Scope& scope) const {
     const std::string name = std::to_string(n);
     loop.line("let at" + name + " = first + " + u32_literal(n * lines()) + ";");
     const std::string weight = "weights[at" + name + "]";
-    const bool whole = block() % at_once == 0;
+    const bool whole = block() % at_once == 0 && threads_ % vectors() == 0;
     loop.line("let weight" + name + " = " +
               (whole ? weight
                      : "select(0.0f, weights[min(at" + name + ", " + u32_literal(block() - 1) +
