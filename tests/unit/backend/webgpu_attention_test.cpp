@@ -215,6 +215,8 @@ class WebGpuAttentionOfFewQueries : public ::testing::Test {
       const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
       EXPECT_NE(kernel.body.find("of_reducers"), std::string::npos) << kernel.body;
       EXPECT_EQ(kernel.groups_x, s.batch * s.rows);
+      const WgslOptions least;  // the limits that all devices have
+      EXPECT_LE(write_wgsl(launch, least).workgroup_bytes, least.max_workgroup_bytes);
       ++found;
     }
     EXPECT_EQ(found, 1);
@@ -228,6 +230,7 @@ TEST_F(WebGpuAttentionOfFewQueries, of_whole_blocks) {
   check({2, 1, 64, 16, 16}, attend_all);
   check({3, 4, 1024, 64, 64}, attend_all);
   check({2, 2, 128, 32, 128}, attend_all);
+  check({1, 1, 1024, 128, 128}, attend_all);  // the widest heads
 }
 
 TEST_F(WebGpuAttentionOfFewQueries, of_blocks_that_hang_over) {
