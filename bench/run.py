@@ -407,6 +407,8 @@ def parse():
         if wrong:
             parser.error(f"--{name}: unknown '{wrong[0]}'; available: {', '.join(known)}")
         setattr(args, name, words)
+    if args.llama_vulkan and not args.peers:
+        parser.error("--llama-vulkan needs --peers, a Python that has numpy")
     args.threads = [int(count) for count in args.threads.split(",")]
     return args
 
