@@ -107,6 +107,38 @@ TEST(Pipelines, are_made_by_several_threads_at_a_time_on_webgpu) {
   EXPECT_LE(asked.pipelines, workload.trainer.report().launches);
 }
 
+// Outputs that are fed back alternate between few buffers, whose bind groups are kept. Each new one
+// would wait for the driver.
+TEST(Encoding, of_outputs_that_are_fed_back_creates_no_bind_groups_on_webgpu) {
+  DeviceOptions options = on(idle_device());
+  CompiledFunction step = compile_function(
+      [](const Inputs& in) {
+        const Tensor next = tanh(matmul(in["state"], in["weight"]));
+        return std::map<std::string, Tensor>{{"state", next}, {"sum", sum(next)}};
+      },
+      {.inputs = {{"state", {8, 8}}, {"weight", {8, 8}}}, .device = options});
+  const std::vector<float> start(64);
+  NamedDeviceTensors out = step.run_on_device({{"state", start}, {"weight", start}});
+  const auto repeat = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      out = step.run_on_device({{"state", out.at("state")}, {"weight", start}});
+      out.erase("sum");
+    }
+  };
+  repeat(8);
+  IdleWebGpu& asked = idle_webgpu();
+  const int groups = asked.bind_groups, scopes = asked.error_scopes, buffers = asked.buffers;
+  repeat(40);
+  EXPECT_EQ(asked.bind_groups, groups);
+  EXPECT_EQ(asked.error_scopes, scopes);
+  EXPECT_EQ(asked.buffers, buffers);
+  // Outputs that the user holds have buffers, and so bind groups, of their own.
+  std::vector<DeviceTensor> held;
+  for (int i = 0; i < 12; ++i)
+    held.push_back(step.run_on_device({{"state", start}, {"weight", start}}).at("state"));
+  EXPECT_GT(asked.bind_groups, groups);
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing
 #endif

@@ -78,7 +78,6 @@ TENSORGRAD_RELEASES(ShaderModule)
   WGPU##type wgpuDeviceCreate##type(WGPUDevice, WGPU##type##Descriptor const*) { \
     return object<WGPU##type>();                                                 \
   }
-TENSORGRAD_CREATES(BindGroup)
 TENSORGRAD_CREATES(BindGroupLayout)
 TENSORGRAD_CREATES(CommandEncoder)
 TENSORGRAD_CREATES(PipelineLayout)
@@ -86,6 +85,10 @@ TENSORGRAD_CREATES(QuerySet)
 TENSORGRAD_CREATES(ShaderModule)
 #undef TENSORGRAD_CREATES
 
+WGPUBindGroup wgpuDeviceCreateBindGroup(WGPUDevice, WGPUBindGroupDescriptor const*) {
+  ++asked.bind_groups;
+  return object<WGPUBindGroup>();
+}
 WGPUBuffer wgpuDeviceCreateBuffer(WGPUDevice, WGPUBufferDescriptor const* descriptor) {
   auto* const made = new Buffer{static_cast<std::int64_t>(descriptor->size),
                                 (descriptor->usage & WGPUBufferUsage_Storage) != 0};
@@ -161,6 +164,7 @@ WGPUBool wgpuDeviceHasFeature(WGPUDevice, WGPUFeatureName) { return WGPU_FALSE; 
 WGPUBool wgpuDevicePoll(WGPUDevice, WGPUBool, WGPUSubmissionIndex const*) { return WGPU_TRUE; }
 void wgpuDevicePushErrorScope(WGPUDevice, WGPUErrorFilter) {}
 WGPUFuture wgpuDevicePopErrorScope(WGPUDevice, WGPUPopErrorScopeCallbackInfo info) {
+  ++asked.error_scopes;
   return answer(info, WGPUPopErrorScopeStatus_Success, WGPUErrorType_NoError);
 }
 

@@ -9,7 +9,8 @@ namespace tensorgrad::testing {
 
 struct IdleWebGpu {
   std::atomic<int> passes = 0, dispatches = 0, submits = 0;
-  std::atomic<int> buffers = 0;  // created so far
+  std::atomic<int> buffers = 0;                        // created so far
+  std::atomic<int> bind_groups = 0, error_scopes = 0;  // created, and closed, so far
   // Existing buffers: those that kernels read and write, and the others (staging buffers, rows of
   // scalars).
   std::atomic<std::int64_t> storage_bytes = 0, most_storage_bytes = 0, other_bytes = 0;

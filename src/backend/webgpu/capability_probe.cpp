@@ -133,7 +133,8 @@ std::vector<std::byte> CapabilityProbe::try_kernel(const std::string& name, cons
   const Buffer buffer = queue_.create_storage(static_cast<std::int64_t>(bytes), kernel.name);
   const Buffer* const bound = &buffer;
   dispatch.bindings = kernel.dispatch.bindings;
-  dispatch.group = pipelines_.bind(dispatch, {&bound, 1});
+  const BoundDispatch* const made = &dispatch;
+  dispatch.group = std::move(pipelines_.bind({&made, 1}, {&bound, 1}).front());
   queue_.finish_and_submit(encode_dispatches(queue_, {&dispatch, 1}, {}).get(), false);
   std::vector<std::byte> given(bytes);
   queue_.read_back(buffer.handle.get(), given);

@@ -88,6 +88,7 @@ BufferHandle WebGpuDevice::add(Buffer made) {
   }
   const BufferHandle handle = free_handles_.back();
   free_handles_.pop_back();
+  made.number = ++added_;
   buffers_[handle - 1] = std::move(made);
   return handle;
 }
@@ -95,6 +96,14 @@ BufferHandle WebGpuDevice::add(Buffer made) {
 void WebGpuDevice::free(BufferHandle handle) {
   if (forked()) return;  // destructors call this
   const std::lock_guard lock(mutex_);
+  const std::uint64_t number = buffer(handle).number;
+  for (WebGpuExecutable* executable : executables_) {
+    for (BoundDispatch& dispatch : executable->dispatches) {
+      std::erase_if(dispatch.kept, [&](const KeptGroup& each) {
+        return std::find(each.bound.begin(), each.bound.end(), number) != each.bound.end();
+      });
+    }
+  }
   buffer(handle) = Buffer();
   free_handles_.push_back(handle);
 }

@@ -79,10 +79,6 @@ class WebGpuDevice final : public Device {
   Buffer& buffer(BufferHandle handle);
   // Returns null for handles of no buffer.
   [[nodiscard]] std::vector<const Buffer*> find(std::span<const BufferHandle> handles) const;
-  // Returns bind groups for the dispatches that bind a changed buffer.
-  std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> bind_changed(
-      WebGpuExecutable& executable, std::span<const BufferHandle> buffers,
-      const std::function<bool(std::size_t buffer)>& changed);
 
   const std::shared_ptr<const Api> shared_api_;  // owned if the device is the application's
   const Api& api_;
@@ -99,6 +95,8 @@ class WebGpuDevice final : public Device {
   Runner runner_;
   Tuner tuner_;
   std::vector<Buffer> buffers_;  // handle - 1
+  std::uint64_t added_ = 0;      // number of buffers so far
+  std::set<WebGpuExecutable*> executables_;
   std::vector<BufferHandle> free_handles_;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,15 @@ struct Pipeline {
   WGPUPipelineLayout whole = nullptr;
 };
 
+// A bind group that a dispatch had before. Outputs and inputs on the device alternate between few
+// buffers, and creating and validating a bind group waits for the driver.
+struct KeptGroup {
+  Handle<WGPUBindGroup> group;
+  std::vector<std::uint64_t> bound;
+  bool validated = false;
+};
+inline constexpr std::size_t kMaxKeptGroups = 8;  // of a dispatch
+
 struct BoundDispatch {
   std::string name;
   SourceLocation location;
@@ -36,6 +46,9 @@ struct BoundDispatch {
   std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;
   Handle<WGPUBindGroup> group;                // of set 0
+  std::vector<std::uint64_t> bound;           // numbers of its buffers
+  bool validated = false;                     // ran once without an error
+  std::vector<KeptGroup> kept;                // most recent last
   std::vector<Handle<WGPUBindGroup>> others;  // of the other sets; empty if they bind the same
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_scalars = false;
@@ -57,13 +70,18 @@ struct RangeStaging {
 
 class WebGpuExecutable final : public Executable {
  public:
-  explicit WebGpuExecutable(DeviceMutex& mutex) : mutex_(mutex) {}
+  // Is in `all`, the executables of the device, as long as it exists.
+  WebGpuExecutable(DeviceMutex& mutex, std::set<WebGpuExecutable*>& all)
+      : mutex_(mutex), all_(all) {
+    all_.insert(this);
+  }
   WebGpuExecutable(const WebGpuExecutable&) = delete;
   WebGpuExecutable& operator=(const WebGpuExecutable&) = delete;
   // Dawn does not allow objects of a device to be released while another thread uses the device.
   ~WebGpuExecutable() override {
     if (forked()) return;
     const std::lock_guard lock(mutex_);
+    all_.erase(this);
     dispatches.clear();
     staging.clear();
   }
@@ -73,12 +91,13 @@ class WebGpuExecutable final : public Executable {
   std::vector<BufferHandle> buffers;  // of set 0; see Device::add_set()
   std::size_t sets = 1;
   bool uses_scalars = false;
-  bool validated = false;  // ran once without an error
+  bool validated = false;  // all dispatches are
   int limited_runs = 0;
   std::vector<RangeStaging> staging;  // of the ranges of the last run_replacing()
 
  private:
   DeviceMutex& mutex_;
+  std::set<WebGpuExecutable*>& all_;
 };
 
 }  // namespace tensorgrad::webgpu

@@ -164,8 +164,8 @@ std::shared_ptr<Pipeline> PipelineCache::find_or_compile(const Kernel& kernel) {
   return found;
 }
 
-Handle<WGPUBindGroup> PipelineCache::bind(const BoundDispatch& dispatch,
-                                          std::span<const Buffer* const> buffers) {
+Handle<WGPUBindGroup> PipelineCache::make_group(const BoundDispatch& dispatch,
+                                                std::span<const Buffer* const> buffers) const {
   std::vector<WGPUBindGroupEntry> entries(dispatch.bindings.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Binding& binding = dispatch.bindings[i];
@@ -185,14 +185,24 @@ Handle<WGPUBindGroup> PipelineCache::bind(const BoundDispatch& dispatch,
   descriptor.layout = dispatch.pipeline->layout;
   descriptor.entryCount = entries.size();
   descriptor.entries = entries.data();
+  return {api_, api_.DeviceCreateBindGroup(queue_.device(), &descriptor)};
+}
+
+std::vector<Handle<WGPUBindGroup>> PipelineCache::bind(
+    std::span<const BoundDispatch* const> dispatches, std::span<const Buffer* const> buffers) {
+  if (dispatches.empty()) return {};
+  // The answer of an error scope takes a round trip, in a page one of its event loop.
   queue_.begin_scope();
-  Handle<WGPUBindGroup> group(api_, api_.DeviceCreateBindGroup(queue_.device(), &descriptor));
+  std::vector<Handle<WGPUBindGroup>> groups;
+  for (const BoundDispatch* dispatch : dispatches) groups.push_back(make_group(*dispatch, buffers));
   const std::string error = queue_.end_scope();
-  if (!error.empty()) {
-    throw DeviceError("webgpu: the buffers of kernel " + dispatch.name + " were rejected: " + error,
-                      dispatch.location);
+  if (error.empty()) return groups;
+  if (dispatches.size() > 1) {  // finds the one that is rejected
+    for (const BoundDispatch* dispatch : dispatches) bind({&dispatch, 1}, buffers);
   }
-  return group;
+  throw DeviceError(
+      "webgpu: the buffers of kernel " + dispatches[0]->name + " were rejected: " + error,
+      dispatches[0]->location);
 }
 
 void PipelineCache::check(const Kernel& kernel) const {
@@ -222,14 +232,13 @@ void PipelineCache::check(const Kernel& kernel) const {
   }
 }
 
-BoundDispatch PipelineCache::make_dispatch(Kernel kernel, std::span<const Buffer* const> buffers) {
+BoundDispatch PipelineCache::make_dispatch(Kernel kernel) {
   BoundDispatch dispatch;
   dispatch.pipeline = find_or_compile(kernel);
   dispatch.name = std::move(kernel.name);
   dispatch.location = kernel.location;
   dispatch.launches = kernel.dispatch.count;
   dispatch.bindings = std::move(kernel.dispatch.bindings);
-  dispatch.group = bind(dispatch, buffers);
   dispatch.groups_x = kernel.dispatch.kernel.groups_x;
   dispatch.groups_y = kernel.dispatch.kernel.groups_y;
   dispatch.uses_scalars = kernel.dispatch.kernel.uses_scalars;

@@ -38,10 +38,13 @@ class PipelineCache {
   // it is rejected.
   std::shared_ptr<Pipeline> compile(const Kernel& kernel, const std::string& text,
                                     std::string& error);
-  // Compiles the kernel if it is not cached. Its bindings number `buffers`, of which those that it
-  // does not bind may be null. Throws DeviceError with the kernel's location if it is rejected.
-  BoundDispatch make_dispatch(Kernel kernel, std::span<const Buffer* const> buffers);
-  Handle<WGPUBindGroup> bind(const BoundDispatch& dispatch, std::span<const Buffer* const> buffers);
+  // Compiles the kernel if it is not cached. Throws DeviceError with the kernel's location if it is
+  // rejected. The dispatch has no bind group yet.
+  BoundDispatch make_dispatch(Kernel kernel);
+  // Returns a bind group for each dispatch. Their bindings number `buffers`, of which those that
+  // none binds may be null. Throws DeviceError with the kernel's location if one is rejected.
+  std::vector<Handle<WGPUBindGroup>> bind(std::span<const BoundDispatch* const> dispatches,
+                                          std::span<const Buffer* const> buffers);
   // Forgets the pipelines that nothing uses.
   void drop_unused();
 
@@ -57,6 +60,8 @@ class PipelineCache {
   void make_by_threads(const Work& work) const;
   void make_in_background(const Work& work) const;
   std::shared_ptr<Pipeline> find_or_compile(const Kernel& kernel);
+  [[nodiscard]] Handle<WGPUBindGroup> make_group(const BoundDispatch& dispatch,
+                                                 std::span<const Buffer* const> buffers) const;
 
   SubmitQueue& queue_;
   const Api& api_ = queue_.api();

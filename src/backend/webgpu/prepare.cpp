@@ -18,6 +18,38 @@ Kernel kernel_of(const Program& program, Dispatch dispatch) {
   return kernel;
 }
 
+// Returns the numbers of the buffers that a dispatch binds.
+std::vector<std::uint64_t> numbers_of(const BoundDispatch& dispatch,
+                                      std::span<const Buffer* const> buffers) {
+  std::vector<std::uint64_t> numbers;
+  for (const Binding& binding : dispatch.bindings) {
+    const Buffer* const buffer = buffers[static_cast<std::size_t>(binding.buffer)];
+    numbers.push_back(buffer == nullptr ? 0 : buffer->number);
+  }
+  return numbers;
+}
+
+// Returns the index of the kept bind group of these buffers, or -1.
+std::ptrdiff_t find_kept(const BoundDispatch& dispatch, const std::vector<std::uint64_t>& numbers) {
+  const auto found = std::find_if(dispatch.kept.begin(), dispatch.kept.end(),
+                                  [&](const KeptGroup& each) { return each.bound == numbers; });
+  return found == dispatch.kept.end() ? -1 : found - dispatch.kept.begin();
+}
+
+// Returns the dispatches that bind a buffer for which `which` returns true.
+template <class Which>
+std::vector<BoundDispatch*> binding(WebGpuExecutable& executable, const Which& which) {
+  std::vector<BoundDispatch*> found;
+  for (BoundDispatch& dispatch : executable.dispatches) {
+    if (std::any_of(dispatch.bindings.begin(), dispatch.bindings.end(), [&](const Binding& each) {
+          return which(static_cast<std::size_t>(each.buffer));
+        })) {
+      found.push_back(&dispatch);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
@@ -43,54 +75,74 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
     pipelines_.check(kernels.back());
   }
   const auto kept = pipelines_.compile_together(kernels);
-  auto executable = std::make_unique<WebGpuExecutable>(mutex_);
+  auto executable = std::make_unique<WebGpuExecutable>(mutex_, executables_);
   executable->program = &program;
   executable->buffers.assign(buffers.begin(), buffers.end());
   const std::vector<const Buffer*> bound = find(buffers);
+  std::vector<const BoundDispatch*> made;
+  executable->dispatches.reserve(kernels.size());
   for (Kernel& kernel : kernels) {
-    executable->dispatches.push_back(pipelines_.make_dispatch(std::move(kernel), bound));
+    executable->dispatches.push_back(pipelines_.make_dispatch(std::move(kernel)));
     executable->uses_scalars |= executable->dispatches.back().uses_scalars;
+    made.push_back(&executable->dispatches.back());
+  }
+  auto groups = pipelines_.bind(made, bound);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    BoundDispatch& dispatch = executable->dispatches[i];
+    dispatch.group = std::move(groups[i]);
+    dispatch.bound = numbers_of(dispatch, bound);
   }
   pipelines_.drop_unused();
   return executable;
-}
-
-std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> WebGpuDevice::bind_changed(
-    WebGpuExecutable& executable, std::span<const BufferHandle> buffers,
-    const std::function<bool(std::size_t buffer)>& changed) {
-  const std::vector<const Buffer*> bound = find(buffers);
-  std::vector<std::pair<BoundDispatch*, Handle<WGPUBindGroup>>> made;
-  for (BoundDispatch& dispatch : executable.dispatches) {
-    const bool binds = std::any_of(
-        dispatch.bindings.begin(), dispatch.bindings.end(),
-        [&](const Binding& each) { return changed(static_cast<std::size_t>(each.buffer)); });
-    if (binds) made.emplace_back(&dispatch, pipelines_.bind(dispatch, bound));
-  }
-  return made;
 }
 
 void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers, int changed) {
   const std::lock_guard lock(mutex_);
   queue_.throw_faults();
   WebGpuExecutable& executable = own(any);
-  auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
-    return buffer == static_cast<std::size_t>(changed);
-  });
-  for (BoundDispatch& dispatch : executable.dispatches) dispatch.others.clear();
-  for (auto& [dispatch, group] : made) dispatch->group = std::move(group);
+  const std::vector<const Buffer*> bound = find(buffers);
+  std::vector<const BoundDispatch*> unknown;
+  const std::vector<BoundDispatch*> affected = binding(
+      executable, [&](std::size_t buffer) { return buffer == static_cast<std::size_t>(changed); });
+  for (const BoundDispatch* dispatch : affected) {
+    if (find_kept(*dispatch, numbers_of(*dispatch, bound)) < 0) unknown.push_back(dispatch);
+  }
+  auto made = pipelines_.bind(unknown, bound);
+  // Nothing throws from here on.
+  auto next = made.begin();
+  executable.validated = true;
+  for (BoundDispatch* dispatch : affected) {
+    std::vector<std::uint64_t> numbers = numbers_of(*dispatch, bound);
+    const std::ptrdiff_t at = find_kept(*dispatch, numbers);
+    KeptGroup group = at < 0 ? KeptGroup{std::move(*next++), std::move(numbers), false}
+                             : std::move(dispatch->kept[static_cast<std::size_t>(at)]);
+    if (at >= 0) dispatch->kept.erase(dispatch->kept.begin() + at);
+    if (dispatch->kept.size() == kMaxKeptGroups) dispatch->kept.erase(dispatch->kept.begin());
+    dispatch->kept.push_back(
+        {std::move(dispatch->group), std::move(dispatch->bound), dispatch->validated});
+    dispatch->group = std::move(group.group);
+    dispatch->bound = std::move(group.bound);
+    dispatch->validated = group.validated;
+  }
+  for (BoundDispatch& dispatch : executable.dispatches) {
+    dispatch.others.clear();
+    executable.validated &= dispatch.validated;
+  }
   executable.buffers.assign(buffers.begin(), buffers.end());
   executable.sets = 1;
-  executable.validated = false;
 }
 
 void WebGpuDevice::add_set(Executable& any, std::span<const BufferHandle> buffers) {
   const std::lock_guard lock(mutex_);
   queue_.throw_faults();
   WebGpuExecutable& executable = own(any);
-  auto made = bind_changed(executable, buffers, [&](std::size_t buffer) {
+  const std::vector<BoundDispatch*> affected = binding(executable, [&](std::size_t buffer) {
     return buffers[buffer] != executable.buffers[buffer];
   });
-  for (auto& [dispatch, group] : made) dispatch->others.push_back(std::move(group));
+  auto groups = pipelines_.bind(std::vector<const BoundDispatch*>(affected.begin(), affected.end()),
+                                find(buffers));
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    affected[i]->others.push_back(std::move(groups[i]));
   ++executable.sets;
 }
 

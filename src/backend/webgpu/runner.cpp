@@ -133,11 +133,12 @@ void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScal
   queue_.submit(std::span(commands).first(count), true);
 }
 
-// Checks for errors of the driver's validation once, at the first run. Nothing it depends on
-// changes afterwards.
+// Checks for errors of the driver's validation once, at the first run with these bind groups.
+// Nothing else that it depends on changes afterwards.
 void Runner::check_first_run(WebGpuExecutable& executable) {
   const std::string error = queue_.end_scope();
   if (error.empty()) {
+    for (BoundDispatch& dispatch : executable.dispatches) dispatch.validated = true;
     executable.validated = true;
     return;
   }

@@ -53,6 +53,7 @@ struct Buffer {
   Handle<WGPUBuffer> handle;
   std::int64_t bytes = 0;
   std::string label;
+  std::uint64_t number = 0;  // distinct for all buffers of a device, unlike its BufferHandle
 };
 
 // Adds its lifetime, in microseconds, to `sum`.
