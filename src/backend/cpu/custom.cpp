@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
+#include <tuple>
+#include <utility>
 
-#include "backend/cpu/block_size.h"
+#include "backend/cpu/in_blocks.h"
 #include "backend/cpu/opaque.h"
-#include "backend/cpu/vector_program.h"
 
 namespace tensorgrad::cpu {
 namespace {
@@ -43,15 +44,11 @@ class CustomRunner final : public LaunchRunner {
     }
     rows_ = opaque.kernel->rows;
     for (std::size_t k = 0; k < opaque.inputs.size(); ++k) {
-      const std::int64_t count = numel(op_.inputs[k].shape);
       data_.push_back(in_memory(prepare, opaque.inputs[k]));
       if (data_.back() != nullptr) continue;
-      computed_.push_back(
-          {k, count, shared_bytes, VectorProgram(prepare, operand_spec(opaque.inputs[k], count))});
-      VectorProgram& vector_program = computed_.back().vector_program;
-      vector_program.lay_out(block_elements(vector_program.element_registers()), 0);
-      worker_bytes = std::max(worker_bytes, vector_program.scratch_bytes());
-      shared_bytes += static_cast<std::size_t>(round_up(count, 16)) * sizeof(Word);
+      const std::int64_t count = numel(op_.inputs[k].shape);
+      computed_.emplace_back(std::piecewise_construct, std::forward_as_tuple(k),
+                             std::forward_as_tuple(prepare, opaque.inputs[k], count, *this));
     }
     const Store& store = launch.stores.at(0);
     result_ = prepare.data[static_cast<std::size_t>(store.binding)] + store.map.views[0].offset;
@@ -59,11 +56,7 @@ class CustomRunner final : public LaunchRunner {
 
   void run(const RunContext& context) override {
     std::vector<const void*> inputs(data_.begin(), data_.end());
-    for (Computed& each : computed_) {
-      auto* to = reinterpret_cast<Word*>(context.shared + each.at);
-      compute(each, context, to);
-      inputs[each.input] = to;
-    }
+    for (auto& [input, elements] : computed_) inputs[input] = elements.compute(context);
     const std::int64_t tasks =
         task_count(static_cast<double>(rows_) * kElementNs, std::min(rows_, kTasks));
     const std::int64_t each = ceil_div(rows_, tasks);
@@ -83,31 +76,10 @@ class CustomRunner final : public LaunchRunner {
   }
 
  private:
-  struct Computed {
-    std::size_t input;
-    std::int64_t count;
-    std::size_t at;  // offset in the launch's scratch memory
-    VectorProgram vector_program;
-  };
-
-  static void compute(Computed& each, const RunContext& context, Word* to) {
-    VectorProgram& vector_program = each.vector_program;
-    vector_program.start(context.runtime_scalars);
-    const std::int64_t block = vector_program.capacity(), blocks = ceil_div(each.count, block);
-    context.pool.parallel_for(blocks, [&](std::int64_t b, int worker) {
-      Frame frame = vector_program.frame(context.scratch(worker));
-      frame.first = b * block;
-      frame.count = std::min(block, each.count - frame.first);
-      vector_program.run(vector_program.ops, frame);
-      std::memcpy(to + frame.first, vector_program.result(frame),
-                  static_cast<std::size_t>(frame.count) * sizeof(Word));
-    });
-  }
-
   const CustomKernel& op_;
   std::int64_t rows_ = 0;
   std::vector<const Word*> data_;  // inputs that are read in place; null: computed
-  std::deque<Computed> computed_;
+  std::deque<std::pair<std::size_t, OperandElements>> computed_;  // the others, by number
   Word* result_ = nullptr;
 };
 

@@ -8,12 +8,10 @@
 // and a block more: those below the k-th key so far.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
-#include "backend/cpu/block_size.h"
+#include "backend/cpu/in_blocks.h"
 #include "backend/cpu/opaque.h"
-#include "backend/cpu/vector_program.h"
 #include "kernel/topk.h"
 
 namespace tensorgrad::cpu {
@@ -94,56 +92,22 @@ void sort_line(Entry* entries, Entry* other, std::int64_t n) {
   std::sort(entries, entries + n, comes_first);
 }
 
-// Runs `body` for blocks of the elements of a program, in parallel.
-template <class Body>
-void in_blocks(const RunContext& context, const VectorProgram& vector_program,
-               std::int64_t elements, const Body& body) {
-  const std::int64_t block = vector_program.capacity(), blocks = ceil_div(elements, block);
-  const std::int64_t tasks =
-      task_count(static_cast<double>(elements) * vector_program.element_cost(), blocks);
-  const std::int64_t each = ceil_div(blocks, tasks);
-  context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
-    Frame frame = vector_program.frame(context.scratch(worker));
-    for (std::int64_t b = task * each; b < std::min(blocks, (task + 1) * each); ++b) {
-      frame.first = b * block;
-      frame.count = std::min(block, elements - frame.first);
-      body(frame);
-    }
-  });
-}
-
-// Writes the elements of a program to `words`.
-void compute_words(const RunContext& context, VectorProgram& program, std::int64_t elements,
-                   Word* words) {
-  in_blocks(context, program, elements, [&](Frame& frame) {
-    program.run(program.ops, frame);
-    std::memcpy(words + frame.first, program.result(frame),
-                static_cast<std::size_t>(frame.count) * sizeof(Word));
-  });
-}
-
 class SortRunner final : public LaunchRunner {
  public:
   SortRunner(const Prepare& prepare, const SortLaunch& sort)
       : l_(sort),
         elements_(l_.pre * l_.count * l_.post),
-        keys_(prepare, operand_spec(l_.keys, elements_)),
+        keys_(prepare, l_.keys, elements_, *this),
         epilogue_(prepare, epilogue_spec(prepare.launch, elements_)) {
-    for (VectorProgram* vector_program : {&keys_, &epilogue_}) {
-      vector_program->lay_out(block_elements(vector_program->element_registers()), 0);
-      worker_bytes = std::max(worker_bytes, vector_program->scratch_bytes());
-    }
+    epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
     const auto line_bytes = static_cast<std::size_t>(2 * l_.count) * sizeof(Entry);
-    worker_bytes = std::max(worker_bytes, line_bytes);
-    shared_bytes = static_cast<std::size_t>(round_up(elements_, 16)) * sizeof(Word);
+    worker_bytes = std::max({worker_bytes, epilogue_.scratch_bytes(), line_bytes});
   }
 
   // The shared words contain the elements first. Sorting a line replaces them by indices.
   void run(const RunContext& context) override {
-    for (VectorProgram* vector_program : {&keys_, &epilogue_})
-      vector_program->start(context.runtime_scalars);
-    auto* words = reinterpret_cast<Word*>(context.shared);
-    compute_words(context, keys_, elements_, words);
+    Word* words = keys_.compute(context);
+    epilogue_.start(context.runtime_scalars);
     const std::int64_t lines = l_.pre * l_.post;
     const std::int64_t tasks = task_count(static_cast<double>(elements_) * 10, lines);
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
@@ -169,7 +133,8 @@ class SortRunner final : public LaunchRunner {
 
   const SortLaunch& l_;
   std::int64_t elements_;
-  VectorProgram keys_, epilogue_;
+  OperandElements keys_;
+  VectorProgram epilogue_;
 };
 
 class TopkRunner final : public LaunchRunner {
@@ -177,20 +142,16 @@ class TopkRunner final : public LaunchRunner {
   explicit TopkRunner(const Prepare& prepare)
       : kernel_(kernel_of<TopkKernel>(prepare.launch)),
         elements_(kernel_.inputs[0].size),
-        values_(prepare, operand_spec(prepare.launch.as<OpaqueLaunch>().inputs[0], elements_)),
+        values_(prepare, prepare.launch.as<OpaqueLaunch>().inputs[0], elements_, *this),
         dtype_(prepare.launch.as<OpaqueLaunch>().inputs[0].instrs.back().dtype) {
-    values_.lay_out(block_elements(values_.element_registers()), 0);
     const auto entry_bytes = static_cast<std::size_t>(capacity()) * sizeof(Entry);
-    worker_bytes = std::max(values_.scratch_bytes(), entry_bytes);
-    shared_bytes = static_cast<std::size_t>(round_up(elements_, 16)) * sizeof(Word);
+    worker_bytes = std::max(worker_bytes, entry_bytes);
     const Store& store = prepare.launch.stores.at(0);
     places_ = prepare.data[static_cast<std::size_t>(store.binding)] + store.map.views[0].offset;
   }
 
   void run(const RunContext& context) override {
-    values_.start(context.runtime_scalars);
-    auto* words = reinterpret_cast<Word*>(context.shared);
-    compute_words(context, values_, elements_, words);
+    const Word* words = values_.compute(context);
     const std::int64_t lines = kernel_.rows * kernel_.post;
     const std::int64_t tasks = task_count(static_cast<double>(elements_), lines);
     const std::int64_t each = ceil_div(lines, tasks);
@@ -251,7 +212,7 @@ class TopkRunner final : public LaunchRunner {
 
   const TopkKernel& kernel_;
   std::int64_t elements_;
-  VectorProgram values_;
+  OperandElements values_;
   DType dtype_;
   Word* places_ = nullptr;
 };
