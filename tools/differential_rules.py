@@ -14,6 +14,7 @@ LEFT_OUT = {
     **dict.fromkeys("""random_bits rand rand_like uniform randn randn_like normal exponential
         bernoulli randint randperm categorical multinomial gumbel_softmax dropout dropout1d
         dropout2d alpha_dropout philox""".split(), "random"),
+    "sample_tokens": "PyTorch has no such function",
     **dict.fromkeys("""scalar state set_state capture print is_training grad checkpoint
         custom_gradient associative_scan""".split(), "no function of its arguments"),
     **dict.fromkeys("""causal_conv1d selective_scan ssd rotary_scan linear_recurrence

@@ -38,7 +38,7 @@ FIELDS_LEFT_OUT = {
 # of all ops holds this to what C++ returns.
 RESULT_DTYPES = {
     **dict.fromkeys(("argmax", "argmin", "argsort", "categorical", "count_nonzero", "multinomial",
-                     "randint", "randperm", ("ValuesAndIndices", "indices")), "'i32'"),
+                     "randint", "randperm", "sample_tokens", ("ValuesAndIndices", "indices")), "'i32'"),
     **dict.fromkeys(("philox", "random_bits"), "'u32'"),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
                      "bitwise_left_shift", "bitwise_right_shift"), "'i32' | 'u32'"),

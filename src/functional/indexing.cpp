@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ops that create, view, place and index tensors, composed of the ops in views.cpp.
 #include "tensorgrad/ops/indexing.h"
+#include "tensorgrad/functional/activations.h"
 #include "tensorgrad/ops/creation.h"
 #include "tensorgrad/ops/manipulation.h"
 #include "tensorgrad/ops/reduction.h"

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "base/numbers.h"
+#include "base/sample_token.h"
 #include "compile/runtime/host_random.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
@@ -157,6 +158,30 @@ Tensor multinomial(Tensor weights, std::int64_t n, bool replacement, Loc loc) {
   all.insert(all.end() - 1, n);
   const Tensor logits = unsqueeze(log(weights), -2, loc);
   return drawn(argmax(logits + gumbel(all, loc), -1, false, loc));
+}
+
+Tensor sample_tokens(Tensor logits, Tensor uniform, Tensor controls, Loc loc) {
+  OpContext ctx("sample_tokens", loc);
+  Shape rows = logits.shape();
+  const std::int64_t tokens = rows.empty() ? 0 : rows.back();
+  if (!rows.empty()) rows.pop_back();
+  Shape wanted = rows;
+  wanted.push_back(kSampleControls);
+  const bool fits = tokens >= 1 && tokens <= kMaxSampledTokens;
+  if (!fits || uniform.shape() != rows || controls.shape() != wanted) {
+    throw ShapeError("sample_tokens: expected logits [..., V] with V of at most " +
+                         std::to_string(kMaxSampledTokens) + ", uniform [...] and controls [..., " +
+                         std::to_string(kSampleControls) + "], got " + to_string(logits.shape()) +
+                         ", " + to_string(uniform.shape()) + " and " + to_string(controls.shape()),
+                     loc);
+  }
+  const std::int64_t count = numel(rows);
+  const Expr sampled = op::apply(ctx.builder, ops::sample_tokens,
+                                 {op::reshape(ctx.in(cast(logits, f32)), {count, tokens}),
+                                  op::reshape(ctx.in(uniform), {count}),
+                                  op::reshape(ctx.in(controls), {count, kSampleControls})},
+                                 {});
+  return ctx.out(op::reshape(sampled, rows));
 }
 
 Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {

@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "base/numbers.h"
+#include "base/sample_token.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
-constexpr float kLeftOut = -std::numeric_limits<float>::infinity();
-constexpr double kLargestLogit = 1e30;  // larger quotients might overflow float
+// Bounds of the temperature on a GPU, whose quotients have to be finite.
+constexpr double kMinTemperature = 1e-30, kMaxTemperature = 1e30;
 
 void demand(bool holds, const char* name, const char* expected, double given, Loc loc) {
   if (holds) return;
@@ -24,18 +23,7 @@ void demand(bool holds, const char* name, const char* expected, double given, Lo
                   loc);
 }
 
-void check_logits(std::span<const float> logits, Loc loc) {
-  bool any = false;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity()) {
-      throw UserError("sampling: the logit of token " + std::to_string(i) + " is " +
-                          (std::isnan(logits[i]) ? "NaN" : "infinite"),
-                      loc);
-    }
-    any = any || logits[i] != kLeftOut;
-  }
-  if (!any) throw UserError("sampling: no token has a logit above minus infinity", loc);
-}
+void check_logits(std::span<const float> logits, Loc loc) { check_token(logit_fault(logits), loc); }
 
 template <class Tokens>
 void penalize(std::span<float> logits, const Tokens& seen, double penalty, Loc loc) {
@@ -51,62 +39,10 @@ void penalize(std::span<float> logits, const Tokens& seen, double penalty, Loc l
   }
 }
 
-void keep_top_k(std::span<float> logits, std::int64_t k) {
-  if (k == 0 || static_cast<std::size_t>(k) >= logits.size()) return;
-  std::vector<float> sorted(logits.begin(), logits.end());
-  std::nth_element(sorted.begin(), sorted.begin() + (k - 1), sorted.end(), std::greater<>());
-  const float least = sorted[static_cast<std::size_t>(k - 1)];
-  for (float& logit : logits) {
-    if (logit < least) logit = kLeftOut;
-  }
-}
-
-void keep_top_p(std::span<float> logits, double share) {
-  if (share >= 1) return;
-  const std::vector<double> chances = probabilities(logits);
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (chances[i] > 0) order.push_back(i);
-  }
-  // Among equal probabilities, keeps later tokens first, as in transformers, which sorts in
-  // ascending order.
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return chances[a] > chances[b] || (chances[a] == chances[b] && a > b);
-  });
-  double sum = 0;
-  for (const std::size_t i : order) {
-    if (sum >= share) logits[i] = kLeftOut;
-    sum += chances[i];
-  }
-}
-
-void keep_min_p(std::span<float> logits, double share) {
-  if (share == 0) return;
-  const double most = *std::max_element(logits.begin(), logits.end());
-  const double least = most + std::log(share);
-  for (float& logit : logits) {
-    if (logit < least) logit = kLeftOut;
-  }
-}
-
-void divide(std::span<float> logits, double temperature) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  // A shift changes no probability. If the largest logit is 0, no quotient becomes +inf.
-  const double shift = std::abs(most) / temperature > kLargestLogit ? most : 0;
-  for (float& logit : logits) {
-    if (logit == kLeftOut) continue;
-    const double quotient = (logit - shift) / temperature;
-    logit = static_cast<float>(std::max(quotient, -double{std::numeric_limits<float>::max()}));
-  }
-}
-
 // Applies all options but the repetition penalty.
 void narrow_down(std::span<float> logits, const SamplingOptions& options) {
   if (options.temperature == 0) return;
-  if (options.temperature != 1) divide(logits, options.temperature);
-  keep_top_k(logits, options.top_k);
-  keep_top_p(logits, options.top_p);
-  keep_min_p(logits, options.min_p);
+  apply_rules(logits, {options.temperature, options.top_k, options.top_p, options.min_p});
 }
 
 std::mt19937_64 generator_of(std::uint64_t seed, std::uint64_t stream) {
@@ -136,22 +72,34 @@ void process_logits(std::span<float> logits, std::span<const std::int32_t> seen,
   narrow_down(logits, options);
 }
 
-std::vector<double> probabilities(std::span<const float> logits) {
-  std::vector<double> result(logits.size());
-  if (logits.empty()) return result;
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    result[i] = logits[i] == kLeftOut ? 0 : std::exp(logits[i] - most);
-    sum += result[i];
+std::vector<double> probabilities(std::span<const float> logits) { return softmax_of(logits); }
+
+void check_token(std::int32_t token, Loc loc) {
+  if (token >= 0) return;
+  if (token == std::numeric_limits<std::int32_t>::min()) {
+    throw UserError("sampling: no token has a logit above minus infinity", loc);
   }
-  for (double& each : result) each /= sum;
-  return result;
+  const std::int32_t code = -1 - token;
+  throw UserError("sampling: the logit of token " + std::to_string(code / 2) + " is " +
+                      (code % 2 == 0 ? "NaN" : "infinite"),
+                  loc);
 }
 
 Sampler::Sampler(const SamplingOptions& options, std::uint64_t stream, Loc loc)
     : options_(options), random_(generator_of(options.seed, stream)) {
   check_options(options, loc);
+}
+
+// Returns 53 random bits, in [0, 1).
+double Sampler::draw() { return static_cast<double>(random_() >> 11U) * 0x1p-53; }
+
+SampleInputs Sampler::inputs(std::int64_t tokens) {
+  const auto number = [](auto value) { return static_cast<float>(value); };
+  if (options_.temperature == 0) return {0, {0, 0, 1, 0, number(tokens)}};
+  const double temperature = std::clamp(options_.temperature, kMinTemperature, kMaxTemperature);
+  return {number(draw()),
+          {number(temperature), number(options_.top_k), number(options_.top_p),
+           number(options_.min_p), number(tokens)}};
 }
 
 void Sampler::add(std::span<const std::int32_t> tokens) {
@@ -163,22 +111,11 @@ std::int32_t Sampler::next(std::span<const float> logits, Loc loc) {
   std::vector<float> changed(logits.begin(), logits.end());
   penalize(changed, seen_, options_.repetition_penalty, loc);
   narrow_down(changed, options_);
-  std::size_t drawn = 0;
-  if (options_.temperature == 0) {
-    drawn = static_cast<std::size_t>(std::max_element(changed.begin(), changed.end()) -
-                                     changed.begin());
-  } else {
-    const std::vector<double> chances = probabilities(changed);
-    // 53 random bits, in [0, 1). If it exceeds the sum because of rounding, the last token of
-    // nonzero probability is drawn.
-    double left = static_cast<double>(random_() >> 11U) * 0x1p-53;
-    for (std::size_t i = 0; i < chances.size(); ++i) {
-      if (chances[i] == 0) continue;
-      drawn = i;
-      left -= chances[i];
-      if (left < 0) break;
-    }
-  }
+  const std::size_t drawn =
+      options_.temperature == 0
+          ? static_cast<std::size_t>(std::max_element(changed.begin(), changed.end()) -
+                                     changed.begin())
+          : draw_token(changed, draw());
   const auto token = static_cast<std::int32_t>(drawn);
   add({&token, 1});
   return token;

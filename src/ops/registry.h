@@ -24,7 +24,7 @@ extern const OpDef attention, attention_lse, attention_dq, attention_dkv, attent
 extern const OpDef selective_scan, selective_scan_adjoint, selective_scan_grad;
 extern const OpDef custom;  // user-defined ops (custom.cpp)
 extern const OpDef cumsum, cumprod, linear_recurrence, arg_cummax, arg_cummin, argsort,
-    topk_indices;
+    topk_indices, sample_tokens;
 // Identities of their first operand that direct autodiff and fusion (marks.cpp).
 extern const OpDef barrier, checkpoint, custom_gradient;
 // Macro ops, which the pass `expand` replaces by other ops.

@@ -102,6 +102,7 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::arg_cummin,
                                      &ops::argsort,
                                      &ops::topk_indices,
+                                     &ops::sample_tokens,
                                      &ops::attention,
                                      &ops::attention_lse,
                                      &ops::attention_dq,

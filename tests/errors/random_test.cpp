@@ -23,6 +23,21 @@ TEST_F(RandomErrors, too_few_axes) {
   EXPECT_ERROR(dropout2d(x, 0.5), ShapeError, "dropout2d: expected 4 axes, got [4,3]");
 }
 
+TEST_F(RandomErrors, sample_tokens_of_other_shapes) {
+  const Tensor logits = zeros({2, 9});
+  const std::string expected =
+      "sample_tokens: expected logits [..., V] with V of at most 16777216, uniform [...] and "
+      "controls [..., 5], got ";
+  EXPECT_ERROR(sample_tokens(zeros({}), zeros({}), zeros({5})), ShapeError,
+               expected + "[], [] and [5]");
+  EXPECT_ERROR(sample_tokens(logits, zeros({3}), zeros({2, 5})), ShapeError,
+               expected + "[2,9], [3] and [2,5]");
+  EXPECT_ERROR(sample_tokens(logits, zeros({2}), zeros({2, 4})), ShapeError,
+               expected + "[2,9], [2] and [2,4]");
+  EXPECT_ERROR(sample_tokens(logits, zeros({2}, i32), zeros({2, 5})), DtypeError,
+               "sample_tokens: expected f32, got i32[2]");
+}
+
 TEST_F(RandomErrors, multinomial_more_draws_than_classes) {
   EXPECT_ERROR(multinomial(ones({2, 3}), 4), ShapeError,
                "multinomial: cannot draw 4 without replacement from [2,3]");

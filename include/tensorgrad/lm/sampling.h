@@ -2,6 +2,7 @@
 // Sampling of tokens from the logits of a language model. V is the size of the vocabulary.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <random>
 #include <span>
@@ -50,6 +51,16 @@ void process_logits(std::span<float> logits, std::span<const std::int32_t> seen,
 /// If all are minus infinity, the result is NaN.
 std::vector<double> probabilities(std::span<const float> logits);
 
+/// Throws the error of Sampler::next() if a number of sample_tokens() means that the logits are
+/// unusable.
+void check_token(std::int32_t token, Loc loc = Loc::current());
+
+/// Values of a row of the operands of sample_tokens().
+struct SampleInputs {
+  float uniform = 0;                     ///< Random number in [0, 1).
+  std::array<float, 5> controls = {-1};  ///< `controls` of sample_tokens().
+};
+
 /// Samples the tokens of one text. The tokens depend only on the options, the number of the random
 /// stream and the logits, so that texts in a batch do not affect each other.
 class Sampler {
@@ -65,7 +76,17 @@ class Sampler {
   /// first of the largest logits. Throws as process_logits().
   std::int32_t next(std::span<const float> logits, Loc loc = Loc::current());
 
+  /// Returns the operands with which sample_tokens() samples what next() would sample from the same
+  /// logits, up to rounding, except for the repetition penalty. Advances the random stream like
+  /// next(). Ids from `tokens` on are not sampled; 0: all can be.
+  SampleInputs inputs(std::int64_t tokens = 0);
+
+  /// Returns the options.
+  [[nodiscard]] const SamplingOptions& options() const { return options_; }
+
  private:
+  double draw();
+
   SamplingOptions options_;
   std::mt19937_64 random_;
   std::unordered_set<std::int32_t> seen_;

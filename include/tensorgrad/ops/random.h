@@ -67,4 +67,18 @@ Tensor categorical(Tensor logits, int axis = -1, Loc loc = Loc::current());
 Tensor multinomial(Tensor weights, std::int64_t n, bool replacement = false,
                    Loc loc = Loc::current());
 
+/// Samples a token of each row as language models do: f32 [..., V] -> i32 [...]. `uniform` [...]
+/// has numbers in [0, 1). A row of `controls` [..., 5] has temperature, top_k, top_p and min_p as
+/// in lm::SamplingOptions, and the number of tokens that can be sampled (0: all V). These are
+/// tensors, so that a run can change them. The result is the first token whose cumulative
+/// probability exceeds the uniform number; with temperature 0 it is the first of the largest
+/// logits, and with a negative one 0. V is at most 2^24.
+///
+/// If logits are unusable, the result is negative: -1 - 2i if logit i is the first that is NaN or
+/// plus infinity, and is NaN; -2 - 2i if it is plus infinity; -2^31 if all are minus infinity.
+///
+/// Throws ShapeError if the shapes do not match, and DtypeError if `uniform` or `controls` is not
+/// f32.
+Tensor sample_tokens(Tensor logits, Tensor uniform, Tensor controls, Loc loc = Loc::current());
+
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

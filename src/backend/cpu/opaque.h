@@ -12,6 +12,7 @@ namespace tensorgrad::cpu {
 std::unique_ptr<LaunchRunner> make_attention(const Prepare& prepare);
 std::unique_ptr<LaunchRunner> make_selective_scan(const Prepare& prepare);
 std::unique_ptr<LaunchRunner> make_topk(const Prepare& prepare);
+std::unique_ptr<LaunchRunner> make_sample_tokens(const Prepare& prepare);
 std::unique_ptr<LaunchRunner> make_custom(const Prepare& prepare);
 
 struct OpaqueRunner {
@@ -19,9 +20,8 @@ struct OpaqueRunner {
   std::unique_ptr<LaunchRunner> (*make)(const Prepare& prepare);
 };
 inline constexpr OpaqueRunner kOpaqueSteps[] = {
-    {"attention", make_attention},
-    {"selective_scan", make_selective_scan},
-    {"topk", make_topk},
+    {"attention", make_attention}, {"selective_scan", make_selective_scan},
+    {"topk", make_topk},           {"sample_tokens", make_sample_tokens},
     {"custom", make_custom},
 };
 

@@ -11,6 +11,7 @@ namespace tensorgrad::wgsl {
 Shader write_attention(const Launch& launch, const WgslOptions& options);
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options);
 Shader write_topk(const Launch& launch, const WgslOptions& options);
+Shader write_sample_tokens(const Launch& launch, const WgslOptions& options);
 Shader write_custom(const Launch& launch, const WgslOptions& options);
 
 struct OpaqueWriter {
@@ -19,9 +20,8 @@ struct OpaqueWriter {
   bool needs_barriers;  // there is no variant without them, see WgslOptions::barrier_free
 };
 inline constexpr OpaqueWriter kOpaqueWriters[] = {
-    {"attention", write_attention, true},
-    {"selective_scan", write_selective_scan, false},
-    {"topk", write_topk, true},
+    {"attention", write_attention, true}, {"selective_scan", write_selective_scan, false},
+    {"topk", write_topk, true},           {"sample_tokens", write_sample_tokens, true},
     {"custom", write_custom, false},
 };
 
