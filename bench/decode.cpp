@@ -31,9 +31,8 @@ void decode_by(const std::string& mixer, const nn::LanguageModelConfig& config,
       decoder.prefill(prompts);
       const double us = median_microseconds(options.seconds / 2, 1, [&] { decoder.step(tokens); });
       if (options.profile && context == 16) {
-        const std::vector<float> keep(tokens.size(), 1.0F);
         print_launches("decode-" + mixer + "-" + std::to_string(batch), "run",
-                       decoder.forward().profile({{"tokens", tokens}, {"keep", keep}}, kProfiling));
+                       decoder.profile(1, kProfiling));
       }
       Fields fields = {{"workload", text("decode")}, {"who", text("tensorgrad")}};
       append(fields, described_device(decoder.forward().device()));

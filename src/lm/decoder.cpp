@@ -2,19 +2,29 @@
 #include "tensorgrad/lm/decoder.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "tensorgrad/error.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 constexpr std::int64_t kLargestPiece = 1024;
 constexpr int kPieceSizes = 6;  // 1, 4, ... 1024
+constexpr std::int64_t kControls = std::tuple_size_v<decltype(SampleInputs::controls)>;
 
-Tensor next_logits(const nn::LanguageModel& net, const Inputs& in) {
-  return net.resume_last(in["tokens"], in["keep"]);
+// Returns the logits [B, V], a token [B, 1] that is sampled from them, and `history` [B,
+// kMaxSampled] with this token at its end instead of one at its beginning.
+std::map<std::string, Tensor> next_tokens(const nn::LanguageModel& net, const Inputs& in) {
+  const Tensor logits = net.resume_last(in["tokens"], in["keep"]);
+  const Tensor next = unsqueeze(sample_tokens(logits, in["uniform"], in["controls"]), 1);
+  const Tensor kept = narrow(in["history"], 1, 1, Decoder::kMaxSampled - 1);
+  return {{"logits", logits}, {"next", next}, {"history", concat({kept, next}, 1)}};
 }
 
 DecoderOptions checked_options(const DecoderOptions& options, Loc loc) {
@@ -28,13 +38,16 @@ DecoderOptions checked_options(const DecoderOptions& options, Loc loc) {
 }
 
 FunctionOptions forward_options(const DecoderOptions& options, Loc loc) {
-  return {.inputs = Decoder::inputs(checked_options(options, loc).batch),
-          .device = options.device,
-          .max_cached_sizes = kPieceSizes};
+  const std::int64_t batch = checked_options(options, loc).batch;
+  std::vector<InputSpec> inputs = Decoder::inputs(batch);
+  inputs.push_back({"uniform", {batch}});
+  inputs.push_back({"controls", {batch, kControls}});
+  inputs.push_back({"history", {batch, Decoder::kMaxSampled}, i32});
+  return {.inputs = std::move(inputs), .device = options.device, .max_cached_sizes = kPieceSizes};
 }
 
 CompiledFunction loaded_forward(const SavedModel& model, const DecoderOptions& options, Loc loc) {
-  CompiledFunction forward = compile_function(nn::LanguageModel(model.config, loc), next_logits,
+  CompiledFunction forward = compile_function(nn::LanguageModel(model.config, loc), next_tokens,
                                               forward_options(options, loc), loc);
   forward.upload_params(model.weights, {}, loc);
   return forward;
@@ -70,22 +83,56 @@ Decoder::Decoder(const SavedModel& model, const DecoderOptions& options, Loc loc
     : Decoder(loaded_forward(model, options, loc), options, loc) {
   context_ = max_context(model.config);
   n_positions_ = model.config.n_positions;
+  vocabulary_ = model.config.vocab_size;
 }
 
 Decoder::Decoder(Trainer<nn::LanguageModel>& trainer, const DecoderOptions& options, Loc loc)
-    : Decoder(trainer.attach(next_logits, forward_options(options, loc), loc), options, loc) {
+    : Decoder(trainer.attach(next_tokens, forward_options(options, loc), loc), options, loc) {
   context_ = max_context(trainer.model().config);
   n_positions_ = trainer.model().config.n_positions;
+  vocabulary_ = trainer.model().config.vocab_size;
 }
 
 Decoder::Decoder(CompiledFunction forward, const DecoderOptions& options, Loc loc)
     : forward_(std::move(forward)), options_(checked_options(options, loc)) {}
 
-std::span<const float> Decoder::run(std::span<const std::int32_t> tokens,
-                                    const std::vector<float>& keep, Loc loc) {
-  logits_ = forward_({{"tokens", tokens}, {"keep", keep}}, loc);
+FeedView Decoder::feed(FeedValue tokens, std::vector<float> keep, std::span<Sampler> samplers,
+                       std::int64_t limit) const {
+  FeedView inputs;
+  inputs.add("tokens", std::move(tokens));
+  inputs.add("keep", std::move(keep));
+  if (!samples_on_device()) return inputs;
+  std::vector<float> uniform, controls;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(options_.batch); ++row) {
+    // Rows without a sampler sample nothing.
+    const SampleInputs of = row < samplers.size() ? samplers[row].inputs(limit) : SampleInputs();
+    uniform.push_back(of.uniform);
+    controls.insert(controls.end(), of.controls.begin(), of.controls.end());
+  }
+  inputs.add("uniform", std::move(uniform));
+  inputs.add("controls", std::move(controls));
+  const auto history = sampled_.find("history");
+  if (history != sampled_.end()) {
+    inputs.add("history", history->second);
+  } else {
+    inputs.add("history",
+               std::vector<std::int32_t>(static_cast<std::size_t>(options_.batch * kMaxSampled)));
+  }
+  return inputs;
+}
+
+void Decoder::run(std::span<const std::int32_t> tokens, const std::vector<float>& keep, Loc loc) {
+  sampled_.clear();
+  const FeedView inputs = feed(tokens, keep, {}, 0);
+  logits_ = samples_on_device() ? forward_.run_on_device(inputs, {}, loc).at("logits").download(loc)
+                                : forward_(inputs, loc);
   if (logits_.dtype != f32) logits_ = HostTensor::from(logits_.shape, logits_.floats(), loc);
-  return logits_.float_span();
+}
+
+void Decoder::run_and_sample(const FeedValue& tokens, const std::vector<float>& keep,
+                             std::span<Sampler> samplers, std::int64_t limit, Loc loc) {
+  sampled_ = forward_.run_on_device(feed(tokens, keep, samplers, limit), {}, loc);
+  sampled_.erase("logits");  // the next run reuses their memory
 }
 
 void Decoder::check_length(std::int64_t length, Loc loc) const {
@@ -96,7 +143,8 @@ void Decoder::check_length(std::int64_t length, Loc loc) const {
                   loc);
 }
 
-std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
+void Decoder::run_chunks(std::span<const std::vector<std::int32_t>> texts, const RunChunk& run,
+                         Loc loc) {
   const auto batch = static_cast<std::size_t>(options_.batch);
   if (texts.empty() || texts.size() > batch) {
     throw UserError("decoder: expected 1 to " + std::to_string(batch) + " texts, got " +
@@ -129,19 +177,94 @@ std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t
       std::copy_n(texts[row].begin() + from, piece,
                   tokens.begin() + static_cast<std::ptrdiff_t>(row) * piece);
     }
-    run(tokens, keep, loc);
     at += piece;
+    run(tokens, keep, at == total);
   }
   shortest_ = total - last_begin;
+}
+
+std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
+  run_chunks(
+      texts, [&](const auto& tokens, const auto& keep, bool) { run(tokens, keep, loc); }, loc);
   return logits_.float_span();
+}
+
+void Decoder::check_samplers(std::span<Sampler> samplers, Loc loc) const {
+  if (!samples_on_device()) {
+    throw UserError("decoder: only decoders of a model or a trainer sample on the device", loc);
+  }
+  for (const Sampler& sampler : samplers) {
+    if (sampler.options().repetition_penalty != 1) {
+      throw UserError("decoder: a repetition penalty cannot be applied on the device; use step()",
+                      loc);
+    }
+  }
+}
+
+std::vector<std::int32_t> Decoder::prefill_and_sample(
+    std::span<const std::vector<std::int32_t>> texts, std::span<Sampler> samplers,
+    std::int64_t tokens, Loc loc) {
+  check_samplers(samplers, loc);
+  if (samplers.size() != texts.size()) {
+    throw UserError("decoder: expected a sampler for each of " + std::to_string(texts.size()) +
+                        " texts, got " + std::to_string(samplers.size()),
+                    loc);
+  }
+  sampled_.clear();
+  run_chunks(
+      texts,
+      [&](const auto& chunk, const auto& keep, bool last) {
+        run_and_sample(chunk, keep, last ? samplers : std::span<Sampler>(), tokens, loc);
+      },
+      loc);
+  return sampled_.at("next").download(loc).ints();
+}
+
+std::vector<std::int32_t> Decoder::sample(std::int64_t count, std::span<Sampler> samplers,
+                                          std::int64_t tokens, Loc loc) {
+  check_samplers(samplers, loc);
+  if (count < 1 || count > kMaxSampled) {
+    throw UserError("decoder: expected to sample 1 to " + std::to_string(kMaxSampled) +
+                        " tokens at once, got " + std::to_string(count),
+                    loc);
+  }
+  if (sampled_.empty()) {
+    throw UserError("decoder: sample() continues what prefill_and_sample() began; call that first",
+                    loc);
+  }
+  check_length(shortest_ + count, loc);
+  const std::vector<float> keep(static_cast<std::size_t>(options_.batch), 1.0F);
+  for (std::int64_t i = 0; i < count; ++i)
+    run_and_sample(sampled_.at("next"), keep, samplers, tokens, loc);
+  shortest_ += count;
+  const std::vector<std::int32_t> history = sampled_.at("history").download(loc).ints();
+  std::vector<std::int32_t> sampled;
+  for (std::int64_t i = kMaxSampled - count; i < kMaxSampled; ++i) {
+    for (std::int64_t row = 0; row < options_.batch; ++row)
+      sampled.push_back(history[static_cast<std::size_t>(row * kMaxSampled + i)]);
+  }
+  return sampled;
 }
 
 std::span<const float> Decoder::step(std::span<const std::int32_t> tokens, Loc loc) {
   check_length(shortest_ + 1, loc);
   const std::vector<float> keep(static_cast<std::size_t>(options_.batch), 1.0F);
-  const std::span<const float> logits = run(tokens, keep, loc);
+  run(tokens, keep, loc);
   ++shortest_;
-  return logits;
+  return logits_.float_span();
+}
+
+Profile Decoder::profile(std::int64_t chunk, const ProfileOptions& options, Loc loc) {
+  if (chunk < 1 || chunk > options_.max_chunk || piece_of(chunk) != chunk) {
+    throw UserError("decoder: expected a chunk of 4^k tokens, at most max_chunk = " +
+                        std::to_string(options_.max_chunk) + ", got " + std::to_string(chunk),
+                    loc);
+  }
+  sampled_.clear();
+  const auto rows = static_cast<std::size_t>(options_.batch);
+  return forward_.profile(feed(std::vector<std::int32_t>(rows * static_cast<std::size_t>(chunk)),
+                               std::vector<float>(rows, 1.0F), {}, 0),
+                          options, loc);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

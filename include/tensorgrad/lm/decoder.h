@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "tensorgrad/lm/checkpoint.h"
+#include "tensorgrad/lm/sampling.h"
 #include "tensorgrad/train/compile.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::lm {
@@ -40,8 +42,8 @@ class Decoder {
   /// nn::LanguageModel::resume_last(). Its context() is 0 until set_context() is called.
   Decoder(CompiledFunction forward, const DecoderOptions& options, Loc loc = Loc::current());
 
-  /// Returns the inputs of the decoded function: "tokens" i32 [batch, kDynamic], and "keep" [batch]
-  /// with 1 to continue a text and 0 to start a new one.
+  /// Returns the inputs of a function that a decoder wraps: "tokens" i32 [batch, kDynamic], and
+  /// "keep" [batch] with 1 to continue a text and 0 to start a new one.
   static std::vector<InputSpec> inputs(std::int64_t batch);
 
   /// Starts new texts and returns the logits [B, V] after each of them. Expects 1 to B texts of at
@@ -61,6 +63,41 @@ class Decoder {
   std::span<const float> step(std::span<const std::int32_t> tokens,
                               Loc loc = Loc::current()) TENSORGRAD_LIFETIMEBOUND;
 
+  /// Limit on the tokens of a text that sample() returns.
+  static constexpr std::int64_t kMaxSampled = 32;
+
+  /// Returns true if prefill_and_sample() and sample() can be called, which holds for decoders of
+  /// models and trainers.
+  [[nodiscard]] bool samples_on_device() const { return vocabulary_ > 0; }
+
+  /// Like prefill(), but the device samples a token after each text, with one sampler per text.
+  /// Returns B tokens. Those of rows without a text are 0. Tokens from `tokens` on are not sampled;
+  /// 0: all can be. A number is negative if the logits of its text are unusable; see check_token().
+  ///
+  /// Throws as prefill(). Throws UserError if the number of samplers differs from that of texts, or
+  /// if a sampler has a repetition penalty.
+  std::vector<std::int32_t> prefill_and_sample(std::span<const std::vector<std::int32_t>> texts,
+                                               std::span<Sampler> samplers, std::int64_t tokens = 0,
+                                               Loc loc = Loc::current());
+
+  /// Appends the last token that was sampled to each text and samples the next one, `count` times,
+  /// without returning to the host. Returns the new tokens, [count, B]. Follows
+  /// prefill_and_sample() or another call of sample(), with the same samplers.
+  ///
+  /// Throws UserError unless `count` is from 1 to kMaxSampled, if it follows another call, and as
+  /// step() and prefill_and_sample().
+  std::vector<std::int32_t> sample(std::int64_t count, std::span<Sampler> samplers,
+                                   std::int64_t tokens = 0, Loc loc = Loc::current());
+
+  /// Measures the launches of a step that appends `chunk` tokens to each text; see
+  /// CompiledFunction::profile(). Start new texts afterwards. Throws UserError if `chunk` is not a
+  /// power of four up to DecoderOptions::max_chunk.
+  Profile profile(std::int64_t chunk = 1, const ProfileOptions& options = {},
+                  Loc loc = Loc::current());
+
+  /// Returns the size of the vocabulary, V, for decoders of models and trainers, else 0.
+  [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
+
   /// Returns the number of texts decoded together, B.
   [[nodiscard]] std::int64_t batch() const { return options_.batch; }
 
@@ -76,9 +113,17 @@ class Decoder {
   [[nodiscard]] CompiledFunction& forward() { return forward_; }
 
  private:
-  std::span<const float> run(std::span<const std::int32_t> tokens, const std::vector<float>& keep,
-                             Loc loc);
+  // Runs a chunk of the texts, the last one if `last` is true.
+  using RunChunk = std::function<void(std::span<const std::int32_t> tokens,
+                                      const std::vector<float>& keep, bool last)>;
 
+  void run_chunks(std::span<const std::vector<std::int32_t>> texts, const RunChunk& run, Loc loc);
+  [[nodiscard]] FeedView feed(FeedValue tokens, std::vector<float> keep,
+                              std::span<Sampler> samplers, std::int64_t limit) const;
+  void run(std::span<const std::int32_t> tokens, const std::vector<float>& keep, Loc loc);
+  void run_and_sample(const FeedValue& tokens, const std::vector<float>& keep,
+                      std::span<Sampler> samplers, std::int64_t limit, Loc loc);
+  void check_samplers(std::span<Sampler> samplers, Loc loc) const;
   void check_length(std::int64_t length, Loc loc) const;
 
   CompiledFunction forward_;
@@ -87,6 +132,8 @@ class Decoder {
   std::int64_t n_positions_ = 0;  // 0: texts have any length
   std::int64_t shortest_ = 0;     // length of the shortest text
   HostTensor logits_;             // f32
+  std::int64_t vocabulary_ = 0;   // of models and trainers
+  NamedDeviceTensors sampled_;    // outputs of the last call, if it sampled
 };
 
 /// Returns the maximum number of tokens of a text: the smaller of

@@ -33,6 +33,13 @@ struct GenerateOptions {
   std::vector<std::int32_t> stop_tokens = {};  ///< Tokens that end a text, in addition to eos.
   bool ignore_eos = false;                     ///< Does not stop at eos.
 
+  /// Limit on the tokens of a text that a GPU samples before the host reads them, from 1 to
+  /// Decoder::kMaxSampled. It is lowered for tokens that take long. More tokens keep the GPU busy,
+  /// but are computed even if the text ends before, and `on_text` is called for several at once. 1:
+  /// the host samples, as it does on the CPU, with a repetition penalty, and if there are ids
+  /// without a token other than the last ones.
+  std::int64_t tokens_per_read = 16;
+
   /// Prompt k draws its random numbers from stream `first_random_stream` + k (see Sampler).
   std::uint64_t first_random_stream = 0;
 

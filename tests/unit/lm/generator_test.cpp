@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <sstream>
 
@@ -201,6 +202,169 @@ TEST(LmDecoder, writes_to_its_caches_only_what_is_new) {
   }
 }
 
+// Returns a model that generates a fixed text: after token t, it predicts the token that follows t
+// in the text. The model has `padding` more ids than the tokenizer. Their logits are the largest.
+SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer, std::int64_t padding = 0) {
+  const std::int64_t known = tokenizer.vocab_size(), symbols = known + padding;
+  nn::LanguageModelConfig config{
+      .vocab_size = symbols, .d_model = symbols, .n_layer = 1, .layers = {MixerKind::kMlp}};
+  config.tie_embeddings = false;
+  SavedModel model{config, {}, std::move(tokenizer)};
+  const nn::LanguageModel net(config);
+  ParameterVisitor visitor([&](const std::string& name, const Parameter& parameter) {
+    std::vector<float> values(static_cast<std::size_t>(numel(parameter.shape())));
+    const auto width = static_cast<std::size_t>(symbols);
+    if (name == "backbone.embedding.weight") {
+      for (std::size_t i = 0; i < width; ++i) values[i * width + i] = 1;
+    } else if (name == "lm_head.weight") {
+      for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+        values[static_cast<std::size_t>(text[i + 1]) * width + static_cast<std::size_t>(text[i])] =
+            9;
+      }
+      std::fill(values.begin() + known * symbols, values.end(), 20.0F);
+    } else if (name.find("norm") != std::string::npos) {
+      std::fill(values.begin(), values.end(), 1.0F);
+    }
+    model.weights[name] = HostTensor::from(parameter.shape(), values);
+  });
+  net.visit_fields(visitor);
+  return model;
+}
+
+// Tokens that the device samples are those that the host samples from the same logits.
+void samples_as_the_host(const std::string& device, const SavedModel& model,
+                         const lm::SamplingOptions& rules) {
+  Decoder decoder(model,
+                  {.batch = 3, .max_chunk = 4, .device = {.kind = device, .allow_software = true}});
+  const std::vector<Tokens> texts = {some_text(6, 1), some_text(3, 2)};
+  const auto samplers = [&] {
+    return std::vector<lm::Sampler>{lm::Sampler(rules, 1), lm::Sampler(rules, 2)};
+  };
+  std::vector<lm::Sampler> host = samplers(), on_device = samplers();
+  std::vector<Tokens> want;
+  std::span<const float> logits = decoder.prefill(texts);
+  for (int i = 0; i < 12; ++i) {
+    Tokens next = lm::sample_rows(host, logits.first(2 * kSymbols));
+    next.push_back(0);
+    want.push_back(next);
+    logits = decoder.step(next);
+  }
+  std::vector<Tokens> got = {decoder.prefill_and_sample(texts, on_device)};
+  for (const std::int64_t count : {1, 3, 7}) {
+    const Tokens tokens = decoder.sample(count, on_device);
+    ASSERT_EQ(tokens.size(), static_cast<std::size_t>(3 * count));
+    for (auto at = tokens.begin(); at != tokens.end(); at += 3) got.emplace_back(at, at + 3);
+  }
+  EXPECT_EQ(got, want) << "temperature " << rules.temperature;
+}
+
+const lm::SamplingOptions kSampling[] = {
+    {.temperature = 0},
+    {.seed = 5},
+    {.temperature = 0.8, .top_k = 40, .top_p = 0.9, .min_p = 0.01, .seed = 6}};
+
+TEST(LmDecoder, samples_as_the_host_on_cpu) {
+  const SavedModel model = hybrid();
+  for (const lm::SamplingOptions& rules : kSampling) samples_as_the_host("cpu", model, rules);
+}
+TEST(LmDecoder, samples_as_the_host_on_webgpu) {
+  const SavedModel model = wild_model({MixerKind::kMamba2, MixerKind::kAttention});
+  for (const lm::SamplingOptions& rules : kSampling) samples_as_the_host("webgpu", model, rules);
+}
+
+// Texts, tokens and reasons to end are the same however many tokens a GPU samples at once.
+TEST(LmGenerator, texts_do_not_depend_on_tokens_per_read_on_webgpu) {
+  Tokenizer tokenizer = Tokenizer::bytes({"<end>"});
+  tokenizer.set_eos("<end>");
+  SavedModel model =
+      model_that_writes(Tokenizer::bytes().encode("abcdefghijklmnopq"), tokenizer, 7);
+  model.eos_ids = {'p'};
+  Generator generator(model, {.batch = 2, .device = {.kind = "webgpu", .allow_software = true}});
+  generator.decoder().set_context(12);
+  const std::vector<std::string> prompts = {"a", "j", "f"};
+  std::vector<GenerateOptions> all(6);
+  all[0].sampling.temperature = 0;
+  all[1] = {.sampling = {.temperature = 0}, .max_tokens = 6, .stop = {"dx", "lmn", "i"}};
+  all[2] = {.sampling = {.temperature = 2, .top_k = 9, .seed = 3}, .max_tokens = 30};
+  all[3] = {.sampling = {.temperature = 2, .top_p = 0.7, .min_p = 0.001}, .ignore_eos = true};
+  all[4] = {.sampling = {.temperature = 0}, .max_tokens = 1};
+  all[5].sampling.temperature = 0;
+  all[5].on_text = [](const lm::GeneratedChunk& written) { return written.text != "h"; };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(i);
+    std::vector<Completion> want;
+    for (const std::int64_t at_once : {1, 2, 16, 32}) {
+      all[i].tokens_per_read = at_once;
+      const std::vector<Completion> made = generator.generate(prompts, all[i]);
+      if (at_once == 1) want = made;
+      for (std::size_t k = 0; k < prompts.size(); ++k) {
+        EXPECT_EQ(made[k].tokens, want[k].tokens) << at_once << ", " << prompts[k];
+        EXPECT_EQ(made[k].text, want[k].text) << at_once << ", " << prompts[k];
+        EXPECT_EQ(made[k].finish_reason, want[k].finish_reason) << at_once << ", " << prompts[k];
+      }
+    }
+  }
+}
+
+TEST(LmGenerator, unusable_logits_are_an_error_on_webgpu) {
+  SavedModel model = model_that_writes(Tokenizer::bytes().encode("abcd"), Tokenizer::bytes());
+  std::vector<float> weights = model.weights.at("lm_head.weight").floats();
+  weights[std::size_t{7} * 256 + 'c'] = std::numeric_limits<float>::quiet_NaN();
+  model.weights.at("lm_head.weight") = HostTensor::from({256, 256}, weights);
+  Generator generator(model, {.device = {.kind = "webgpu", .allow_software = true}});
+  for (const std::int64_t at_once : {1, 16}) {
+    EXPECT_THAT(
+        [&] {
+          (void)generator.generate("a",
+                                   {.sampling = {.temperature = 0}, .tokens_per_read = at_once});
+        },
+        ::testing::ThrowsMessage<UserError>(
+            ::testing::HasSubstr("sampling: the logit of token 7 is NaN")));
+  }
+}
+
+TEST(LmDecoder, refuses_what_it_cannot_sample) {
+  const SavedModel model = wild_model({MixerKind::kMamba2});
+  Decoder decoder(model, {.device = {.kind = "cpu"}});
+  std::vector<lm::Sampler> one = {lm::Sampler({})}, two(2, lm::Sampler({}));
+  std::vector<lm::Sampler> penalty = {lm::Sampler({.repetition_penalty = 2})};
+  const std::vector<Tokens> text = {{1, 2}};
+  const auto refusal = [](const std::function<void()>& work) -> std::string {
+    try {
+      work();
+    } catch (const UserError& error) {
+      return error.message();
+    }
+    return "nothing was thrown";
+  };
+  const std::string first =
+      "decoder: sample() continues what prefill_and_sample() began; call that first";
+  EXPECT_EQ(refusal([&] { (void)decoder.sample(1, one); }), first);
+  EXPECT_EQ(refusal([&] { (void)decoder.prefill_and_sample(text, two); }),
+            "decoder: expected a sampler for each of 1 texts, got 2");
+  EXPECT_EQ(refusal([&] { (void)decoder.prefill_and_sample(text, penalty); }),
+            "decoder: a repetition penalty cannot be applied on the device; use step()");
+  decoder.prefill_and_sample(text, one);
+  EXPECT_EQ(refusal([&] { (void)decoder.sample(0, one); }),
+            "decoder: expected to sample 1 to 32 tokens at once, got 0");
+  EXPECT_EQ(refusal([&] { (void)decoder.sample(33, one); }),
+            "decoder: expected to sample 1 to 32 tokens at once, got 33");
+  EXPECT_EQ(decoder.sample(32, one).size(), 32U);
+  decoder.step(Tokens{1});
+  EXPECT_EQ(refusal([&] { (void)decoder.sample(1, one); }), first);
+  EXPECT_EQ(refusal([&] { (void)decoder.profile(3); }),
+            "decoder: expected a chunk of 4^k tokens, at most max_chunk = 256, got 3");
+  EXPECT_GT(decoder.profile(4).launches.size(), 5U);
+  Decoder wrapped(compile_function(nn::LanguageModel(model.config),
+                                   [](const nn::LanguageModel& net, const Inputs& in) {
+                                     return net.resume_last(in["tokens"], in["keep"]);
+                                   },
+                                   {.inputs = Decoder::inputs(1), .device = {.kind = "cpu"}}),
+                  {});
+  EXPECT_EQ(refusal([&] { (void)wrapped.prefill_and_sample(text, one); }),
+            "decoder: only decoders of a model or a trainer sample on the device");
+}
+
 std::vector<Tokens> prompts_of_all_lengths() {
   return {some_text(5, 1), some_text(12, 2), some_text(5, 3), some_text(1, 4), some_text(30, 5)};
 }
@@ -294,35 +458,6 @@ TEST(LmGenerator, of_a_function_ends_at_its_limit) {
       generator.generate_from(std::vector<Tokens>{some_text(6, 7)}, {.max_tokens = 12}).front();
   EXPECT_EQ(made.finish_reason, lm::FinishReason::kContext);
   EXPECT_EQ(made.tokens.size(), 4U);
-}
-
-// Returns a model that generates a fixed text: after token t, it predicts the token that follows t
-// in the text. The model has `padding` more ids than the tokenizer. Their logits are the largest.
-SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer, std::int64_t padding = 0) {
-  const std::int64_t known = tokenizer.vocab_size(), symbols = known + padding;
-  nn::LanguageModelConfig config{
-      .vocab_size = symbols, .d_model = symbols, .n_layer = 1, .layers = {MixerKind::kMlp}};
-  config.tie_embeddings = false;
-  SavedModel model{config, {}, std::move(tokenizer)};
-  const nn::LanguageModel net(config);
-  ParameterVisitor visitor([&](const std::string& name, const Parameter& parameter) {
-    std::vector<float> values(static_cast<std::size_t>(numel(parameter.shape())));
-    const auto width = static_cast<std::size_t>(symbols);
-    if (name == "backbone.embedding.weight") {
-      for (std::size_t i = 0; i < width; ++i) values[i * width + i] = 1;
-    } else if (name == "lm_head.weight") {
-      for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-        values[static_cast<std::size_t>(text[i + 1]) * width + static_cast<std::size_t>(text[i])] =
-            9;
-      }
-      std::fill(values.begin() + known * symbols, values.end(), 20.0F);
-    } else if (name.find("norm") != std::string::npos) {
-      std::fill(values.begin(), values.end(), 1.0F);
-    }
-    model.weights[name] = HostTensor::from(parameter.shape(), values);
-  });
-  net.visit_fields(visitor);
-  return model;
 }
 
 struct Stream {
@@ -446,6 +581,8 @@ TEST(LmGenerator, invalid_requests_are_rejected) {
             "generate: max_tokens must be at least 0, got -1");
   EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.stop = {"x", ""}}); }),
             "generate: a stop string is empty, which would end every text");
+  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.tokens_per_read = 33}); }),
+            "generate: tokens_per_read must be from 1 to 32, got 33");
   EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.sampling = {.top_p = 2}}); }),
             "sampling: top_p: expected a number above 0 and at most 1, got 2");
   EXPECT_EQ(refusal([&] { (void)generator.decoder().prefill(std::vector<Tokens>(3, Tokens{1})); }),
