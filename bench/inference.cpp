@@ -21,6 +21,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kVocabulary = 50257, kWidth = 768, kBlocks = 12, kHeads = 12,
                        kPositions = 1024;
 constexpr std::size_t kPromptTokens = 512, kNewTokens = 64;
+constexpr std::int64_t kTokensPerRead = 16;
+// llama.cpp's default rules, without its penalty.
+const lm::SamplingOptions kRules = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
 constexpr const char* kFormats[] = {"f16", "int8", "int4"};
 constexpr std::int64_t kRows[] = {1, 8, 64};
 
@@ -108,6 +111,22 @@ std::vector<float> generate(lm::Decoder& decoder, const std::vector<std::int32_t
   return {logits.begin(), logits.end()};
 }
 
+// Samples tokens after the prompt on the device, kTokensPerRead at once. Returns the microseconds
+// per token.
+double sampled_token_microseconds(lm::Decoder& decoder, const std::vector<std::int32_t>& tokens,
+                                  const lm::SamplingOptions& rules) {
+  const auto batch = static_cast<std::size_t>(decoder.batch());
+  const std::vector<std::vector<std::int32_t>> prompts(
+      batch, {tokens.begin(), tokens.begin() + kPromptTokens});
+  std::vector<lm::Sampler> samplers;
+  for (std::size_t row = 0; row < batch; ++row) samplers.emplace_back(rules, row);
+  decoder.prefill_and_sample(prompts, samplers);
+  const Clock::time_point start = Clock::now();
+  for (std::size_t i = 0; i < kNewTokens; i += kTokensPerRead)
+    decoder.sample(kTokensPerRead, samplers);
+  return microseconds_since(start) / kNewTokens;
+}
+
 void write_generation(const Options& options) {
   const lm::SavedModel model = random_gpt2();
   const std::vector<std::int32_t> tokens = text_tokens();
@@ -134,8 +153,13 @@ void generation_with(const Options& options, const std::string& device, const st
   const std::vector<std::int32_t> tokens = text_tokens();
   std::vector<double> prompts, steps, prompt_cpu, step_cpu;
   generate(decoder, tokens, [](double) {}, [](double) {});  // compiles
+  std::vector<double> greedy, sampled;
   const Clock::time_point start = Clock::now();
   do {
+    if (device != "cpu") {
+      greedy.push_back(sampled_token_microseconds(decoder, tokens, {.temperature = 0}));
+      sampled.push_back(sampled_token_microseconds(decoder, tokens, kRules));
+    }
     const double before = cpu_microseconds();
     double after_prompt = before;
     generate(
@@ -160,14 +184,14 @@ void generation_with(const Options& options, const std::string& device, const st
                   {"prompt_cpu_us", number(median_of(prompt_cpu))},
                   {"token_us", number(median_of(steps))},
                   {"token_cpu_us", number(median_of(step_cpu))}});
+  if (device != "cpu") {
+    append(fields, {{"greedy_token_us", number(median_of(greedy))},
+                    {"sampled_token_us", number(median_of(sampled))}});
+  }
   print_line(fields);
   if (!options.profile) return;
-  const std::vector<float> keep(static_cast<std::size_t>(batch), 1.0F);
-  for (const std::size_t count : {std::size_t{1}, std::size_t{256}}) {
-    const std::vector<std::int32_t> chunk(count * keep.size(), tokens.front());
-    print_launches("gpt2-" + format, count == 1 ? "token" : "prompt",
-                   decoder.forward().profile({{"tokens", chunk}, {"keep", keep}}, kProfiling));
-  }
+  print_launches("gpt2-" + format, "token", decoder.profile(1, kProfiling));
+  print_launches("gpt2-" + format, "prompt", decoder.profile(256, kProfiling));
 }
 
 // ---- latency ---------------------------------------------------------------------------------

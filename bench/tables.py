@@ -377,6 +377,9 @@ def generating_on(lines):
     cpu = lines[0]["device"].startswith("cpu")
     keys = ("workload", "weights", "threads" if cpu else "batch", "who")
     times = {name: medians(lines, keys, name) for name in ("prompt_us", "token_us", "prompt_cpu_us", "token_cpu_us")}
+    for name in ("greedy_token_us", "sampled_token_us"):  # which peers compute without sampling
+        own = medians([line for line in lines if name in line], keys, name)
+        times[name] = {of: us for of, us in times["token_us"].items() if of[3] != OURS} | own
     prompts = medians(lines, keys, "prompt_tokens")
 
     def speeds(name, key):
@@ -391,16 +394,20 @@ def generating_on(lines):
     rows = []
     for key in dict.fromkeys(of[:3] for of in prompts):
         by_cpu = [cells(name, key)[2] for name in ("prompt_cpu_us", "token_cpu_us")] if cpu else []
-        rows.append([*key, *cells("prompt_us", key), *cells("token_us", key), *by_cpu])
+        sampled = [] if cpu else [cells(name, key)[i] for name in ("greedy_token_us", "sampled_token_us") for i in (0, 2)]
+        rows.append([*key, *cells("prompt_us", key), *cells("token_us", key), *by_cpu, *sampled])
     lengths = ", ".join(dict.fromkeys(f"{line['prompt_tokens']} tokens and {line['new_tokens']} new ones"
                                       for line in lines))
-    note = " The last columns compare tokens per second of CPU time, of all threads together." if cpu else ""
+    note = " The last columns compare tokens per second of CPU time, of all threads together." if cpu else \
+        " In the last columns our device samples the tokens, 16 before the host reads them: the largest logit, and " \
+        "by top_k 40, top_p 0.95, min_p 0.05 and temperature 0.8. The peer returns logits and samples nothing."
     title = "### Generation with quantized weights" + ("" if cpu else " on a GPU")
     return f"{title}\n\nTokens per second of {'one text' if cpu else 'all texts'}: a prompt and new tokens after it " \
         f"({lengths}).{note}\n\n" + table(
             ["model", "weights", "threads" if cpu else "texts", "prompt, ours", "peer", "ours over it",
              "new tokens, ours", "peer", "ours over it",
-             *(["prompt, by CPU time", "new tokens, by CPU time"] if cpu else [])], rows)
+             *(["prompt, by CPU time", "new tokens, by CPU time"] if cpu else
+               ["greedy, ours", "over it", "sampled, ours", "over it"])], rows)
 
 
 def latency(lines):
