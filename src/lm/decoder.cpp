@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "tensorgrad/error.h"
@@ -16,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kLargestPiece = 1024;
 constexpr int kPieceSizes = 6;  // 1, 4, ... 1024
-constexpr std::int64_t kControls = std::tuple_size_v<decltype(SampleInputs::controls)>;
+constexpr std::int64_t kControls = SampleInputs().controls.size();
 
 // Returns the logits [B, V], a token [B, 1] that is sampled from them, and `history` [B,
 // kMaxSampled] with this token at its end instead of one at its beginning.

@@ -25,7 +25,7 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kBins = 256;
-constexpr int kMaxThreads = 256;
+constexpr int kRowThreads = 256;
 constexpr std::int64_t kBatch = 8;  // loads of a thread in flight
 
 // Declarations of main() in the order of their use. `tokens` is the size of a row, `threads` that
@@ -337,7 +337,7 @@ class SampleTokensWriter {
       : launch_(launch),
         kernel_(kernel_of<SampleTokensKernel>(launch)),
         module_(launch),
-        threads_(std::min(kMaxThreads, floor_pow2(options.max_threads))) {}
+        threads_(std::min(kRowThreads, floor_pow2(options.max_threads))) {}
 
   Shader write() {
     const auto& inputs = launch_.as<OpaqueLaunch>().inputs;
