@@ -40,12 +40,11 @@ std::optional<double> number_of(const Graph& graph, ValueId id) {
   return node.attrs.number("value");
 }
 
-// Returns the number in where(x != number, x, 0).
+// Returns the number in where(x != number, x, y).
 std::optional<double> replaced_number(const Graph& graph, const Node& node) {
   if (node.op != &ops::where || graph[node.inputs[0]].op != &ops::ne) return std::nullopt;
   const Node& test = graph[node.inputs[0]];
-  if (test.inputs[0] != node.inputs[1] || number_of(graph, node.inputs[2]) != 0.0)
-    return std::nullopt;
+  if (test.inputs[0] != node.inputs[1]) return std::nullopt;
   return number_of(graph, test.inputs[1]);
 }
 
@@ -87,6 +86,7 @@ void follow(const Graph& graph, ValueId indices, const IndexBound& first, Bounds
     } else if (node.op->kind == OpKind::kConcat) {
       for (std::size_t i = node.inputs.size(); i-- > 0;) open.emplace_back(node.inputs[i], except);
     } else if (const std::optional<double> number = replaced_number(graph, node)) {
+      open.emplace_back(node.inputs[2], except);
       open.emplace_back(node.inputs[1], static_cast<std::int64_t>(*number));
     }
   }
