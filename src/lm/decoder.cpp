@@ -2,6 +2,7 @@
 #include "tensorgrad/lm/decoder.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -17,13 +18,22 @@ constexpr std::int64_t kLargestPiece = 1024;
 constexpr int kPieceSizes = 6;  // 1, 4, ... 1024
 constexpr std::int64_t kControls = SampleInputs().controls.size();
 
-// Returns the logits [B, V], a token [B, 1] that is sampled from them, and `history` [B,
-// kMaxSampled] with this token at its end instead of one at its beginning.
+// Stands for the token that was sampled last.
+constexpr std::int32_t kLastSampled = std::numeric_limits<std::int32_t>::min();
+
+// Returns the logits [B, V], and `history` [B, kMaxSampled] with the tokens that are sampled from
+// them at its end, instead of those at its beginning.
 std::map<std::string, Tensor> next_tokens(const nn::LanguageModel& net, const Inputs& in) {
-  const Tensor logits = net.resume_last(in["tokens"], in["keep"]);
+  Tensor tokens = in["tokens"];
+  const Tensor history = in["history"];
+  if (tokens.shape()[1] == 1) {
+    const Tensor last = narrow(history, 1, Decoder::kMaxSampled - 1, 1);
+    tokens = where(ne(tokens, kLastSampled), tokens, last);
+  }
+  const Tensor logits = net.resume_last(tokens, in["keep"]);
   const Tensor next = unsqueeze(sample_tokens(logits, in["uniform"], in["controls"]), 1);
-  const Tensor kept = narrow(in["history"], 1, 1, Decoder::kMaxSampled - 1);
-  return {{"logits", logits}, {"next", next}, {"history", concat({kept, next}, 1)}};
+  const Tensor kept = narrow(history, 1, 1, Decoder::kMaxSampled - 1);
+  return {{"logits", logits}, {"history", concat({kept, next}, 1)}};
 }
 
 DecoderOptions checked_options(const DecoderOptions& options, Loc loc) {
@@ -95,10 +105,10 @@ Decoder::Decoder(Trainer<nn::LanguageModel>& trainer, const DecoderOptions& opti
 Decoder::Decoder(CompiledFunction forward, const DecoderOptions& options, Loc loc)
     : forward_(std::move(forward)), options_(checked_options(options, loc)) {}
 
-FeedView Decoder::feed(FeedValue tokens, std::vector<float> keep, std::span<Sampler> samplers,
-                       std::int64_t limit) const {
+FeedView Decoder::feed(std::span<const std::int32_t> tokens, std::vector<float> keep,
+                       std::span<Sampler> samplers, std::int64_t limit) const {
   FeedView inputs;
-  inputs.add("tokens", std::move(tokens));
+  inputs.add("tokens", tokens);
   inputs.add("keep", std::move(keep));
   if (!samples_on_device()) return inputs;
   std::vector<float> uniform, controls;
@@ -121,6 +131,9 @@ FeedView Decoder::feed(FeedValue tokens, std::vector<float> keep, std::span<Samp
 }
 
 void Decoder::run(std::span<const std::int32_t> tokens, const std::vector<float>& keep, Loc loc) {
+  if (std::find(tokens.begin(), tokens.end(), kLastSampled) != tokens.end()) {
+    throw UserError("decoder: " + std::to_string(kLastSampled) + " is not a token", loc);
+  }
   sampled_.clear();
   const FeedView inputs = feed(tokens, keep, {}, 0);
   logits_ = samples_on_device() ? forward_.run_on_device(inputs, {}, loc).at("logits").download(loc)
@@ -128,7 +141,7 @@ void Decoder::run(std::span<const std::int32_t> tokens, const std::vector<float>
   if (logits_.dtype != f32) logits_ = HostTensor::from(logits_.shape, logits_.floats(), loc);
 }
 
-void Decoder::run_and_sample(const FeedValue& tokens, const std::vector<float>& keep,
+void Decoder::run_and_sample(std::span<const std::int32_t> tokens, const std::vector<float>& keep,
                              std::span<Sampler> samplers, std::int64_t limit, Loc loc) {
   sampled_ = forward_.run_on_device(feed(tokens, keep, samplers, limit), {}, loc);
   sampled_.erase("logits");  // the next run reuses their memory
@@ -216,7 +229,7 @@ std::vector<std::int32_t> Decoder::prefill_and_sample(
         run_and_sample(chunk, keep, last ? samplers : std::span<Sampler>(), tokens, loc);
       },
       loc);
-  return sampled_.at("next").download(loc).ints();
+  return last_sampled(1, loc);
 }
 
 std::vector<std::int32_t> Decoder::sample(std::int64_t count, std::span<Sampler> samplers,
@@ -232,10 +245,15 @@ std::vector<std::int32_t> Decoder::sample(std::int64_t count, std::span<Sampler>
                     loc);
   }
   check_length(shortest_ + count, loc);
-  const std::vector<float> keep(static_cast<std::size_t>(options_.batch), 1.0F);
-  for (std::int64_t i = 0; i < count; ++i)
-    run_and_sample(sampled_.at("next"), keep, samplers, tokens, loc);
+  const auto rows = static_cast<std::size_t>(options_.batch);
+  const std::vector<std::int32_t> last(rows, kLastSampled);
+  const std::vector<float> keep(rows, 1.0F);
+  for (std::int64_t i = 0; i < count; ++i) run_and_sample(last, keep, samplers, tokens, loc);
   shortest_ += count;
+  return last_sampled(count, loc);
+}
+
+std::vector<std::int32_t> Decoder::last_sampled(std::int64_t count, Loc loc) const {
   const std::vector<std::int32_t> history = sampled_.at("history").download(loc).ints();
   std::vector<std::int32_t> sampled;
   for (std::int64_t i = kMaxSampled - count; i < kMaxSampled; ++i) {
@@ -261,9 +279,8 @@ Profile Decoder::profile(std::int64_t chunk, const ProfileOptions& options, Loc 
   }
   sampled_.clear();
   const auto rows = static_cast<std::size_t>(options_.batch);
-  return forward_.profile(feed(std::vector<std::int32_t>(rows * static_cast<std::size_t>(chunk)),
-                               std::vector<float>(rows, 1.0F), {}, 0),
-                          options, loc);
+  const std::vector<std::int32_t> tokens(rows * static_cast<std::size_t>(chunk));
+  return forward_.profile(feed(tokens, std::vector<float>(rows, 1.0F), {}, 0), options, loc);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

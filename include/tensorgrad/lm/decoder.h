@@ -118,11 +118,13 @@ class Decoder {
                                       const std::vector<float>& keep, bool last)>;
 
   void run_chunks(std::span<const std::vector<std::int32_t>> texts, const RunChunk& run, Loc loc);
-  [[nodiscard]] FeedView feed(FeedValue tokens, std::vector<float> keep,
+  // Views `tokens`.
+  [[nodiscard]] FeedView feed(std::span<const std::int32_t> tokens, std::vector<float> keep,
                               std::span<Sampler> samplers, std::int64_t limit) const;
   void run(std::span<const std::int32_t> tokens, const std::vector<float>& keep, Loc loc);
-  void run_and_sample(const FeedValue& tokens, const std::vector<float>& keep,
+  void run_and_sample(std::span<const std::int32_t> tokens, const std::vector<float>& keep,
                       std::span<Sampler> samplers, std::int64_t limit, Loc loc);
+  [[nodiscard]] std::vector<std::int32_t> last_sampled(std::int64_t count, Loc loc) const;
   void check_samplers(std::span<Sampler> samplers, Loc loc) const;
   void check_length(std::int64_t length, Loc loc) const;
 

@@ -355,6 +355,13 @@ TEST(LmDecoder, refuses_what_it_cannot_sample) {
   EXPECT_EQ(refusal([&] { (void)decoder.profile(3); }),
             "decoder: expected a chunk of 4^k tokens, at most max_chunk = 256, got 3");
   EXPECT_GT(decoder.profile(4).launches.size(), 5U);
+  EXPECT_EQ(refusal([&] { decoder.step(Tokens{std::numeric_limits<std::int32_t>::min()}); }),
+            "decoder: -2147483648 is not a token");
+  for (const std::int32_t wrong : {-1, 256}) {
+    EXPECT_THAT(refusal([&] { decoder.step(Tokens{wrong}); }),
+                ::testing::HasSubstr("input 'tokens'"))
+        << wrong;
+  }
   Decoder wrapped(compile_function(nn::LanguageModel(model.config),
                                    [](const nn::LanguageModel& net, const Inputs& in) {
                                      return net.resume_last(in["tokens"], in["keep"]);
