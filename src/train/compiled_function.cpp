@@ -468,9 +468,11 @@ void CompiledFunction::upload_params(const std::map<std::string, HostTensor>& pa
 CompiledFunction CompiledFunction::replica(Loc loc) const {
   return with_source_location(loc, [&] { return CompiledFunction(impl_->replica(loc)); });
 }
-NamedTensors CompiledFunction::download_buffers() const { return impl_->download_buffers(); }
-std::map<std::string, HostTensor> CompiledFunction::download_params() const {
-  return impl_->download_params();
+NamedTensors CompiledFunction::download_buffers(Loc loc) const {
+  return with_source_location(loc, [&] { return impl_->download_buffers(); });
+}
+std::map<std::string, HostTensor> CompiledFunction::download_params(Loc loc) const {
+  return with_source_location(loc, [&] { return impl_->download_params(); });
 }
 void CompiledFunction::import_weights(const FileSource& source, const ImportOptions& options,
                                       Loc loc) {

@@ -153,11 +153,11 @@ std::vector<std::string> TrainerBase::parameter_names() const {
   return names;
 }
 
-std::map<std::string, HostTensor> TrainerBase::download_params() const {
-  return impl_->download_params();
+std::map<std::string, HostTensor> TrainerBase::download_params(Loc loc) const {
+  return with_source_location(loc, [&] { return impl_->download_params(); });
 }
-std::map<std::string, HostTensor> TrainerBase::download_buffers() const {
-  return impl_->download_buffers();
+std::map<std::string, HostTensor> TrainerBase::download_buffers(Loc loc) const {
+  return with_source_location(loc, [&] { return impl_->download_buffers(); });
 }
 void TrainerBase::load_params(const FileSource& source, WeightSource weights, Loc loc) {
   with_source_location(loc, [&] { impl_->load_params(source, weights); });
@@ -168,8 +168,8 @@ void TrainerBase::save_weights(const FileSink& sink, WeightSource weights, Loc l
 std::map<std::string, HostTensor> TrainerBase::download_ema(Loc loc) const {
   return with_source_location(loc, [&] { return impl_->download_ema(); });
 }
-std::map<std::string, HostTensor> TrainerBase::download_optimizer() const {
-  return impl_->download_optimizer();
+std::map<std::string, HostTensor> TrainerBase::download_optimizer(Loc loc) const {
+  return with_source_location(loc, [&] { return impl_->download_optimizer(); });
 }
 void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params,
                                 const UploadOptions& options, Loc loc) {
@@ -185,7 +185,9 @@ void TrainerBase::upload_optimizer(const std::map<std::string, HostTensor>& stat
 void TrainerBase::add_loader(const std::string& name, const DataLoader& loader, Loc loc) {
   with_source_location(loc, [&] { impl_->add_loader(name, loader.impl_.shared()); });
 }
-void TrainerBase::reset(const ResetOptions& options) { impl_->reset(options); }
+void TrainerBase::reset(const ResetOptions& options, Loc loc) {
+  with_source_location(loc, [&] { impl_->reset(options); });
+}
 void TrainerBase::save(const FileSink& sink, Loc loc) const {
   with_source_location(loc, [&] { impl_->save(sink); });
 }

@@ -351,7 +351,7 @@ TEST(DeviceLoss, without_snapshots_ends_the_run_on_webgpu) {
   EXPECT_EQ(losses->opened, 1);
 }
 
-// Expects DeviceLostError at this line, or without a line if `line` is 0.
+// Expects DeviceLostError at this line.
 void expect_lost(const char* what, unsigned line, const std::function<void()>& call) {
   try {
     call();
@@ -364,7 +364,6 @@ void expect_lost(const char* what, unsigned line, const std::function<void()>& c
   }
 }
 #define EXPECT_LOST(call) expect_lost(#call, __LINE__, [&] { static_cast<void>(call); })
-#define EXPECT_LOST_WITHOUT_LINE(call) expect_lost(#call, 0, [&] { static_cast<void>(call); })
 
 TEST(DeviceLoss, is_thrown_by_every_later_call_with_its_line_on_webgpu) {
   std::shared_ptr<Losses> losses;
@@ -408,11 +407,12 @@ TEST(DeviceLoss, is_thrown_by_every_later_call_with_its_line_on_webgpu) {
   EXPECT_LOST(predict.upload_params(params));
   EXPECT_LOST(predict.load_params(checkpoint));
   EXPECT_LOST(result.download());
-  EXPECT_LOST_WITHOUT_LINE(trainer.download_params());
-  EXPECT_LOST_WITHOUT_LINE(trainer.download_buffers());
-  EXPECT_LOST_WITHOUT_LINE(trainer.download_optimizer());
-  EXPECT_LOST_WITHOUT_LINE(trainer.reset());
-  EXPECT_LOST_WITHOUT_LINE(predict.download_params());
+  EXPECT_LOST(trainer.download_params());
+  EXPECT_LOST(trainer.download_buffers());
+  EXPECT_LOST(trainer.download_optimizer());
+  EXPECT_LOST(trainer.reset());
+  EXPECT_LOST(predict.download_params());
+  EXPECT_LOST(predict.download_buffers());
   EXPECT_THAT(trainer.try_step(fed(x, y)).error, HasSubstr("was lost"));
   EXPECT_THAT(predict.try_run({{"x", x}}).error, HasSubstr("was lost"));
   EXPECT_EQ(losses->opened, 1);

@@ -54,9 +54,9 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
                                 r.get<UploadOptions>("options", {}), r.location);
      }},
     {"function.downloadParams",
-     [](const Request& r, Writer& w) { put(w, function(r).download_params()); }},
+     [](const Request& r, Writer& w) { put(w, function(r).download_params(r.location)); }},
     {"function.downloadBuffers",
-     [](const Request& r, Writer& w) { put(w, function(r).download_buffers()); }},
+     [](const Request& r, Writer& w) { put(w, function(r).download_buffers(r.location)); }},
     {"function.loadParams",
      [](const Request& r, Writer&) {
        function(r).load_params(FileSource::text(r["bytes"].text),

@@ -147,8 +147,8 @@ TrainerObject replaced(const Request& r, const TrainerObject& before) {
 
 // Copies the parameters of equal name and shape.
 void copy_params(const TrainerBase& from, TrainerBase& to, Loc location) {
-  auto params = from.download_params();
-  const auto wanted = to.download_params();
+  auto params = from.download_params(location);
+  const auto wanted = to.download_params(location);
   std::erase_if(params, [&](const auto& each) {
     const auto at = wanted.find(each.first);
     return at == wanted.end() || at->second.shape != each.second.shape;
@@ -302,15 +302,15 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"trainer.skippedUpdates",
      [](const Request& r, Writer& w) { put(w, stepper(r).skipped_updates(r.location)); }},
     {"trainer.downloadParams",
-     [](const Request& r, Writer& w) { put(w, base(r).download_params()); }},
+     [](const Request& r, Writer& w) { put(w, base(r).download_params(r.location)); }},
     {"trainer.downloadBuffers",
-     [](const Request& r, Writer& w) { put(w, base(r).download_buffers()); }},
+     [](const Request& r, Writer& w) { put(w, base(r).download_buffers(r.location)); }},
     {"trainer.downloadEma",
      [](const Request& r, Writer& w) { put(w, base(r).download_ema(r.location)); }},
     {"trainer.downloadGrads",
      [](const Request& r, Writer& w) { put(w, stepper(r).download_grads(r.location)); }},
     {"trainer.downloadOptimizer",
-     [](const Request& r, Writer& w) { put(w, base(r).download_optimizer()); }},
+     [](const Request& r, Writer& w) { put(w, base(r).download_optimizer(r.location)); }},
     {"trainer.uploadParams",
      [](const Request& r, Writer&) {
        TrainerObject& t = trainers().at(r);
@@ -325,7 +325,9 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
            upload_options(r), r.location);
      }},
     {"trainer.reset",
-     [](const Request& r, Writer&) { base(r).reset(r.get<ResetOptions>("options", {})); }},
+     [](const Request& r, Writer&) {
+       base(r).reset(r.get<ResetOptions>("options", {}), r.location);
+     }},
     {"trainer.save",
      [](const Request& r, Writer& w) {
        std::vector<std::byte> bytes;

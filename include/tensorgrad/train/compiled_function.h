@@ -123,11 +123,11 @@ class CompiledFunction {
                      const UploadOptions& options = {}, Loc loc = Loc::current());
 
   /// Returns copies of the parameters by name, or of the averages if the function reads those.
-  [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+  [[nodiscard]] std::map<std::string, HostTensor> download_params(Loc loc = Loc::current()) const;
 
   /// Returns copies of the model's buffers and states by name. Includes those that the function
   /// uses.
-  [[nodiscard]] std::map<std::string, HostTensor> download_buffers() const;
+  [[nodiscard]] std::map<std::string, HostTensor> download_buffers(Loc loc = Loc::current()) const;
 
   /// Queues download_params() and returns its future result; see run_async().
   [[nodiscard]] Future<std::map<std::string, HostTensor>> download_params_async(

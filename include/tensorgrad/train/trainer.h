@@ -107,11 +107,11 @@ class TrainerBase {
   [[nodiscard]] std::vector<std::string> parameter_names() const;
 
   /// Returns copies of all parameters by name.
-  [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+  [[nodiscard]] std::map<std::string, HostTensor> download_params(Loc loc = Loc::current()) const;
 
   /// Returns copies of the model's buffers and states by name, such as "norm.running_mean".
   /// Includes those that a loss uses.
-  [[nodiscard]] std::map<std::string, HostTensor> download_buffers() const;
+  [[nodiscard]] std::map<std::string, HostTensor> download_buffers(Loc loc = Loc::current()) const;
 
   /// Returns the averages of the parameters by name, and the parameters themselves for those
   /// without an average. Throws UserError if `ema_decay` is not set.
@@ -141,7 +141,8 @@ class TrainerBase {
   /// Returns the optimizer states by name, for example "exp_avg/in.weight". In a MultiTrainer,
   /// names begin with that of the objective: "actor.exp_avg/in.weight". Includes the gradients
   /// being accumulated ("grad_sum/...") and the averages ("ema/...").
-  [[nodiscard]] std::map<std::string, HostTensor> download_optimizer() const;
+  [[nodiscard]] std::map<std::string, HostTensor> download_optimizer(
+      Loc loc = Loc::current()) const;
 
   /// Asynchronous forms of the downloads; see Stepper::step_async().
   [[nodiscard]] Future<NamedTensors> download_params_async(Executor* executor = nullptr,
@@ -164,7 +165,7 @@ class TrainerBase {
 
   /// Resets parameters, optimizer, or both to their initial state. Run-time scalars keep their
   /// values.
-  void reset(const ResetOptions& options = {});
+  void reset(const ResetOptions& options = {}, Loc loc = Loc::current());
 
   /// Writes a checkpoint: a safetensors file with everything that the next step depends on. These
   /// are parameters, model and optimizer states, step, seed, position in the dataset and the

@@ -181,7 +181,8 @@ void save_model(const Request& r, Writer& w) {
   TrainerObject& trainer = trainers().at(r);
   const auto& model = language_model(trainer.model(), r.get<std::size_t>("entry"));
   std::vector<std::byte> bytes;
-  lm::save_model(bytes, {model.config, trainer.base().download_params(), given_tokenizer(r)});
+  lm::save_model(bytes,
+                 {model.config, trainer.base().download_params(r.location), given_tokenizer(r)});
   put_bytes(w, bytes);
 }
 
