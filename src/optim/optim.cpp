@@ -98,7 +98,8 @@ Tensor adam_step(Update& u, const Tensor& grad, const AdamStep& adam) {
 void SGD::operator()(Update& u) const {
   check_range("SGD: momentum", momentum);
   check_range("SGD: weight_decay", weight_decay);
-  check_range("SGD: dampening", dampening);
+  // With 1 or more, v would ignore or reverse all gradients after the first.
+  check_range("SGD: dampening", dampening, 0, 1);
   if (nesterov && (!may_be_used(momentum) || dampening != 0)) {
     throw UserError("SGD: nesterov requires momentum and zero dampening");
   }
@@ -214,7 +215,10 @@ void Adagrad::operator()(Update& u) const {
 
 void Adadelta::operator()(Update& u) const {
   check_range("Adadelta: rho", rho, 0, 1);
-  check_range("Adadelta: eps", eps);
+  // With 0, or a number that is flushed to 0, the factor sqrt(u + eps) of all updates stays 0.
+  if (!(eps >= std::numeric_limits<float>::min() && eps < kInfinity)) {
+    throw UserError(format_text("Adadelta: eps: expected at least 2^-126, got %g", eps));
+  }
   check_range("Adadelta: weight_decay", weight_decay);
   const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
   const Tensor v = running_mean(u, "square_avg", {"rho", rho}, square(g));

@@ -43,6 +43,19 @@ TEST(OptimizerErrors, sgd_nesterov_with_dampening) {
       UserError, "SGD: nesterov requires momentum and zero dampening");
 }
 
+TEST(OptimizerErrors, sgd_dampening_of_one) {
+  EXPECT_ERROR(compiled(plain_loss, {.optimizer = optim::SGD{.momentum = 0.9, .dampening = 1}}),
+               UserError, "SGD: dampening: expected at least 0 and less than 1, got 1");
+}
+
+// No update would change a parameter.
+TEST(OptimizerErrors, adadelta_eps_zero_in_f32) {
+  EXPECT_ERROR(compiled(plain_loss, {.optimizer = optim::Adadelta{.eps = 0}}), UserError,
+               "Adadelta: eps: expected at least 2^-126, got 0");
+  EXPECT_ERROR(compiled(plain_loss, {.optimizer = optim::Adadelta{.eps = 1e-50}}), UserError,
+               "Adadelta: eps: expected at least 2^-126, got 1e-50");
+}
+
 TEST(OptimizerErrors, muon_of_vector) {
   EXPECT_ERROR(compiled(plain_loss, {.optimizer = optim::Muon{.params = "fc.bias"}}), UserError,
                "Muon: expected parameters with two axes, 'fc.bias' has 1");

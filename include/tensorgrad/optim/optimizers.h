@@ -111,14 +111,17 @@ struct SGD {
   Hyperparameter momentum = 0;  ///< Factor of the previous v, at least 0. If 0, v is g.
   bool nesterov = false;    ///< p -= lr * (g + momentum * v). Requires momentum and no dampening.
   double weight_decay = 0;  ///< Factor of p that is added to g; 0: no decay.
-  double dampening = 0;     ///< Reduces g in v, from the second update on.
+  double dampening = 0;     ///< Reduces g in v, from the second update on, in [0, 1).
   bool maximize = false;    ///< Maximizes the loss.
-  /// Traces an update. Throws UserError if a value is negative or `nesterov` is not allowed.
+  /// Traces an update. Throws UserError if a value is out of range or `nesterov` is not allowed.
   void operator()(Update& update) const;
 };
 
 /// Adam (Kingma and Ba 2015), as `torch.optim.Adam`: p -= lr * mhat / (sqrt(vhat) + eps). m and v
 /// are running means of g and g^2; mhat and vhat are corrected for their bias towards 0.
+///
+/// With `eps` = 0, as in PyTorch, an element whose gradients so far are all 0 becomes NaN. This
+/// also applies to the other optimizers that add `eps` to a root.
 struct Adam {
   static constexpr const char* kName = "Adam";  ///< Name in checkpoints.
   Schedule lr = 1e-3;                           ///< Learning rate.
@@ -214,10 +217,11 @@ struct Adadelta {
   static constexpr const char* kName = "Adadelta";  ///< Name in checkpoints.
   Schedule lr = 1.0;                                ///< Learning rate.
   double rho = 0.9;                                 ///< Decay of v and u, in [0, 1).
-  double eps = 1e-6;        ///< Added under both roots. With 0, training does not start.
+  double eps = 1e-6;                                ///< Added under both roots, at least 2^-126.
   double weight_decay = 0;  ///< Factor of p that is added to g; 0: no decay.
   bool maximize = false;    ///< Maximizes the loss.
-  /// Traces an update. Throws UserError if a value is negative or rho is at least 1.
+  /// Traces an update. Throws UserError if a value is negative, rho is at least 1, or eps is less
+  /// than 2^-126: with 0, to which devices may round it, no update changes p.
   void operator()(Update& update) const;
 };
 
@@ -247,11 +251,12 @@ struct Muon {
   /// Parameters to train with Muon, all with two axes. By default, all parameters with two axes.
   ParamFilter params = [](const std::string&, const Shape& shape) { return shape.size() == 2; };
 
-  double momentum = 0.95;             ///< Factor of the previous b, in [0, 1).
-  bool nesterov = true;               ///< O is made of g + momentum * b instead of b.
-  int ns_steps = 5;                   ///< Newton-Schulz iterations, from 1 to 99.
-  double weight_decay = 0;            ///< Decoupled decay of all parameters; 0: no decay.
-  double adamw_lr_factor = 0.015;     ///< Learning rate of AdamW, relative to `lr`.
+  double momentum = 0.95;   ///< Factor of the previous b, in [0, 1).
+  bool nesterov = true;     ///< O is made of g + momentum * b instead of b.
+  int ns_steps = 5;         ///< Newton-Schulz iterations, from 1 to 99.
+  double weight_decay = 0;  ///< Decoupled decay of all parameters; 0: no decay.
+  double adamw_lr_factor =
+      0.015;  ///< Learning rate of AdamW, over `lr`; with 0, it trains nothing.
   double beta1 = 0.9, beta2 = 0.999;  ///< See AdamW.
   double eps = 1e-8;                  ///< See AdamW.
   bool maximize = false;              ///< Maximizes the loss.

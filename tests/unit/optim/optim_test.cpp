@@ -443,6 +443,28 @@ TEST(Optimizer, weight_decay_is_a_scalar_that_can_be_set) {
   EXPECT_EQ(trainer.download_params().at("w").floats()[0], 0.5F);
 }
 
+// As in PyTorch: 0 / 0 where all gradients are 0, the usual step elsewhere.
+TEST(Optimizer, eps_of_zero_is_nan_only_for_gradients_of_zero) {
+  const Optimizer optimizers[] = {
+      optim::Adam{.lr = 0.5, .eps = 0}, optim::AdamW{.lr = 0.5, .eps = 0, .weight_decay = 0},
+      optim::NAdam{.lr = 0.5, .eps = 0}, optim::RMSprop{.lr = 0.5, .eps = 0},
+      optim::Adagrad{.lr = 0.5, .eps = 0}};
+  std::vector<float> grads(kSize, 2);
+  grads[3] = 0;
+  for (const Optimizer& optimizer : optimizers) {
+    auto trainer =
+        compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
+                {.inputs = {{"g", {kSize}}}, .optimizer = optimizer, .device = {.kind = "cpu"}});
+    const auto before = trainer.download_params().at("w").floats();
+    trainer.step({{"g", grads}});
+    const auto after = trainer.download_params().at("w").floats();
+    EXPECT_TRUE(std::isnan(after[3]));
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      if (i != 3) EXPECT_LT(after[i], before[i] - 0.4F) << i;
+    }
+  }
+}
+
 // Decoupled decay follows the rate of the step, also after set_lr().
 TEST(Optimizer, setting_the_rate_changes_the_decay) {
   auto trainer =
