@@ -247,8 +247,9 @@ GraphPass find_pass(const std::string& name, int max_bindings, std::int64_t max_
 void compile_for(const DeviceInfo& device, CompileRequest& request) {
   const std::int64_t elements = request.plan.params_elements;
   if (elements > kMaxTensorElements && device.computes) {
-    throw UserError("compile: the parameters have " + std::to_string(elements) +
-                    " elements together; a device takes at most 2^31-1, trace() takes more");
+    throw UserError("compile: the model has " + std::to_string(elements) +
+                    " parameters, a device takes at most " + std::to_string(kMaxTensorElements) +
+                    "; use a smaller model, or trace() to inspect this one");
   }
   request.split_rows = !device.cuts_rows;
   request.stores_attention = device.slow_barriers;

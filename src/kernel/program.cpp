@@ -383,6 +383,16 @@ std::string buffer_name(BufferKind kind, const std::string& name) {
   UNREACHABLE();
 }
 
+std::string buffer_text(const BufferDecl& buffer) {
+  switch (buffer.kind) {
+    case BufferKind::kParams: return "parameters";
+    case BufferKind::kGrads: return "gradients";
+    case BufferKind::kConstant: return "a constant";
+    case BufferKind::kSlot: return "intermediate values";
+    default: return buffer.name;
+  }
+}
+
 namespace {
 
 // Checks what Launch::concurrent requires of two launches, as far as buffers show it.

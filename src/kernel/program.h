@@ -298,6 +298,9 @@ struct BufferDecl {
   std::vector<std::uint32_t> data;  // kConstant: contents
 };
 
+// Returns what a buffer holds, for messages to the user.
+std::string buffer_text(const BufferDecl& buffer);
+
 // A value that the host reads or writes: a range of a buffer.
 struct Port {
   std::string name;

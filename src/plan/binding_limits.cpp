@@ -198,7 +198,7 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
   std::string ops;
   for (const std::string& op : launch.ops) ops += (ops.empty() ? "" : ", ") + op;
   throw UserError(launch.name + ": " + std::to_string(bytes) + " bytes of " +
-                      program.buffers[static_cast<std::size_t>(binding.buffer)].name +
+                      buffer_text(program.buffers[static_cast<std::size_t>(binding.buffer)]) +
                       " are needed at once, the device can bind at most " + std::to_string(most) +
                       " (in " + ops + ")",
                   launch.locations.empty() ? SourceLocation() : launch.locations.front());

@@ -21,6 +21,7 @@ namespace {
 
 // A free slot of more than this many times the required bytes is kept for a larger value.
 constexpr std::int64_t kMaxWaste = 16;
+constexpr std::int64_t kParamBytes = sizeof(float);
 
 std::int64_t round_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -154,7 +155,9 @@ class Placer {
   }
 
   int params_buffer() {
-    if (params_ < 0) params_ = add_buffer("", BufferKind::kParams, options_.params_elements * 4);
+    if (params_ < 0) {
+      params_ = add_buffer("", BufferKind::kParams, options_.params_elements * kParamBytes);
+    }
     return params_;
   }
 
@@ -567,8 +570,10 @@ class Placer {
                        "; the largest tensors are";
     for (std::size_t i = 0; i < std::min<std::size_t>(10, largest.size()); ++i) {
       const Node& node = graph_[largest[i]];
-      text += "\n    " + std::to_string(bytes_of(node.type)) + " bytes: " + node.op->name + " " +
-              to_string(node.type) + " at " + to_string(node.location);
+      text += "\n    " + std::to_string(bytes_of(node.type)) +
+              " bytes: " + (node.op == &ops::arena ? "parameters" : node.op->name) + " " +
+              to_string(node.type);
+      if (node.location.known()) text += " at " + to_string(node.location);
     }
     throw UserError(text);
   }
@@ -582,10 +587,16 @@ class Placer {
       const auto each = static_cast<std::int64_t>(element_bytes(result_.stored(node.type.dtype)));
       const bool largest = where.offset * each + round_up(bytes_of(node.type)) >= buffer.bytes;
       if (buffer.bytes <= options_.max_buffer_bytes || !largest) continue;
-      throw UserError(std::string(node.op->name) + ": " + to_string(node.type) + " is in " +
-                          buffer.name + " of " + std::to_string(buffer.bytes) +
-                          " bytes, the device allows at most " +
-                          std::to_string(options_.max_buffer_bytes) + " per buffer",
+      if (buffer.kind == BufferKind::kParams) {
+        throw UserError("compile: the model has " + std::to_string(options_.params_elements) +
+                        " parameters, the device allows at most " +
+                        std::to_string(options_.max_buffer_bytes / kParamBytes) +
+                        "; use a smaller model or another device");
+      }
+      const std::string of = buffer.kind == BufferKind::kSlot ? node.op->name : buffer_text(buffer);
+      throw UserError(of + ": " + to_string(node.type) + " needs " + std::to_string(buffer.bytes) +
+                          " bytes in one buffer, the device allows at most " +
+                          std::to_string(options_.max_buffer_bytes),
                       node.location);
     }
   }

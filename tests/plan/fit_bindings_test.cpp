@@ -224,21 +224,37 @@ TEST(FitBindings, transposing_copy_of_thousands_of_launches_is_rejected) {
   EXPECT_THROW(static_cast<void>(compile_for_test(s.graph(), 8, kLimit)), UserError);
 }
 
-TEST(FitBindings, buffer_that_is_too_large_is_rejected) {
-  GraphBuilder s;
-  s.output("y", s.input({1 << 20}) * 2);
+// Expects this error if a buffer has at most 1 MiB.
+void expect_refused(const Graph& graph, std::int64_t params_elements, const std::string& message) {
   CompileRequest request;
-  request.graph = s.graph();
+  request.graph = graph;
+  request.plan.params_elements = params_elements;
   request.plan.max_buffer_bytes = 1 << 20;
   try {
     static_cast<void>(compile_graph(std::move(request)));
     ADD_FAILURE() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_NE(error.message().find("f32[1048576] is in input in0 of 4194304 bytes, the device "
-                                   "allows at most 1048576 per buffer"),
-              std::string::npos)
-        << error.message();
+    EXPECT_EQ(error.message(), message);
   }
+}
+
+TEST(FitBindings, buffers_that_are_too_large_are_rejected) {
+  GraphBuilder input;
+  input.output("y", sum(input.input({1 << 20})));
+  expect_refused(input.graph(), 0,
+                 "input in0: f32[1048576] needs 4194304 bytes in one buffer, the device allows at "
+                 "most 1048576");
+  GraphBuilder middle;
+  const Tensor square = matmul(middle.input({1024, 2}), middle.input({2, 1024}));
+  middle.output("y", matmul(square, middle.input({1024, 1})));
+  expect_refused(middle.graph(), 0,
+                 "matmul: f32[1024,1024] needs 4194304 bytes in one buffer, the device allows at "
+                 "most 1048576");
+  GraphBuilder model;
+  model.output("y", sum(model.leaf(ops::parameter, "w", {1 << 20}, f32, {})));
+  expect_refused(model.graph(), 1 << 20,
+                 "compile: the model has 1048576 parameters, the device allows at most 262144; use "
+                 "a smaller model or another device");
 }
 
 // If a graph cannot be cut for such a small limit, the error says so. Most graphs are cut.

@@ -73,9 +73,10 @@ TEST(Trace, compiling_more_parameters_than_a_device_can_index_is_rejected) {
     static_cast<void>(compile(Wide(kWidth), wide_loss, options));
     FAIL() << "compiled";
   } catch (const UserError& error) {
-    EXPECT_EQ(error.message(),
-              "compile: the parameters have 3200000000 elements together; a device takes at most "
-              "2^31-1, trace() takes more");
+    EXPECT_EQ(
+        error.message(),
+        "compile: the model has 3200000000 parameters, a device takes at most 2147483647; use "
+        "a smaller model, or trace() to inspect this one");
   }
 }
 

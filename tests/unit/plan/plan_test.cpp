@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "ops/registry.h"
 #include "passes/fuse/fuse.h"
 #include "support/graph_builder.h"
 
@@ -61,6 +62,17 @@ TEST(Plan, budget_is_kept_exactly) {
   const std::int64_t peak = planned().peak_bytes;
   EXPECT_EQ(planned(peak).peak_bytes, peak);
   EXPECT_THROW(planned(peak - 1), UserError);
+}
+
+TEST(Plan, budget_errors_list_the_parameters_in_one_line) {
+  GraphBuilder s;
+  s.output("y", s.leaf(ops::arena, "params", {8}, f32, {}) * 2);
+  try {
+    plan(fuse(s.graph(), {}), {.params_elements = 8, .memory_budget = 1});
+    ADD_FAILURE() << "planned";
+  } catch (const UserError& error) {
+    EXPECT_TRUE(error.message().ends_with("\n    32 bytes: parameters f32[8]")) << error.message();
+  }
 }
 
 TEST(Plan, is_the_same_for_the_same_graph) { EXPECT_EQ(print(planned()), print(planned())); }
