@@ -82,10 +82,9 @@ void print_prediction(const PredictArguments& arguments, const Run& run, const s
 Json device_json(const DeviceDescription& device) {
   Json limits = Json::object();
   for (const auto& [name, value] : device.limits) limits[name] = value;
-  return {{"kind", device.kind},           {"name", device.name},
-          {"driver", device.driver},       {"type", device.type},
-          {"auto", device.chosen_by_auto}, {"reason", device.reason},
-          {"features", device.features},   {"limits", limits}};
+  return {{"kind", device.kind},     {"name", device.name},         {"driver", device.driver},
+          {"type", device.type},     {"usable", device.usable},     {"auto", device.chosen_by_auto},
+          {"reason", device.reason}, {"features", device.features}, {"limits", limits}};
 }
 
 void print_device(const DeviceDescription& device, const std::string& label) {

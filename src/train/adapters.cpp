@@ -11,9 +11,7 @@ std::vector<int> equal_adapters(const std::vector<DeviceDescription>& all,
   for (const DeviceDescription& each : all) {
     if (each.kind == "webgpu") adapters.push_back(&each);
   }
-  const auto usable = [&](const DeviceDescription* each) {
-    return each->type != "cpu" || options.allow_software;
-  };
+  const auto usable = [](const DeviceDescription* each) { return each->usable; };
   auto selected = adapters.end();
   if (options.kind == "webgpu") {
     selected = std::find_if(adapters.begin(), adapters.end(), usable);

@@ -8,17 +8,16 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Returns the numbers of the adapters in `all`, the result of devices(), that have the same name
-/// and driver as the one that `options` select. DeviceOptions::adapter takes them, for ranks that
-/// each use a GPU of their own:
+/// Returns the numbers of the usable adapters in `all`, the result of devices() with the same
+/// options, that have the same name and driver as the one that `options` select.
+/// DeviceOptions::adapter takes them, for ranks that each use a GPU of their own:
 /// ```cpp
 /// std::string note;
 /// const std::vector<int> gpus = tg::equal_adapters(tg::devices({}, note));
 /// options.device = {.kind = "webgpu", .adapter = gpus.at(rank % gpus.size())};
 /// ```
-/// The kind "auto" selects its GPU, and "webgpu" the first usable adapter. Software renderers are
-/// usable with `allow_software`. `adapter` is ignored. Returns an empty vector if nothing is
-/// selected, or with other kinds.
+/// The kind "auto" selects its GPU, and "webgpu" the first usable adapter. `adapter` is ignored.
+/// Returns an empty vector if nothing is selected, or with other kinds.
 std::vector<int> equal_adapters(const std::vector<DeviceDescription>& all,
                                 const DeviceOptions& options = {});
 

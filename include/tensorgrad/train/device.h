@@ -83,8 +83,9 @@ struct DeviceDescription {
   std::string name;             ///< Name of the device, such as the model of a GPU.
   std::string driver;           ///< WebGPU: library, backend and driver; the CPU has none.
   std::string type;             ///< "discrete", "integrated", "cpu" or "unknown".
+  bool usable = false;          ///< Whether it can be selected without its number.
   bool chosen_by_auto = false;  ///< Whether the kind "auto" selects it.
-  std::string reason;           ///< Why "auto" selects it, or why not.
+  std::string reason;           ///< Why it is usable or selected, or why not.
 
   std::vector<std::string> features;                         ///< Optional features it supports.
   std::vector<std::pair<std::string, std::int64_t>> limits;  ///< Name and value of each limit.

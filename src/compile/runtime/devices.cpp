@@ -186,6 +186,7 @@ std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string
   const int best = best_adapter(adapters);
   const auto cpu = open_cpu(options);
   list.push_back(describe(cpu->info(), "cpu"));
+  list.back().usable = true;
   list.back().chosen_by_auto = best < 0;
   list.back().reason = best < 0 ? "no adapter is a real GPU" : "a GPU is available";
   for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
@@ -193,6 +194,7 @@ std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string
     list.push_back(describe(adapter.device, adapter.kind));
     if (adapter.offers_subgroup_matrix)
       list.back().features = features_when_open(options, i, adapter);
+    list.back().usable = adapter.usable;
     list.back().chosen_by_auto = i == best;
     list.back().reason = adapter.reason;
   }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "tensorgrad/train/device.h"
 #include "webgpu_test_util.h"
 
 #ifdef __linux__
@@ -68,6 +69,14 @@ TEST(WebGpuErrors, software_adapters_are_used_only_on_request) {
     EXPECT_GE(adapter.device.limits.max_binding_bytes, 128 << 20);
     EXPECT_FALSE(adapter.device.software && adapter.usable) << adapter.device.name;
   }
+  const std::vector<DeviceDescription> described = devices({}, reason),
+                                       requested = devices({.allow_software = true}, reason);
+  ASSERT_EQ(described.size(), adapters.size() + 1);
+  for (std::size_t i = 0; i < adapters.size(); ++i) {
+    EXPECT_EQ(described[i + 1].usable, adapters[i].usable);
+    EXPECT_TRUE(requested[i + 1].usable || !adapters[i].device.software);
+  }
+  EXPECT_TRUE(described[0].usable) << "the CPU";
   options.adapter = 99;
   const std::string text = message_of<DeviceError>([&] { make_webgpu_device(options); });
   EXPECT_TRUE(has(text, "99") && has(text, adapters[0].device.name)) << text;
