@@ -77,13 +77,13 @@ Composite::Composite(const char* name, const SourceLocation& location)
     : trace_(Trace::current(name, location)), outermost_(trace_.composite.empty()) {
   if (!outermost_) return;
   trace_.composite = name;
-  trace_.composite_site = location;
+  trace_.composite_location = location;
 }
 
 Composite::~Composite() {
   if (!outermost_) return;
   trace_.composite.clear();
-  trace_.composite_site = {};
+  trace_.composite_location = {};
 }
 
 // Inside a composite, errors of these members are errors of the composite.

@@ -52,7 +52,7 @@ class Trace {
                  const SourceLocation& location);
 
   // The composite that new nodes belong to, set by the outermost Composite.
-  SourceLocation composite_site;
+  SourceLocation composite_location;
   std::string composite;
 
  private:
@@ -88,7 +88,7 @@ class Composite {
 struct OpContext {
   OpContext(std::string_view op, const SourceLocation& location)
       : trace(Trace::current(op, location)),
-        builder{trace.graph, trace.composite.empty() ? location : trace.composite_site,
+        builder{trace.graph, trace.composite.empty() ? location : trace.composite_location,
                 trace.composite, trace.composite.empty() ? std::string(op) : trace.composite} {}
 
   Expr in(const Tensor& tensor) {

@@ -183,7 +183,7 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
   return Inputs(std::move(tensors));
 }
 
-std::vector<std::uint32_t> words_of(const HostView& value) {
+std::vector<std::uint32_t> encode_elements(const HostView& value) {
   const auto* first = static_cast<const std::byte*>(value.data);
   return from_stored({first, value.count * element_bytes(value.dtype)}, value.count, value.dtype);
 }

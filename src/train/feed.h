@@ -31,7 +31,7 @@ std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const FeedView& f
 std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size);
 
 // Returns the elements as 32-bit words (compile/runtime/element_codec.h).
-std::vector<std::uint32_t> words_of(const HostView& value);
+std::vector<std::uint32_t> encode_elements(const HostView& value);
 
 // Throws UserError, DtypeError or ShapeError if a value does not fit its declaration, or contains
 // an index out of the range in which the program uses it. An f16 input also accepts f32.

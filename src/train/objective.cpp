@@ -704,9 +704,9 @@ std::vector<double> ObjectiveImpl::leaf_values(const ProgramSession& session, co
     const std::int64_t from = leaf.op == &ops::state ? 0 : leaf.attrs.integer("offset");
     std::copy_n(flat.begin() + from, count, words.begin());
   } else if (given != inputs.end() && given->second.on_device) {
-    words = words_of(DeviceTensor(given->second.on_device).download());
+    words = encode_elements(DeviceTensor(given->second.on_device).download());
   } else if (given != inputs.end()) {
-    words = words_of(given->second);
+    words = encode_elements(given->second);
   } else {
     words = session.download_data(name, leaf.type);
   }

@@ -79,7 +79,7 @@ LeafWords leaf_words(const Graph& graph, const ir::LeafOptions& options) {
                        std::to_string(each) + " bytes, got " + std::to_string(tensor.bytes.size()) +
                        " bytes");
     }
-    leaf.words = words_of(tensor);
+    leaf.words = encode_elements(tensor);
   }
   return fill_leaves(graph, given, options.seed);
 }

@@ -168,7 +168,7 @@ void ProgramSession::upload(const std::string& buffer, DType dtype, const HostVi
     instance_->upload(buffer, 0, {static_cast<const std::byte*>(value.data), bytes}, set);
     return;
   }
-  std::vector<std::uint32_t> words = words_of(value);
+  std::vector<std::uint32_t> words = encode_elements(value);
   if (dtype == DType::kBool) {
     for (std::uint32_t& word : words) word = word != 0 ? 1 : 0;  // kernels rely on 0 and 1
   }

@@ -21,7 +21,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 std::unique_ptr<LaunchRunner> make_runner(const Prepare& prepare, const OpaqueLaunch& opaque) {
-  for (const OpaqueRunner& each : kOpaqueSteps) {
+  for (const OpaqueRunner& each : kOpaqueRunners) {
     if (each.name == opaque.kernel->name) return each.make(prepare);
   }
   UNREACHABLE();

@@ -19,7 +19,7 @@ struct OpaqueRunner {
   std::string_view name;  // OpaqueKernel::name
   std::unique_ptr<LaunchRunner> (*make)(const Prepare& prepare);
 };
-inline constexpr OpaqueRunner kOpaqueSteps[] = {
+inline constexpr OpaqueRunner kOpaqueRunners[] = {
     {"attention", make_attention}, {"selective_scan", make_selective_scan},
     {"topk", make_topk},           {"sample_tokens", make_sample_tokens},
     {"custom", make_custom},
