@@ -77,7 +77,7 @@ class Bucket:
 
 def buckets(gradients, bucket_bytes=BUCKET_BYTES):
     """Divides gradients, given as (elements, ready) in the order of the parameters, into buckets in
-    the order of their exchange. Follows buckets_of() of src/plan/exchange.cpp."""
+    the order of their exchange. Follows join_segments() of src/plan/exchange.cpp."""
     segments, end = [], 0
     for elements, ready in gradients:
         padded = -(-elements // PADDING) * PADDING

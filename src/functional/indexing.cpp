@@ -18,7 +18,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-int axis_of(const char* op, int axis, Tensor x, Loc loc) {
+int resolved_axis(const char* op, int axis, Tensor x, Loc loc) {
   return static_cast<int>(resolve_axis(axis, x.shape(), op, loc));
 }
 
@@ -114,8 +114,8 @@ Tensor movedim(Tensor x, const std::vector<int>& from, const std::vector<int>& t
   std::vector<int> axes(shape.size(), -1);
   std::vector<bool> moved(shape.size(), false);
   for (std::size_t i = 0; i < from.size(); ++i) {
-    const int source = axis_of("movedim", from[i], x, loc),
-              place = axis_of("movedim", to[i], x, loc);
+    const int source = resolved_axis("movedim", from[i], x, loc),
+              place = resolved_axis("movedim", to[i], x, loc);
     if (moved[static_cast<size_t>(source)] || axes[static_cast<size_t>(place)] != -1)
       throw ShapeError("movedim: an axis is repeated", loc);
     axes[static_cast<size_t>(place)] = source;
@@ -185,7 +185,8 @@ std::vector<Tensor> unbind(Tensor x, int axis, Loc loc) {
 // In [.., n, n] read as rows of n + 1 elements, the diagonal is the first column.
 Tensor diagonal(Tensor x, std::int64_t offset, int axis1, int axis2, Loc loc) {
   const Composite composite("diagonal", loc);
-  const int rows = axis_of("diagonal", axis1, x, loc), columns = axis_of("diagonal", axis2, x, loc);
+  const int rows = resolved_axis("diagonal", axis1, x, loc),
+            columns = resolved_axis("diagonal", axis2, x, loc);
   if (rows == columns) throw ShapeError("diagonal: an axis is repeated", loc);
   const std::int64_t below = std::max<std::int64_t>(-offset, 0),
                      right = std::max<std::int64_t>(offset, 0);
@@ -299,7 +300,7 @@ Tensor repeat(Tensor x, const std::vector<std::int64_t>& counts, Loc loc) {
 Tensor repeat_interleave(Tensor x, std::int64_t count, int axis, Loc loc) {
   const Composite composite("repeat_interleave", loc);
   check_count("repeat_interleave", "a count", count, 1, loc);
-  const int d = axis_of("repeat_interleave", axis, x, loc);
+  const int d = resolved_axis("repeat_interleave", axis, x, loc);
   const Tensor apart = unsqueeze(x, d + 1, loc);
   Shape wide = apart.shape(), joined = x.shape();
   wide[static_cast<size_t>(d) + 1] = count;
@@ -376,7 +377,7 @@ Tensor along_axis(const char* op, Tensor index, Shape shape, int axis, Loc loc) 
 
 Tensor index_select(Tensor x, int axis, Tensor index, Loc loc) {
   const Composite composite("index_select", loc);
-  const int d = axis_of("index_select", axis, x, loc);
+  const int d = resolved_axis("index_select", axis, x, loc);
   return gather(x, d, along_axis("index_select", index, x.shape(), d, loc), loc);
 }
 
@@ -387,7 +388,7 @@ Tensor take_along_dim(Tensor x, Tensor index, int axis, Loc loc) {
                          to_string(index.shape()) + " differ in the number of axes",
                      loc);
   }
-  const auto d = static_cast<size_t>(axis_of("take_along_dim", axis, x, loc));
+  const auto d = static_cast<size_t>(resolved_axis("take_along_dim", axis, x, loc));
   Shape of_x = x.shape(), of_index = index.shape();
   const std::int64_t size = of_x[d], count = of_index[d];
   of_x[d] = of_index[d] = 1;
@@ -403,7 +404,7 @@ namespace {
 // Checks the operands and returns the axis from the front.
 int check_scatter(const char* op, const Tensor& x, int axis, const Tensor& index,
                   const Tensor& source, Loc loc) {
-  const int d = axis_of(op, axis, x, loc);
+  const int d = resolved_axis(op, axis, x, loc);
   if (index.dtype() != DType::kI32 && index.dtype() != DType::kU32) {
     throw DtypeError(std::string(op) + ": expected an i32 or u32 index, got " +
                          std::string(to_string(index.dtype())),
@@ -504,7 +505,7 @@ Tensor scatter_min(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
 Tensor segment_softmax(Tensor x, Tensor segments, std::int64_t count, int axis, Loc loc) {
   const Composite composite("segment_softmax", loc);
   const Upcast downcast(x);
-  const int d = axis_of("segment_softmax", axis, x, loc);
+  const int d = resolved_axis("segment_softmax", axis, x, loc);
   const Tensor index = along_axis("segment_softmax", segments, x.shape(), d, loc);
   if (segments.size(0) != x.size(d)) {
     throw ShapeError("segment_softmax: expected a segment for each of the " +
@@ -531,7 +532,7 @@ Tensor segment_softmax(Tensor x, Tensor segments, std::int64_t count, int axis, 
 
 Tensor index_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
   const Composite composite("index_add", loc);
-  const int d = axis_of("index_add", axis, x, loc);
+  const int d = resolved_axis("index_add", axis, x, loc);
   return scatter_add(x, d, along_axis("index_add", index, x.shape(), d, loc), source, loc);
 }
 

@@ -254,7 +254,7 @@ Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& o
     }
     return loss_by_distribution(classes, loc);
   }
-  const Tensor shift = shift_of(classes.scores, -1, loc);
+  const Tensor shift = detached_max(classes.scores, -1, loc);
   const Tensor log_sum = log(sum(exp(classes.scores - shift), -1, false, loc));
   return loss_by_index(classes, Normaliser{squeeze(shift, -1, loc), log_sum}, loc);
 }

@@ -16,7 +16,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-SourceLocation site_of(const std::vector<const Operand*>& operands) {
+SourceLocation first_location(const std::vector<const Operand*>& operands) {
   return operands.front()->location;
 }
 
@@ -52,7 +52,7 @@ bool is_logic(const OpDef& def) {
 
 // Returns the logical op that a bitwise op, minimum or maximum stands for if applied to booleans,
 // or null.
-const OpDef* logic_of(const OpDef& def) {
+const OpDef* logical_counterpart(const OpDef& def) {
   if (&def == &ops::bitwise_and || &def == &ops::minimum) return &ops::logical_and;
   if (&def == &ops::bitwise_or || &def == &ops::maximum) return &ops::logical_or;
   if (&def == &ops::bitwise_xor) return &ops::logical_xor;
@@ -62,9 +62,9 @@ const OpDef* logic_of(const OpDef& def) {
 // With f16 tensors, numbers are computed with as f32, and the result is f32 before it is rounded.
 Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operands,
                  Attrs attrs = {}) {
-  OpContext ctx(called.name, site_of(operands));
+  OpContext ctx(called.name, first_location(operands));
   const bool is_bool = number_type(ctx, called, operands) == DType::kBool;
-  const OpDef* logic = is_bool ? logic_of(called) : nullptr;
+  const OpDef* logic = is_bool ? logical_counterpart(called) : nullptr;
   const OpDef& def = logic ? *logic : called;
   std::vector<Expr> tensors;
   for (const Operand* operand : operands) {

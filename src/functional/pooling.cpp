@@ -74,7 +74,7 @@ Expr pool(OpContext& ctx, const OpDef& def, Expr x, Size2d kernel, Size2d stride
 }
 
 template <class T>
-Expr list_of(OpContext& ctx, const std::vector<T>& values, DType dtype) {
+Expr literal_list(OpContext& ctx, const std::vector<T>& values, DType dtype) {
   return op::literal(ctx.builder, values, {dtype, {static_cast<std::int64_t>(values.size())}});
 }
 
@@ -89,7 +89,7 @@ Expr along(Expr list, int axis, const Shape& shape) {
 Expr take(OpContext& ctx, Expr x, int axis, const std::vector<std::int32_t>& from) {
   Shape shape = x.shape();
   shape[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(from.size());
-  return op::gather(x, along(list_of(ctx, from, DType::kI32), axis, shape), axis);
+  return op::gather(x, along(literal_list(ctx, from, DType::kI32), axis, shape), axis);
 }
 
 // For each window along an axis, returns 1 / (number of its elements inside the input).
@@ -112,7 +112,7 @@ struct Bins {
   std::vector<float> weights;
 };
 
-Bins bins_of(std::int64_t length, std::int64_t count) {
+Bins adaptive_bins(std::int64_t length, std::int64_t count) {
   Bins bins;
   const auto first = [&](std::int64_t i) { return i * length / count; };
   const auto end = [&](std::int64_t i) { return ((i + 1) * length + count - 1) / count; };
@@ -131,9 +131,10 @@ Bins bins_of(std::int64_t length, std::int64_t count) {
 // Returns the means of the bins of an axis.
 Expr mean_of_bins(OpContext& ctx, Expr x, int axis, std::int64_t count) {
   const auto a = static_cast<std::size_t>(axis);
-  const Bins bins = bins_of(x.shape()[a], count);
+  const Bins bins = adaptive_bins(x.shape()[a], count);
   const Expr taken = take(ctx, x, axis, bins.elements);
-  const Expr weighed = taken * along(list_of(ctx, bins.weights, DType::kF32), axis, taken.shape());
+  const Expr weighed =
+      taken * along(literal_list(ctx, bins.weights, DType::kF32), axis, taken.shape());
   Shape split = taken.shape();
   split[a] = count;
   split.insert(split.begin() + axis + 1, bins.most);
@@ -182,7 +183,7 @@ Expr bilinear(OpContext& ctx, Expr x, int axis, std::int64_t size, bool align_co
     share.push_back(std::clamp(place - static_cast<float>(below), 0.0F, 1.0F));
   }
   const Expr a = take(ctx, x, axis, low), b = take(ctx, x, axis, high);
-  const Expr t = along(list_of(ctx, share, DType::kF32), axis, a.shape());
+  const Expr t = along(literal_list(ctx, share, DType::kF32), axis, a.shape());
   return a * (op::full_like(t, 1) - t) + b * t;
 }
 
@@ -224,8 +225,9 @@ Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc 
     return downcast(ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w))));
   }
   const Shape from = in.shape(), to = sums.shape();
-  const Expr down = list_of(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
-  const Expr across = list_of(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
+  const Expr down = literal_list(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
+  const Expr across =
+      literal_list(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
   return downcast(ctx.out(sums * along(down, 2, to) * along(across, 3, to)));
 }
 
@@ -262,7 +264,7 @@ Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc) {
   if (shape[2] % size.h == 0 && shape[3] % size.w == 0) {
     return max_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc);
   }
-  const Bins down = bins_of(shape[2], size.h), across = bins_of(shape[3], size.w);
+  const Bins down = adaptive_bins(shape[2], size.h), across = adaptive_bins(shape[3], size.w);
   const Expr taken = take(ctx, take(ctx, in, 3, across.elements), 2, down.elements);
   return max_pool2d(ctx.out(taken), {down.most, across.most}, {}, loc);
 }

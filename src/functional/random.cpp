@@ -192,7 +192,7 @@ Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {
   const Upcast downcast(x);
   Tensor scores = x + gumbel(x.shape(), loc);
   // Prevents the maximum from becoming infinite for a small tau.
-  if (tau < kSmallTau) scores = scores - shift_of(scores, axis, loc);
+  if (tau < kSmallTau) scores = scores - detached_max(scores, axis, loc);
   const Tensor soft = downcast(softmax(scores * std::min(1.0 / tau, kLargestScale), axis, loc));
   if (!hard) return soft;
   const auto d = static_cast<int>(resolve_axis(axis, x.shape(), "gumbel_softmax", loc));

@@ -210,7 +210,7 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
 
 // Steps of a chunk. One if the graph has to stand for any length: the number of longer chunks is no
 // multiple of the length.
-std::int64_t chunk_of(const char* name, std::int64_t chunk, Loc loc) {
+std::int64_t chunk_steps(const char* name, std::int64_t chunk, Loc loc) {
   if (chunk < 1) throw UserError(std::string(name) + ": a chunk must have at least one step", loc);
   return Trace::current(name, loc).any_size ? 1 : chunk;
 }
@@ -228,7 +228,7 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
                      loc);
   }
   const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(3), B.size(2), B.size(3), 1,
-                   chunk_of(kSsdName, options.chunk, loc));
+                   chunk_steps(kSsdName, options.chunk, loc));
   demand_shape(kSsdName, "dt", dt, {s.batch, s.length, s.heads}, loc);
   demand_shape(kSsdName, "A", A, {s.heads}, loc);
   for (const Tensor& each : {B, C}) {
@@ -308,7 +308,7 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
                      loc);
   }
   const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(4), x.size(2), B.size(4), x.size(3),
-                   chunk_of(kRotaryName, options.chunk, loc));
+                   chunk_steps(kRotaryName, options.chunk, loc));
   const Shape steps = {s.batch, s.length, s.heads};
   demand_shape(kRotaryName, "dt", dt, steps, loc);
   demand_shape(kRotaryName, "A", A, steps, loc);

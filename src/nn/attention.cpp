@@ -199,8 +199,8 @@ MultiheadAttention::Output MultiheadAttention::with_weights(Tensor query, Tensor
 
 namespace {
 
-MultiheadAttention attention_of(std::int64_t size, std::int64_t heads,
-                                const TransformerOptions& options, Loc loc) {
+MultiheadAttention make_attention_layer(std::int64_t size, std::int64_t heads,
+                                        const TransformerOptions& options, Loc loc) {
   return {size, heads, {.dropout = options.dropout}, loc};
 }
 
@@ -224,7 +224,7 @@ Tensor two_layers(Tensor x, const Linear& first, const Linear& second,
 
 TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t size, std::int64_t heads,
                                                  const TransformerOptions& given, Loc loc)
-    : self_attn(attention_of(size, heads, given, loc)),
+    : self_attn(make_attention_layer(size, heads, given, loc)),
       linear1(size, given.dim_feedforward, true, loc),
       linear2(given.dim_feedforward, size, true, loc),
       norm1(size, given.layer_norm_eps, true, loc),
@@ -240,8 +240,8 @@ Tensor TransformerEncoderLayer::operator()(Tensor x, const MaskOptions& masks, L
 
 TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t size, std::int64_t heads,
                                                  const TransformerOptions& given, Loc loc)
-    : self_attn(attention_of(size, heads, given, loc)),
-      multihead_attn(attention_of(size, heads, given, loc)),
+    : self_attn(make_attention_layer(size, heads, given, loc)),
+      multihead_attn(make_attention_layer(size, heads, given, loc)),
       linear1(size, given.dim_feedforward, true, loc),
       linear2(given.dim_feedforward, size, true, loc),
       norm1(size, given.layer_norm_eps, true, loc),

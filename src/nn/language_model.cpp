@@ -201,7 +201,7 @@ RecurrentResult MixerBlock::mix(Tensor x, Tensor in, const std::vector<Tensor>& 
 
 namespace {
 
-std::int64_t count_of(const LanguageModelConfig& config, MixerKind kind) {
+std::int64_t layer_count(const LanguageModelConfig& config, MixerKind kind) {
   return std::count(config.layers.begin(), config.layers.end(), kind);
 }
 
@@ -239,7 +239,7 @@ LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
         loc);
   }
   check_layer_options(config, loc);
-  const bool shares = count_of(config, MixerKind::kMamba2Shared) > 0;
+  const bool shares = layer_count(config, MixerKind::kMamba2Shared) > 0;
   if (shares) check_shared_options(config.shared, loc);
   if (config.n_positions == 0) return config;
   LanguageModelConfig options = config;
@@ -271,7 +271,7 @@ LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
 namespace {
 
 // Returns the projections of a block that are quantized, the large ones.
-std::vector<Linear*> matrices_of(MixerBlock& block) {
+std::vector<Linear*> quantized_projections(MixerBlock& block) {
   if (block.mamba) return {&block.mamba->in_proj, &block.mamba->x_proj, &block.mamba->out_proj};
   if (block.mamba2) {
     std::vector<Linear*> all = {&block.mamba2->in_proj, &block.mamba2->out_proj};
@@ -307,7 +307,7 @@ LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
     backbone.position_embedding->weight =
         Parameter({config.n_positions, config.d_model}, init::normal(0, 0.02), loc);
   }
-  const std::int64_t uses = count_of(config, MixerKind::kMamba2Shared);
+  const std::int64_t uses = layer_count(config, MixerKind::kMamba2Shared);
   SharedTransformer::Options shared = config.shared;
   shared.attention.residuals = config.n_layer;
   for (std::int64_t i = 0; i < std::min(uses, shared.blocks); ++i)
@@ -323,7 +323,7 @@ LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
   if (config.weight_format == WeightFormat::kF32) return;
   backbone.embedding.quantize(config.weight_format, loc);
   for (MixerBlock& block : backbone.layers) {
-    for (Linear* each : matrices_of(block)) each->quantize(config.weight_format, loc);
+    for (Linear* each : quantized_projections(block)) each->quantize(config.weight_format, loc);
   }
   for (SharedTransformer& block : backbone.shared) {
     for (Linear* each :

@@ -28,10 +28,12 @@ constexpr FormatRow kFormats[] = {{"f32", 32, 1},
                                   {"int8_per_tensor", 8, 4},
                                   {"int4", 4, kInt4Group}};
 
-const FormatRow& row_of(WeightFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
+const FormatRow& format_row(WeightFormat format) {
+  return kFormats[static_cast<std::size_t>(format)];
+}
 
-bool is_integer(WeightFormat format) { return row_of(format).bits < 16; }
-std::int64_t in_a_word(WeightFormat format) { return kWordBits / row_of(format).bits; }
+bool is_integer(WeightFormat format) { return format_row(format).bits < 16; }
+std::int64_t in_a_word(WeightFormat format) { return kWordBits / format_row(format).bits; }
 
 std::optional<Shape> scale_shape(std::int64_t out, std::int64_t in, WeightFormat format) {
   switch (format) {
@@ -50,10 +52,10 @@ void demand_rows(std::int64_t in, WeightFormat format, Loc loc) {
   if (format == WeightFormat::kF32)
     throw UserError("quantized weight: f32 is not a quantized format", loc);
   if (can_quantize(in, format)) return;
-  throw ShapeError("quantized weight: " + std::string(to_string(format)) +
-                       " needs rows of a multiple of " + std::to_string(row_of(format).multiple) +
-                       " elements, got " + std::to_string(in),
-                   loc);
+  throw ShapeError(
+      "quantized weight: " + std::string(to_string(format)) + " needs rows of a multiple of " +
+          std::to_string(format_row(format).multiple) + " elements, got " + std::to_string(in),
+      loc);
 }
 
 std::uint32_t upper_half(float value) {
@@ -106,7 +108,7 @@ std::vector<float> scales_of(const PackedElements& e, std::size_t each) {
 
 }  // namespace
 
-std::string_view to_string(WeightFormat format) { return row_of(format).name; }
+std::string_view to_string(WeightFormat format) { return format_row(format).name; }
 
 WeightFormat parse_weight_format(std::string_view name, Loc loc) {
   std::string names;
@@ -118,7 +120,7 @@ WeightFormat parse_weight_format(std::string_view name, Loc loc) {
 }
 
 bool can_quantize(std::int64_t in, WeightFormat format) {
-  return in % row_of(format).multiple == 0;
+  return in % format_row(format).multiple == 0;
 }
 
 QuantizedTensor quantize_weight(const HostTensor& weight, WeightFormat format, Loc loc) {
@@ -154,7 +156,7 @@ QuantizedTensor quantize_weight(const HostTensor& weight, WeightFormat format, L
     scales = scales_of(e, each);
     made.scale = HostTensor::from(*shape, scales, loc);
   }
-  const int bits = row_of(format).bits;
+  const int bits = format_row(format).bits;
   const auto per = static_cast<std::size_t>(in_a_word(format));
   std::vector<std::uint32_t> words(e.values.size() / per);
   for (std::size_t i = 0; i < e.values.size(); ++i) {
@@ -175,7 +177,7 @@ HostTensor dequantize_weight(const QuantizedTensor& quantized, WeightFormat form
   std::vector<std::uint32_t> words(quantized.data.bytes.size() / sizeof(std::uint32_t));
   std::memcpy(words.data(), quantized.data.bytes.data(), quantized.data.bytes.size());
   const auto per = static_cast<std::size_t>(in_a_word(format));
-  const int bits = row_of(format).bits;
+  const int bits = format_row(format).bits;
   std::vector<float> values(words.size() * per);
   std::vector<float> scales;
   if (quantized.scale) scales = quantized.scale->floats();
@@ -206,7 +208,7 @@ namespace {
 // Unpacks words [..., W] to f32 [..., W * elements per word]. Does not apply the scale.
 Tensor fields(Tensor words, WeightFormat format, Loc loc) {
   const std::int64_t per = in_a_word(format);
-  const int bits = row_of(format).bits;
+  const int bits = format_row(format).bits;
   Shape shape = words.shape(loc);
   shape.push_back(per);
   const Tensor each = broadcast_to(unsqueeze(words, -1, loc), shape, loc);

@@ -68,7 +68,8 @@ Tensor Recurrent::last(Tensor x, const std::vector<Tensor>& states, Loc loc) {
 
 namespace {
 
-Tensor linear_of(Tensor x, const Parameter& weight, const std::optional<Parameter>& bias, Loc loc) {
+Tensor apply_linear(Tensor x, const Parameter& weight, const std::optional<Parameter>& bias,
+                    Loc loc) {
   std::optional<Tensor> b;
   if (bias) b = bias->tensor(loc);
   return linear(x, weight.tensor(loc), b, loc);
@@ -104,11 +105,12 @@ Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell,
     for (std::size_t which = k; which < k + ways; ++which) {
       const Layer& layer = layers_[which];
       // One product projects the inputs of all steps, which do not depend on the states.
-      std::vector<Tensor> steps = unbind(linear_of(x, layer.weight_ih, layer.bias_ih, loc), 0, loc);
+      std::vector<Tensor> steps =
+          unbind(apply_linear(x, layer.weight_ih, layer.bias_ih, loc), 0, loc);
       const std::size_t count = steps.size();
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t t = which > k ? count - 1 - i : i;
-        Step step{steps[t], linear_of(h[which], layer.weight_hh, layer.bias_hh, loc), {}};
+        Step step{steps[t], apply_linear(h[which], layer.weight_hh, layer.bias_hh, loc), {}};
         if (lengths) {
           step.valid = unsqueeze(gt(*lengths, static_cast<std::int64_t>(t)), 1, loc);
         }

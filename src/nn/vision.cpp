@@ -31,11 +31,12 @@ Shape weight_shape(const char* name, std::int64_t first, std::int64_t second, st
   return shape;
 }
 
-Parameter weight_of(const Shape& shape, Loc loc) {
+Parameter make_weight(const Shape& shape, Loc loc) {
   return Parameter(shape, uniform_by_fan_in(shape), loc);
 }
 
-std::optional<Parameter> bias_of(bool wanted, std::int64_t size, const Parameter& weight, Loc loc) {
+std::optional<Parameter> make_bias(bool wanted, std::int64_t size, const Parameter& weight,
+                                   Loc loc) {
   if (!wanted) return std::nullopt;
   return Parameter({size}, uniform_by_fan_in(weight.shape()), loc);
 }
@@ -51,8 +52,8 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, Size2d kernel, const Conv2dOpt
                bool with_bias, Loc loc)
     : options(how),
       weight(
-          weight_of(weight_shape("Conv2d", out, in, how.groups, {kernel.h, kernel.w}, loc), loc)),
-      bias(bias_of(with_bias, out, weight, loc)) {}
+          make_weight(weight_shape("Conv2d", out, in, how.groups, {kernel.h, kernel.w}, loc), loc)),
+      bias(make_bias(with_bias, out, weight, loc)) {}
 
 Tensor Conv2d::operator()(Tensor x, Loc loc) const {
   return conv2d(x, weight.tensor(loc), value_of(bias, loc), options, loc);
@@ -61,8 +62,8 @@ Tensor Conv2d::operator()(Tensor x, Loc loc) const {
 Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dOptions& how,
                bool with_bias, Loc loc)
     : options(how),
-      weight(weight_of(weight_shape("Conv1d", out, in, how.groups, {kernel}, loc), loc)),
-      bias(bias_of(with_bias, out, weight, loc)) {}
+      weight(make_weight(weight_shape("Conv1d", out, in, how.groups, {kernel}, loc), loc)),
+      bias(make_bias(with_bias, out, weight, loc)) {}
 
 Tensor Conv1d::operator()(Tensor x, Loc loc) const {
   return conv1d(x, weight.tensor(loc), value_of(bias, loc), options, loc);
@@ -71,9 +72,9 @@ Tensor Conv1d::operator()(Tensor x, Loc loc) const {
 ConvTranspose2d::ConvTranspose2d(std::int64_t in, std::int64_t out, Size2d kernel,
                                  const ConvTranspose2dOptions& how, bool with_bias, Loc loc)
     : options(how),
-      weight(weight_of(
+      weight(make_weight(
           weight_shape("ConvTranspose2d", in, out, how.groups, {kernel.h, kernel.w}, loc), loc)),
-      bias(bias_of(with_bias, out, weight, loc)) {}
+      bias(make_bias(with_bias, out, weight, loc)) {}
 
 Tensor ConvTranspose2d::operator()(Tensor x, Loc loc) const {
   return conv_transpose2d(x, weight.tensor(loc), value_of(bias, loc), options, loc);
@@ -82,8 +83,8 @@ Tensor ConvTranspose2d::operator()(Tensor x, Loc loc) const {
 ConvTranspose1d::ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
                                  const ConvTranspose1dOptions& how, bool with_bias, Loc loc)
     : options(how),
-      weight(weight_of(weight_shape("ConvTranspose1d", in, out, how.groups, {kernel}, loc), loc)),
-      bias(bias_of(with_bias, out, weight, loc)) {}
+      weight(make_weight(weight_shape("ConvTranspose1d", in, out, how.groups, {kernel}, loc), loc)),
+      bias(make_bias(with_bias, out, weight, loc)) {}
 
 Tensor ConvTranspose1d::operator()(Tensor x, Loc loc) const {
   return conv_transpose1d(x, weight.tensor(loc), value_of(bias, loc), options, loc);

@@ -451,7 +451,7 @@ ValueId expand_backward(ExpandContext& ctx) {
 // ---- gradients ---------------------------------------------------------------------------------
 
 // Returns a range of a flat result, reshaped.
-Expr part_of(Expr x, std::int64_t start, const Shape& shape) {
+Expr reshaped_range(Expr x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
 }
 
@@ -499,10 +499,11 @@ std::vector<ValueId> grad_attention(GradContext& ctx) {
     attrs.set("dq_parts", parts);
     all = backward(ops::attention_backward, std::move(attrs));
     const std::int64_t start = numel(f.k.shape()) + numel(f.v.shape());
-    const Expr sums = part_of(all, start, {f.s.batch, parts, f.s.rows * f.s.depth});
+    const Expr sums = reshaped_range(all, start, {f.s.batch, parts, f.s.rows * f.s.depth});
     dq = op::reshape(parts == 1 ? sums : op::sum(sums, {1}), f.q.shape());
   }
-  const Expr dk = part_of(all, 0, f.k.shape()), dv = part_of(all, numel(dk.shape()), f.v.shape());
+  const Expr dk = reshaped_range(all, 0, f.k.shape()),
+             dv = reshaped_range(all, numel(dk.shape()), f.v.shape());
   std::vector<ValueId> gradients;
   for (const Expr& each : {dq, dk, dv}) gradients.push_back(as(DType::kF32, each).id);
   if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : f.ds().id);

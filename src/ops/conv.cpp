@@ -237,7 +237,7 @@ ValueId expand_transpose(ExpandContext& ctx) {
 
 // Returns the number of parts into which the batch is split, each with its own product. It is as
 // large as possible while the products take no more memory than the operands.
-std::int64_t parts_of(std::int64_t batch, std::int64_t product, std::int64_t operands) {
+std::int64_t batch_part_count(std::int64_t batch, std::int64_t product, std::int64_t operands) {
   std::int64_t parts = std::min(batch, std::max<std::int64_t>(1, operands / product));
   while (batch % parts != 0) --parts;
   return parts;
@@ -250,7 +250,8 @@ ValueId expand_weight(ExpandContext& ctx) {
   const std::int64_t groups = ctx.node.attrs.integer("groups"), batch = out[0];
   const Windows windows = Windows::of(ctx.node.attrs, {weight[2], weight[3]});
   const std::int64_t m = weight[0] / groups, k = out[2] * out[3], n = weight[1] * windows.taps();
-  const std::int64_t parts = parts_of(batch, numel(weight), numel(x.shape()) + numel(y.shape()));
+  const std::int64_t parts =
+      batch_part_count(batch, numel(weight), numel(x.shape()) + numel(y.shape()));
   const auto by_parts = [&](Expr operand, std::int64_t rows,
                             const std::vector<std::int64_t>& axes) {
     return op::permute(op::reshape(operand, {parts, batch / parts, groups, rows, k}), axes);

@@ -350,12 +350,13 @@ constexpr ScalarTable scalars() {
   return table;
 }
 
-std::size_t row_of(DType dtype) { return static_cast<std::size_t>(register_dtype(dtype)); }
+std::size_t dtype_index(DType dtype) { return static_cast<std::size_t>(register_dtype(dtype)); }
 
 void eval(const EvalContext& ctx, RefTensor& out) {
   const DType result = ctx.node.type.dtype;
   const PointwiseCode& code = *ctx.node.op->code;
-  const ScalarFn function = code.scalar[row_of(ctx.inputs.back()->type.dtype)][row_of(result)];
+  const ScalarFn function =
+      code.scalar[dtype_index(ctx.inputs.back()->type.dtype)][dtype_index(result)];
   CHECK(function != nullptr, std::string(code.name));
   out.type = ctx.node.type;
   out.data.resize(ctx.inputs[0]->data.size());

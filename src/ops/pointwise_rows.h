@@ -10,19 +10,19 @@ namespace tensorgrad::pointwise {
 
 // Sets of element types.
 using Takes = unsigned;
-constexpr Takes set_of(DType dtype) { return 1U << static_cast<unsigned>(dtype); }
+constexpr Takes dtype_bit(DType dtype) { return 1U << static_cast<unsigned>(dtype); }
 // NOLINTBEGIN(readability-identifier-naming): words of the table
-inline constexpr Takes Float = set_of(DType::kF32);
-inline constexpr Takes Word = set_of(DType::kU32);
-inline constexpr Takes Integer = set_of(DType::kI32) | Word;
+inline constexpr Takes Float = dtype_bit(DType::kF32);
+inline constexpr Takes Word = dtype_bit(DType::kU32);
+inline constexpr Takes Integer = dtype_bit(DType::kI32) | Word;
 inline constexpr Takes Number = Float | Integer;
-inline constexpr Takes Bool = set_of(DType::kBool);
-inline constexpr Takes Any = Number | Bool | set_of(DType::kF16);
+inline constexpr Takes Bool = dtype_bit(DType::kBool);
+inline constexpr Takes Any = Number | Bool | dtype_bit(DType::kF16);
 
 enum Gives { Same, ToBool, Asked };
 // NOLINTEND(readability-identifier-naming)
 
-constexpr bool contains(Takes takes, DType dtype) { return (takes & set_of(dtype)) != 0; }
+constexpr bool contains(Takes takes, DType dtype) { return (takes & dtype_bit(dtype)) != 0; }
 
 enum Row : int {
 #define POINTWISE1(name, ...) kRow_##name,

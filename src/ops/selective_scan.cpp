@@ -297,7 +297,7 @@ struct SelectiveFormula {
   SelectiveSizes s;
 };
 
-Expr flat_of(Expr x) { return op::reshape(x, {numel(x.shape())}); }
+Expr flattened(Expr x) { return op::reshape(x, {numel(x.shape())}); }
 
 ValueId expand_selective(ExpandContext& ctx) {
   const SelectiveFormula f(ctx.builder, ctx.node);
@@ -306,10 +306,10 @@ ValueId expand_selective(ExpandContext& ctx) {
   if (before) before = f.as_step(*before);
   const Expr h = f.states_from(before);
   const Expr ungated = f.ungated(h);
-  std::vector<Expr> all = {flat_of(s.gate ? ungated * silu(f.get(SelectiveInput::kZ)) : ungated),
-                           flat_of(f.one_step(h, s.length - 1))};
+  std::vector<Expr> all = {flattened(s.gate ? ungated * silu(f.get(SelectiveInput::kZ)) : ungated),
+                           flattened(f.one_step(h, s.length - 1))};
   if (!f.shape.keeps_states) return op::concat(all, 0).id;
-  if (s.gate) all.push_back(flat_of(ungated));
+  if (s.gate) all.push_back(flattened(ungated));
   const Expr first =
       before ? *before
              : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
@@ -318,7 +318,7 @@ ValueId expand_selective(ExpandContext& ctx) {
     states.push_back(
         f.picked(h, SelectiveSizes::kChunk, s.chunks() - 1, SelectiveSizes::kChunk - 1));
   }
-  all.push_back(flat_of(states.size() > 1 ? op::concat(states, 1) : first));
+  all.push_back(flattened(states.size() > 1 ? op::concat(states, 1) : first));
   return op::concat(all, 0).id;
 }
 
@@ -388,11 +388,11 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
     drates = op::concat({drates, by_segment(through_skip)}, 2);
   }
   std::vector<Expr> all = {
-      flat_of(du), flat_of(op::sum(ddelta, {2})),
-      flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dungated) * h)}, 3)),
-      flat_of(drates), flat_of(f.one_step(e, 0))};
+      flattened(du), flattened(op::sum(ddelta, {2})),
+      flattened(op::concat({by_block(gw * u), by_block(f.of_steps(dungated) * h)}, 3)),
+      flattened(drates), flattened(f.one_step(e, 0))};
   // o is recomputed, so that no gradient flows back into the saved one.
-  if (s.gate) all.push_back(flat_of(dy * f.ungated(h) * silu_slope(f.get(SelectiveInput::kZ))));
+  if (s.gate) all.push_back(flattened(dy * f.ungated(h) * silu_slope(f.get(SelectiveInput::kZ))));
   return op::concat(all, 0).id;
 }
 
@@ -456,8 +456,8 @@ SelectiveFlow flow_into(const GradContext& ctx, const SelectiveSizes& s) {
 
 // Returns the gradients that flow into the last step of each segment from later ones, or nullopt if
 // zero.
-std::optional<Expr> ends_of(const SelectiveFormula& f, Expr dungated, std::optional<Expr> last,
-                            Attrs how) {
+std::optional<Expr> segment_end_gradients(const SelectiveFormula& f, Expr dungated,
+                                          std::optional<Expr> last, Attrs how) {
   if (f.s.segments() == 1) {
     if (!last) return std::nullopt;
     return op::reshape(*last, selective_input_shape(f.s, SelectiveInput::kEnds));
@@ -500,7 +500,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
                                 f.get(SelectiveInput::kBC),
                                 result(s.states_result(), SelectiveInput::kStates),
                                 dungated};
-  const std::optional<Expr> ends = ends_of(f, dungated, flow.last, how);
+  const std::optional<Expr> ends = segment_end_gradients(f, dungated, flow.last, how);
   if (ends) operands.push_back(*ends);
   how.set("ends", std::int64_t{ends.has_value()});
   if (gate_in_kernel) {

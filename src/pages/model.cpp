@@ -153,7 +153,7 @@ class ModelWriter {
 
   // Writes the runtime scalars, and the indices of those that the runner sets.
   static void write_scalars(const SizedProgram& sized, JsonWriter& json) {
-    const RuntimeScalars row = row_of(sized.program, sized.scalars);
+    const RuntimeScalars row = make_runtime_scalars(sized.program, sized.scalars);
     const std::vector<std::string>& names = sized.program.scalars;
     json.member("row", std::span(row.words).first(names.size() + 2));
     for (std::size_t i = 0; i < names.size(); ++i) {

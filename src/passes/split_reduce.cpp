@@ -47,8 +47,8 @@ std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape
 
 // Returns the number of parts, at least `least`, for an axis of n elements. Prefers a divisor of n
 // near the wanted number.
-std::int64_t parts_of(const GpuModel& gpu, std::int64_t n, std::int64_t rows, std::int64_t least,
-                      bool columns) {
+std::int64_t part_count(const GpuModel& gpu, std::int64_t n, std::int64_t rows, std::int64_t least,
+                        bool columns) {
   least = std::max(least, ceil_div(kFewRows, rows));
   const std::int64_t part = columns ? kMinOfColumn : kMinPart;
   const std::int64_t most = std::max(least, std::min(kMaxParts, n / part));
@@ -86,7 +86,7 @@ class Split {
     std::int64_t rows = 1;
     for (std::size_t d = 0; d < shape_.size(); ++d) rows *= reduced_[d] ? 1 : shape_[d];
     parts_ = least_parts == 0 ? std::min<std::int64_t>(2, size_)
-                              : parts_of(gpu, size_, rows, least_parts, columns);
+                              : part_count(gpu, size_, rows, least_parts, columns);
     each_ = ceil_div(size_, parts_);
   }
 

@@ -123,7 +123,7 @@ std::vector<Bucket> segments_of(const std::vector<Bucket>& dependences, std::int
 }
 
 // Joins segments, from the last to the first, to buckets of at most `most` elements.
-std::vector<Bucket> buckets_of(const std::vector<Bucket>& segments, std::int64_t most) {
+std::vector<Bucket> join_segments(const std::vector<Bucket>& segments, std::int64_t most) {
   const std::int64_t part = std::max(most, kMinCut) / kCutElements * kCutElements;
   std::vector<Bucket> buckets;
   bool open = false;
@@ -147,7 +147,7 @@ std::vector<Bucket> buckets_of(const std::vector<Bucket>& segments, std::int64_t
   return buckets;
 }
 
-IndexMap part_of(const IndexMap& map, std::int64_t count, const Bucket& bucket) {
+IndexMap within_bucket(const IndexMap& map, std::int64_t count, const Bucket& bucket) {
   const Line line = *line_of(map, count);
   View view = View::contiguous({bucket.end - bucket.begin});
   view.strides = {line.stride};
@@ -155,7 +155,7 @@ IndexMap part_of(const IndexMap& map, std::int64_t count, const Bucket& bucket) 
   return {{view}};
 }
 
-Launch part_of(const Launch& launch, std::int64_t count, const Bucket& bucket) {
+Launch within_bucket(const Launch& launch, std::int64_t count, const Bucket& bucket) {
   Launch part = launch;
   const std::int64_t rows = bucket.end - bucket.begin;
   const double share = static_cast<double>(rows) / static_cast<double>(count);
@@ -163,8 +163,8 @@ Launch part_of(const Launch& launch, std::int64_t count, const Bucket& bucket) {
   part.concurrent = false;
   part.bytes_moved = static_cast<std::int64_t>(share * static_cast<double>(launch.bytes_moved));
   part.flops = static_cast<std::int64_t>(share * static_cast<double>(launch.flops));
-  for (Access& access : part.body.accesses) access.map = part_of(access.map, count, bucket);
-  part.stores[0].map = part_of(part.stores[0].map, count, bucket);
+  for (Access& access : part.body.accesses) access.map = within_bucket(access.map, count, bucket);
+  part.stores[0].map = within_bucket(part.stores[0].map, count, bucket);
   return part;
 }
 
@@ -215,7 +215,7 @@ void split_exchange(Program& program, const std::string& output, std::int64_t bu
       std::clamp<std::int64_t>(bucket_bytes / static_cast<std::int64_t>(sizeof(float)), 1,
                                std::max(count / kMinBuckets, kMinCut));
   const std::vector<Bucket> buckets =
-      buckets_of(segments_of(dependences(program, map, count), count), most);
+      join_segments(segments_of(dependences(program, map, count), count), most);
   if (buckets.size() < 2) return;
   std::vector<Launch> ordered;
   auto bucket = buckets.begin();
@@ -223,7 +223,7 @@ void split_exchange(Program& program, const std::string& output, std::int64_t bu
     bool inserted = false;
     for (; i <= map && bucket != buckets.end() && boundary(launches, bucket->ready, map) == i;
          ++bucket) {
-      ordered.push_back(part_of(launches[map], count, *bucket));
+      ordered.push_back(within_bucket(launches[map], count, *bucket));
       inserted = true;
     }
     if (i == map) {

@@ -120,6 +120,6 @@ void take_added_ids(Definition& definition, std::string_view json, std::string_v
 // file.
 void take_pairs_config(Definition& definition, std::string_view json, std::string_view file);
 // Returns the contents of a tokenizer.json.
-std::string json_of(const Definition& definition);
+std::string to_tokenizer_json(const Definition& definition);
 
 }  // namespace tensorgrad::text

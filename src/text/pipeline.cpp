@@ -35,7 +35,7 @@ std::vector<Found> characters_that_are(std::string_view text, const Is& is) {
 }
 
 // Splits into runs of word characters, white space (the matches) and other characters.
-std::vector<Found> words_of(std::string_view text) {
+std::vector<Found> split_into_words(std::string_view text) {
   std::vector<Found> all;
   int last = -1;
   for (std::size_t at = 0; at < text.size();) {
@@ -100,7 +100,7 @@ std::vector<Found> find_all(const Stage& stage, std::string_view text) {
       return characters_that_are(text, [](const Character& c) { return (c.kinds & kNumber) != 0; });
     case Stage::What::kSpaces:
       return characters_that_are(text, [](const Character& c) { return (c.kinds & kSpace) != 0; });
-    case Stage::What::kWords: return words_of(text);
+    case Stage::What::kWords: return split_into_words(text);
     case Stage::What::kMetaspace: break;  // changes the text
     case Stage::What::kPunctuation:
       return characters_that_are(text,

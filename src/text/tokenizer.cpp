@@ -499,7 +499,9 @@ void Tokenizer::set_pad(std::string_view token) {
   impl_ = with_mark(impl_, &text::Definition::pad, token);
 }
 
-std::string Tokenizer::to_json() const { return text::json_of(impl_->whole_definition()); }
+std::string Tokenizer::to_json() const {
+  return text::to_tokenizer_json(impl_->whole_definition());
+}
 
 void Tokenizer::save(const FileSink& sink) const {
   const std::string json = to_json();

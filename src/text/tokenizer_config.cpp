@@ -13,7 +13,7 @@
 
 namespace tensorgrad::text {
 
-AddedToken added_token_of(const Part& item) {
+AddedToken read_added_token(const Part& item) {
   constexpr std::size_t kMaxAddedToken = 4096;
   AddedToken token;
   token.content = item["content"].string();
@@ -33,7 +33,7 @@ std::vector<AddedToken> added_by_id(const Part& decoder) {
   std::vector<AddedToken> added;
   if (decoder.is_null()) return added;
   for (const auto& [id, token] : decoder.object()) {
-    added.push_back(added_token_of(token));
+    added.push_back(read_added_token(token));
     const auto [stop, error] = std::from_chars(id.data(), id.data() + id.size(), added.back().id);
     if (error != std::errc() || stop != id.data() + id.size() || added.back().id < 0)
       decoder.fail("expected an id, got " + io::in_quotes(id));
@@ -52,14 +52,14 @@ void add_tokens_of_file(Definition& definition, const std::vector<AddedToken>& t
   }
 }
 
-std::optional<std::string> mark_of(const Part& part) {
+std::optional<std::string> read_special_token(const Part& part) {
   if (part.is_null()) return std::nullopt;
   return part.json().is_object() ? part["content"].string() : part.string();
 }
 
 void take_marks(const Part& root, Definition& definition) {
   const auto id_of = [&](const char* name) -> std::optional<Id> {
-    const std::optional<std::string> token = mark_of(root[name]);
+    const std::optional<std::string> token = read_special_token(root[name]);
     if (!token) return std::nullopt;
     for (const AddedToken& added : definition.added) {
       if (added.content == *token) return added.id;
@@ -153,7 +153,7 @@ void take_pairs_config(Definition& definition, std::string_view json, std::strin
   }
   std::vector<AddedToken> added = added_by_id(root["added_tokens_decoder"]);
   for (const char* mark : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
-    const std::optional<std::string> content = mark_of(root[mark]);
+    const std::optional<std::string> content = read_special_token(root[mark]);
     const auto in = [&](const std::vector<AddedToken>& tokens) {
       return std::any_of(tokens.begin(), tokens.end(),
                          [&](const AddedToken& token) { return token.content == content; });

@@ -20,7 +20,7 @@
 namespace tensorgrad::text {
 namespace {
 
-Behaviour behaviour_of(const Part& part) {
+Behaviour read_behaviour(const Part& part) {
   return part.one_of<Behaviour>({{"Removed", Behaviour::kRemoved},
                                  {"Isolated", Behaviour::kIsolated},
                                  {"MergedWithPrevious", Behaviour::kMergedWithPrevious},
@@ -30,7 +30,7 @@ Behaviour behaviour_of(const Part& part) {
 
 Stage split_stage(const Part& part) {
   Stage stage;
-  stage.behaviour = behaviour_of(part["behavior"]);
+  stage.behaviour = read_behaviour(part["behavior"]);
   stage.invert = part["invert"].boolean(false);
   const Part pattern = part["pattern"];
   if (!pattern["String"].is_null()) {
@@ -109,7 +109,7 @@ bool take_pre_tokenizer(const Part& part, Definition& definition, bool byte_leve
       break;
     case Kind::kPunctuation:
       stage.what = Stage::What::kPunctuation;
-      if (!part["behavior"].is_null()) stage.behaviour = behaviour_of(part["behavior"]);
+      if (!part["behavior"].is_null()) stage.behaviour = read_behaviour(part["behavior"]);
       break;
     case Kind::kMetaspace: stage = metaspace_stage(part); break;
     case Kind::kWhitespaceSplit:
@@ -331,18 +331,18 @@ void take_model(const Part& part, TokenizerJson& file, Definition& definition,
   }
 }
 
-std::vector<AddedToken> added_of(const Part& part) {
+std::vector<AddedToken> read_added_tokens(const Part& part) {
   std::vector<AddedToken> tokens;
   if (part.is_null()) return tokens;
   for (const Part& item : part.list()) {
-    tokens.push_back(added_token_of(item));
+    tokens.push_back(read_added_token(item));
     tokens.back().id = item["id"].id();
   }
   return tokens;
 }
 
 // Removes special added tokens from a vocabulary with ignore_merges, because their text must not be
-// encoded as a token. json_of() writes them into the vocabulary again.
+// encoded as a token. to_tokenizer_json() writes them into the vocabulary again.
 void drop_added(Definition& definition) {
   BpeModel& model = definition.model;
   if (!model.ignore_merges) return;
@@ -379,7 +379,7 @@ Definition definition_of_json(std::string_view json, std::string_view file) {
   take_normalizer(root["normalizer"], definition);
   take_decoder(root["decoder"], definition);
   take_whole_post_processor(root["post_processor"], definition);
-  add_tokens_of_file(definition, added_of(root["added_tokens"]), where + "added_tokens");
+  add_tokens_of_file(definition, read_added_tokens(root["added_tokens"]), where + "added_tokens");
   take_marks(model, definition);
   drop_added(definition);
   for (const std::vector<Id>* const ids : {&definition.before, &definition.behind}) {

@@ -39,7 +39,7 @@ constexpr auto kCategoryKinds = [] {
 constexpr char32_t kNextLine = 0x85;  // the only control character beyond ASCII that is white space
 
 // Decodes a valid UTF-8 sequence of `size` bytes.
-char32_t code_of(std::string_view text, std::size_t at, std::size_t size) {
+char32_t decode_utf8(std::string_view text, std::size_t at, std::size_t size) {
   const auto byte = [&](std::size_t i) -> char32_t {
     return static_cast<unsigned char>(text[at + i]);
   };
@@ -220,7 +220,7 @@ const std::array<std::uint8_t, 128> kAsciiKinds = [] {
 Character long_character_at(std::string_view text, std::size_t at) {
   const std::size_t size = io::utf8_length(text.substr(at, 4));
   if (size == 0) return {kNoCharacter, 1, 0};
-  const char32_t code = code_of(text, at, size);
+  const char32_t code = decode_utf8(text, at, size);
   const auto category =
       static_cast<std::size_t>(utf8proc_category(static_cast<utf8proc_int32_t>(code)));
   std::uint8_t kinds = kCategoryKinds[category];
@@ -371,7 +371,7 @@ bool bytes_of_symbols(std::string_view token, std::string& bytes) {
   for (std::size_t at = 0; at < token.size();) {
     const std::size_t size = io::utf8_length(token.substr(at, 4));
     if (size == 0) return false;
-    const char32_t code = code_of(token, at, size);
+    const char32_t code = decode_utf8(token, at, size);
     if (code >= symbols.byte_of.size() || symbols.byte_of[code] < 0) return false;
     bytes += static_cast<char>(symbols.byte_of[code]);
     at += size;

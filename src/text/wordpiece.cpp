@@ -87,7 +87,7 @@ Definition definition_of_wordpiece(std::string_view vocab, std::string_view file
                                                    {"mask_token", "[MASK]"}};
   for (const char* const mark :
        {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
-    if (const auto given = mark_of(root[mark])) marks[mark] = *given;
+    if (const auto given = read_special_token(root[mark])) marks[mark] = *given;
     const auto same = [&](const AddedToken& token) { return token.content == marks[mark]; };
     if (std::none_of(added.begin(), added.end(), same)) added.push_back({.content = marks[mark]});
   }

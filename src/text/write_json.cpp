@@ -120,7 +120,7 @@ std::vector<const AddedToken*> numbered_otherwise(const Definition& definition) 
 
 }  // namespace
 
-std::string json_of(const Definition& definition) {
+std::string to_tokenizer_json(const Definition& definition) {
   const BpeModel& model = definition.model;
   const auto content_of = [&](Id id) {
     for (const AddedToken& token : definition.added) {

@@ -49,7 +49,7 @@ void demand_shape(const char* op, const char* name, const Tensor& given, const S
                    location);
 }
 
-Tensor shift_of(Tensor x, Axes axes, Loc loc) {
+Tensor detached_max(Tensor x, Axes axes, Loc loc) {
   const Tensor largest = detach(max(x, std::move(axes), true, loc));
   return where(isfinite(largest), largest, 0.0);
 }
@@ -88,7 +88,7 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
 Tensor logsumexp(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("logsumexp", loc);
   const Upcast downcast(x);
-  const Tensor shift = shift_of(x, axes, loc);
+  const Tensor shift = detached_max(x, axes, loc);
   const Tensor powers = sum(exp(x - shift), axes, true, loc), nothing = eq(powers, 0.0);
   // In a row of -inf, take the logarithm of 1: log(0) has no finite gradient.
   const Tensor total = where(nothing, -std::numeric_limits<double>::infinity(),
@@ -100,7 +100,7 @@ Tensor logsumexp(Tensor x, Axes axes, bool keepdim, Loc loc) {
 Tensor log_softmax(Tensor x, int axis, Loc loc) {
   const Composite composite("log_softmax", loc);
   const Upcast downcast(x);
-  const Tensor below = x - shift_of(x, axis, loc);
+  const Tensor below = x - detached_max(x, axis, loc);
   return downcast(below - log(sum(exp(below), axis, true, loc)));
 }
 
@@ -109,7 +109,7 @@ Tensor masked_softmax(Tensor x, Tensor mask, int axis, Loc loc) {
   const Composite composite("masked_softmax", loc);
   const Upcast downcast(x);
   const Tensor scores = where(mask, x, -std::numeric_limits<double>::infinity());
-  const Tensor e = exp(scores - shift_of(scores, axis, loc));
+  const Tensor e = exp(scores - detached_max(scores, axis, loc));
   const Tensor total = sum(e, axis, true, loc);
   return downcast(e / where(eq(total, 0.0), 1.0, total));
 }
@@ -120,7 +120,7 @@ Tensor softmax(Tensor x, int axis, Loc loc) {
   return downcast(custom_gradient(
       {x},
       [&](const std::vector<Tensor>&) {
-        const Tensor e = exp(x - shift_of(x, axis, loc));
+        const Tensor e = exp(x - detached_max(x, axis, loc));
         return e / sum(e, axis, true, loc);
       },
       [&](const std::vector<Tensor>&, Tensor y, Tensor dy) {

@@ -49,6 +49,6 @@ Tensor cast_if_autocast(Tensor x, DType dtype, const SourceLocation& location);
 
 // Returns the maximum over `axes` as a number to subtract before exp. It is detached from the
 // gradient and is 0 if the maximum is not finite. Keeps the axes with size 1.
-Tensor shift_of(Tensor x, Axes axes, Loc loc);
+Tensor detached_max(Tensor x, Axes axes, Loc loc);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -75,7 +75,7 @@ void orthogonal(std::int64_t rows, std::int64_t columns, double gain, std::uint3
   }
 }
 
-std::size_t words_of(const Init& init) {
+std::size_t words_per_element(const Init& init) {
   switch (init.kind) {
     case Init::Kind::kConstant:
     case Init::Kind::kLiteral: return 0;
@@ -118,7 +118,7 @@ void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, st
     orthogonal(shape[0], numel(shape) / shape[0], init.a, stream, seed, values);
     return;
   }
-  const std::size_t each = words_of(init);
+  const std::size_t each = words_per_element(init);
   const auto fill_block = [&](std::size_t first) {
     std::array<std::uint32_t, 2 * kDrawnBlock> words;
     const std::size_t count = std::min(kDrawnBlock, values.size() - first);

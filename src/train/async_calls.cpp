@@ -9,7 +9,7 @@ namespace detail {
 
 void queue_call(TrainerImpl& trainer, std::shared_ptr<FutureBase> state, std::function<void()> run,
                 Executor* executor, const SourceLocation& location) {
-  queue_call_of(trainer, std::move(state), std::move(run), executor, location);
+  push_call(trainer, std::move(state), std::move(run), executor, location);
 }
 
 }  // namespace detail

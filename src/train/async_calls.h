@@ -15,7 +15,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 // Returns the handle of an implementation that users get. When its last copy is destroyed, it
 // cancels calls that have not begun and waits for the running one.
 template <class Impl>
-std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
+std::shared_ptr<Impl> make_public_handle(std::shared_ptr<Impl> impl) {
   struct Owner {
     explicit Owner(std::shared_ptr<Impl> owned) : impl(std::move(owned)) {}
     Owner(const Owner&) = delete;
@@ -33,8 +33,8 @@ std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
 
 // Queues a call made at `location`. `run` sets the result of the future.
 template <class Impl>
-void queue_call_of(Impl& impl, std::shared_ptr<FutureBase> state, std::function<void()> run,
-                   Executor* executor, const SourceLocation& location) {
+void push_call(Impl& impl, std::shared_ptr<FutureBase> state, std::function<void()> run,
+               Executor* executor, const SourceLocation& location) {
   const std::shared_ptr<CallLock>& call_lock = impl.call_lock();
   auto queued = [call_lock, made = CallTime(*call_lock), future = state, run = std::move(run),
                  location] {
@@ -58,7 +58,7 @@ auto queued(const Handle<Impl>& handle, Executor* executor, const SourceLocation
           return call(*impl);
         });
       });
-  queue_call_of(*handle, prepared.state, std::move(prepared.run), executor, location);
+  push_call(*handle, prepared.state, std::move(prepared.run), executor, location);
   return Future<Result>(std::move(prepared.state));
 }
 

@@ -180,8 +180,9 @@ GraphView CompiledFunctionImpl::graph(GraphStage stage, std::optional<std::int64
   if (size && *size < 1)
     throw UserError("graph: expected a dynamic size of at least 1, got " + std::to_string(*size));
   const std::int64_t of = size.value_or(sizes_.first().size);
-  if (stage == GraphStage::kTraced) return view_of(traced(of, false, location_)->trace.graph);
-  return view_of(sizes_.of_size(of, builder()).session->compiled().graph);
+  if (stage == GraphStage::kTraced)
+    return make_graph_view(traced(of, false, location_)->trace.graph);
+  return make_graph_view(sizes_.of_size(of, builder()).session->compiled().graph);
 }
 
 void CompiledFunctionImpl::check_retrace() const {
@@ -407,7 +408,7 @@ std::shared_ptr<CompiledFunctionImpl> make_function(ModelFunctions model, TraceF
       throw UserError("compile_function: only a trainer has averages; use attach()");
     std::shared_ptr<Device> device = open_device(options.device, reason);
     ParameterTable table(model);
-    return handle_of(std::make_shared<CompiledFunctionImpl>(
+    return make_public_handle(std::make_shared<CompiledFunctionImpl>(
         std::move(model), std::move(table), std::move(forward), options, std::move(device),
         std::move(reason), std::make_shared<CallLock>(), std::vector<const Instance*>{}, location));
   });

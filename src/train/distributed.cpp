@@ -14,7 +14,7 @@ constexpr std::int64_t kMinPiece = 256;  // bytes of a shard, which has at least
 
 }  // namespace
 
-Communicator* others_of(const std::shared_ptr<Communicator>& communicator) {
+Communicator* communicator_if_several(const std::shared_ptr<Communicator>& communicator) {
   return communicator != nullptr && communicator->size() > 1 ? communicator.get() : nullptr;
 }
 

@@ -19,7 +19,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 // Returns the communicator, or null if there is nobody to communicate with.
-Communicator* others_of(const std::shared_ptr<Communicator>& communicator);
+Communicator* communicator_if_several(const std::shared_ptr<Communicator>& communicator);
 
 // Something that all ranks must have in common.
 struct Common {

@@ -46,7 +46,7 @@ void check_metadata(const OnnxOptions& options) {
 
 // Returns the nodes that compute, in order. Views are left out because a size of 1 needs fewer of
 // them; leaves and generators are left out too.
-std::vector<const Node*> work_of(const TracedFunction& traced) {
+std::vector<const Node*> computing_nodes(const TracedFunction& traced) {
   std::vector<const Node*> work;
   for (const Node& node : traced.trace.graph.nodes) {
     const OpKind kind = node.op->kind;
@@ -59,7 +59,7 @@ std::vector<const Node*> work_of(const TracedFunction& traced) {
 // Throws if the function traces to other ops for a size of 1. This size is common, and often
 // handled separately.
 void refuse_other_work(const TracedFunction& of_one, const TracedFunction& usual) {
-  const std::vector<const Node*> few = work_of(of_one), work = work_of(usual);
+  const std::vector<const Node*> few = computing_nodes(of_one), work = computing_nodes(usual);
   for (std::size_t i = 0; i < std::max(few.size(), work.size()); ++i) {
     if (i < few.size() && i < work.size() && few[i]->op == work[i]->op) continue;
     onnx::refuse(

@@ -33,8 +33,8 @@ bool opened(const InputSpec& spec) {
 }
 
 // Returns the rows order[cursor .. cursor + batch) of a dataset entry.
-Tensor batch_of(Trace& trace, const InputSpec& spec, const Tensor& rows, std::int64_t batch,
-                const SourceLocation& location) {
+Tensor gather_batch(Trace& trace, const InputSpec& spec, const Tensor& rows, std::int64_t batch,
+                    const SourceLocation& location) {
   Tensor whole = trace.tensor(
       trace.graph.add(ops::data, {}, leaf_attrs(spec.name, spec.shape, spec.dtype), location));
   const std::int64_t count = spec.shape[0];
@@ -72,7 +72,7 @@ void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::i
   const Tensor cursor = trace.tensor(trace.scalar(kCursorName, DType::kI32, 0, location));
   const Tensor rows = gather(order, 0, arange(batch) + cursor);
   for (const InputSpec& spec : dataset)
-    tensors[spec.name] = batch_of(trace, spec, rows, batch, location);
+    tensors[spec.name] = gather_batch(trace, spec, rows, batch, location);
 }
 
 // Returns a hint on what a negative index may mean.

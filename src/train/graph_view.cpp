@@ -7,7 +7,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-GraphView view_of(const Graph& graph) {
+GraphView make_graph_view(const Graph& graph) {
   GraphView view;
   view.nodes.reserve(graph.nodes.size());
   for (const Node& node : graph.nodes) {

@@ -6,6 +6,6 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-GraphView view_of(const Graph& graph);
+GraphView make_graph_view(const Graph& graph);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -90,9 +90,10 @@ std::unique_ptr<TracedFunction> ObjectiveImpl::traced(std::int64_t size, bool ca
 
 GraphView ObjectiveImpl::graph(GraphStage stage) const {
   const auto lock = call_lock_->lock();
-  if (stage == GraphStage::kSimplified) return view_of(session().compiled().graph);
+  if (stage == GraphStage::kSimplified) return make_graph_view(session().compiled().graph);
   const auto step = traced(options_.dynamic_size, false);
-  return view_of(differentiated(training_request(*step, table_, part_, options_, location_)));
+  return make_graph_view(
+      differentiated(training_request(*step, table_, part_, options_, location_)));
 }
 
 std::unique_ptr<ProgramSession> ObjectiveImpl::build(std::int64_t size, bool captures,

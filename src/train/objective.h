@@ -176,7 +176,7 @@ class ObjectiveImpl {
   const ParameterTable& table_;
   const ParameterRange& part_;
   SourceLocation location_;
-  Communicator* ranks_ = others_of(options_.distributed);
+  Communicator* ranks_ = communicator_if_several(options_.distributed);
   std::vector<StateEntry> averaged_states_;  // by the ranks, after each update
   std::vector<ElementRange> exchanged_;      // ranges of gradients, in the order of their exchange
   SizedSessions sizes_;

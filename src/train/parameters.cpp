@@ -23,7 +23,7 @@ bool picked(const ParamFilter& filter, const ParameterEntry& entry) {
 }
 
 // Returns the first group that selects the parameter, or the number of groups if there is none.
-int group_of(const TrainingPick& pick, const ParameterEntry& entry) {
+int matching_group(const TrainingPick& pick, const ParameterEntry& entry) {
   const auto at = std::find_if(pick.groups.begin(), pick.groups.end(),
                                [&](const auto& group) { return picked(group.params, entry); });
   return static_cast<int>(at - pick.groups.begin());
@@ -31,30 +31,30 @@ int group_of(const TrainingPick& pick, const ParameterEntry& entry) {
 
 bool trains(const TrainingPick& pick, const ParameterEntry& entry) {
   if (pick.params.present() && !picked(pick.params, entry)) return false;
-  const auto group = static_cast<std::size_t>(group_of(pick, entry));
+  const auto group = static_cast<std::size_t>(matching_group(pick, entry));
   return group == pick.groups.size() || !pick.groups[group].freeze;
 }
 
 // Sort key of a parameter in the arena: position of its set of objectives in the Gray code, then
 // its groups, then whether it comes first within them.
-struct Rank {
+struct ParameterSortKey {
   std::vector<bool> set;
   std::vector<int> groups;
   std::vector<bool> apart;
   // std::vector has no <=> in libc++ 16.
-  bool operator<(const Rank& other) const {
+  bool operator<(const ParameterSortKey& other) const {
     return std::tie(set, groups, apart) < std::tie(other.set, other.groups, other.apart);
   }
 };
 
-Rank rank_of(const std::vector<TrainingPick>& picks, const ParameterEntry& entry) {
-  Rank rank;
+ParameterSortKey sort_key(const std::vector<TrainingPick>& picks, const ParameterEntry& entry) {
+  ParameterSortKey rank;
   bool odd = false;
   for (const TrainingPick& pick : picks) {
     const bool trained = trains(pick, entry);
     odd ^= trained;  // the position's bits are the parities of the code's bits
     rank.set.push_back(!odd);
-    rank.groups.push_back(trained ? group_of(pick, entry) : 0);
+    rank.groups.push_back(trained ? matching_group(pick, entry) : 0);
     rank.apart.push_back(trained && !picked(pick.first, entry));
   }
   return rank;
@@ -157,9 +157,9 @@ void ParameterTable::check(const TrainingPick& pick) const {
 }
 
 void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
-  std::vector<std::pair<Rank, std::size_t>> order;  // key and index in model order
+  std::vector<std::pair<ParameterSortKey, std::size_t>> order;  // key and index in model order
   for (std::size_t i = 0; i < entries_.size(); ++i)
-    order.emplace_back(rank_of(picks, entries_[i]), i);
+    order.emplace_back(sort_key(picks, entries_[i]), i);
   std::sort(order.begin(), order.end());
   for (const TrainingPick& pick : picks)
     parts_.push_back(
@@ -174,7 +174,7 @@ void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
     elements_ = entry.end();
     for (std::size_t k = 0; k < picks.size(); ++k) {
       if (!trains(picks[k], entry)) continue;
-      const int group = group_of(picks[k], entry);
+      const int group = matching_group(picks[k], entry);
       add_to(parts_[k], entry, group == static_cast<int>(picks[k].groups.size()) ? -1 : group);
     }
   }

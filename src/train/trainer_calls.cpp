@@ -12,7 +12,7 @@ std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
                                           std::vector<ObjectiveSource> objectives, bool named,
                                           const TrainerOptions& options, SourceLocation location) {
   return with_source_location(location, [&] {
-    return handle_of(std::make_shared<TrainerImpl>(
+    return make_public_handle(std::make_shared<TrainerImpl>(
         std::move(model), with_common_options(std::move(objectives), named, options), options,
         location));
   });
@@ -22,15 +22,16 @@ std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions mo
                                              std::vector<TraceFunction> losses, bool keep,
                                              SourceLocation location) {
   return with_source_location(location, [&] {
-    return handle_of(old.replaced(std::move(model), std::move(losses), keep, location));
+    return make_public_handle(old.replaced(std::move(model), std::move(losses), keep, location));
   });
 }
 
 std::shared_ptr<CompiledFunctionImpl> attach_function(TrainerImpl& trainer, TraceFunction forward,
                                                       const FunctionOptions& options,
                                                       SourceLocation location) {
-  return with_source_location(
-      location, [&] { return handle_of(trainer.attach(std::move(forward), options, location)); });
+  return with_source_location(location, [&] {
+    return make_public_handle(trainer.attach(std::move(forward), options, location));
+  });
 }
 
 }  // namespace detail

@@ -168,8 +168,8 @@ TEST(Profile, launches_of_one_kernel_are_one) {
   }
   const LaunchTiming concurrent{.concurrent = true};
   const Profile profile =
-      profile_of(DeviceInfo(), program, {},
-                 {{{7}, concurrent, concurrent, {9}}, {{5}, concurrent, concurrent, {9}}});
+      make_profile(DeviceInfo(), program, {},
+                   {{{7}, concurrent, concurrent, {9}}, {{5}, concurrent, concurrent, {9}}});
   ASSERT_EQ(profile.launches.size(), 2U);
   const LaunchProfile& joined = profile.launches[0];
   EXPECT_EQ(joined.name, "a | b | c");
@@ -188,7 +188,7 @@ TEST(Profile, takes_the_median_of_each_launch) {
   Program program;
   program.launches.resize(2);
   const Profile profile =
-      profile_of(DeviceInfo(), program, {}, {{{5}, {30}}, {{1}, {10}}, {{3}, {20}}});
+      make_profile(DeviceInfo(), program, {}, {{{5}, {30}}, {{1}, {10}}, {{3}, {20}}});
   EXPECT_EQ(profile.launches[0].microseconds, 3);
   EXPECT_EQ(profile.launches[1].microseconds, 20);
   EXPECT_EQ(profile.microseconds(), 23);

@@ -319,7 +319,7 @@ inline void Walker::advance(const Level& v, std::int64_t* index, std::int64_t& o
 }
 
 // True if the indices of the first `axes` axes are valid.
-inline bool Walker::inside_of(const Level& v, const std::int64_t* index, int axes) {
+inline bool Walker::is_inside(const Level& v, const std::int64_t* index, int axes) {
   bool inside = true;
   for (int d = 0; v.masked && d < axes; ++d) {
     inside = inside && index[d] >= v.lo[d] && index[d] < v.hi[d];
@@ -372,7 +372,7 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
       const int outer = inner - 1;
       const std::int64_t row = index[outer];
       std::int64_t rows = std::min(v.size[outer] - row, (count - at) / v.size[inner]);
-      if (!inside_of(v, index, outer) || row >= v.hi[outer]) {
+      if (!is_inside(v, index, outer) || row >= v.hi[outer]) {
         sink.invalid(at, rows * v.size[inner]);
       } else if (row < v.lo[outer]) {
         rows = std::min(rows, v.lo[outer] - row);
@@ -391,7 +391,7 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
       continue;
     }
     const std::int64_t length = std::min(v.size[inner] - begin, count - at);
-    const bool inside = inside_of(v, index, inner);
+    const bool inside = is_inside(v, index, inner);
     // The valid part of the row is [from, to).
     const std::int64_t from = inside ? std::clamp(v.lo[inner], begin, begin + length) : begin;
     const std::int64_t to = inside ? std::clamp(v.hi[inner], from, begin + length) : begin;

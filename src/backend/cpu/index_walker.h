@@ -65,7 +65,7 @@ class Walker {
     std::int64_t size[kMaxRank], stride[kMaxRank], lo[kMaxRank], hi[kMaxRank];
   };
 
-  static bool inside_of(const Level& v, const std::int64_t* index, int axes);
+  static bool is_inside(const Level& v, const std::int64_t* index, int axes);
   static void advance(const Level& v, std::int64_t* index, std::int64_t& offset);
   void make_table(bool for_offsets);
   template <class Sink>

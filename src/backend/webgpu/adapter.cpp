@@ -112,7 +112,7 @@ Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& o
   api.AdapterGetLimits(raw_adapter, &limits);
   device.limits = limits_of(limits);
   const auto has = [&](WGPUFeatureName feature) {
-    return api.AdapterHasFeature(raw_adapter, api.vendor->number_of(api, feature)) != 0U;
+    return api.AdapterHasFeature(raw_adapter, api.vendor->feature_number(api, feature)) != 0U;
   };
   for (const Feature& feature : kFeatures) {
     if (has(feature.name)) device.features.emplace_back(feature.text);
@@ -178,7 +178,7 @@ Adapter external_adapter(const Api& api, const ExternalDevice& external) {
   DeviceInfo& device = adapter.info.device;
   device.features.clear();
   const auto has = [&](WGPUFeatureName feature) {
-    return api.DeviceHasFeature(external.device, api.vendor->number_of(api, feature)) != 0U;
+    return api.DeviceHasFeature(external.device, api.vendor->feature_number(api, feature)) != 0U;
   };
   for (const Feature& feature : kFeatures) {
     if (has(feature.name)) device.features.emplace_back(feature.text);
@@ -230,7 +230,7 @@ WGPULimits wanted_limits(const Api& api, WGPUAdapter adapter, bool defaults_only
 std::vector<WGPUFeatureName> wanted_features(const Api& api, WGPUAdapter adapter) {
   std::vector<WGPUFeatureName> features;
   for (const Feature& feature : kFeatures) {
-    const WGPUFeatureName number = api.vendor->number_of(api, feature.name);
+    const WGPUFeatureName number = api.vendor->feature_number(api, feature.name);
     if (api.AdapterHasFeature(adapter, number)) features.push_back(number);
   }
   for (const WGPUFeatureName feature : api.vendor->matrix_features()) {

@@ -148,7 +148,7 @@ Subgroups CapabilityProbe::find_subgroups() {
   const Api& api = queue_.api();
   const bool offered =
       api.DeviceHasFeature(queue_.device(),
-                           api.vendor->number_of(api, WGPUFeatureName_Subgroups)) != 0U;
+                           api.vendor->feature_number(api, WGPUFeatureName_Subgroups)) != 0U;
   if (!offered || size < 2 || kTrialThreads % size != 0 ||
       info_.limits.max_workgroup_invocations < kTrialThreads)
     return {};

@@ -63,7 +63,7 @@ bool fill(Api& api, void* library, std::string& missing) {
 }
 
 // Returns the function table of a loaded library, or null if a function is missing.
-std::unique_ptr<Api> table_of(void* library, const std::string& path, std::string& error) {
+std::unique_ptr<Api> load_functions(void* library, const std::string& path, std::string& error) {
   auto api = std::make_unique<Api>();
   std::string missing;
   if (!fill(*api, library, missing)) {
@@ -86,7 +86,7 @@ const Api* try_load(const std::string& path, std::string& error) {
   os::occupy_standard_streams();  // drivers open files, such as shader caches
   void* library = os::open_library(path, error);
   if (library == nullptr) return nullptr;
-  std::unique_ptr<Api> api = table_of(library, path, error);
+  std::unique_ptr<Api> api = load_functions(library, path, error);
   if (api == nullptr) return nullptr;
   api->instance = api->vendor->create_instance(*api);
   return (loaded[path] = std::move(api)).get();
@@ -102,15 +102,15 @@ std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& re
   watch_forks();
   if (!library.empty()) {
     void* found = os::loaded_library(library.c_str());
-    if (found != nullptr) return table_of(found, library, reason);
+    if (found != nullptr) return load_functions(found, library, reason);
     reason = library + " is not loaded in this process, so the device cannot belong to it";
     return nullptr;
   }
   void* process = os::loaded_library(nullptr);
   if (process != nullptr && os::find_symbol(process, "wgpuCreateInstance") != nullptr)
-    return table_of(process, "the process", reason);
+    return load_functions(process, "the process", reason);
   for (const char* name : kNames) {
-    if (void* found = os::loaded_library(name)) return table_of(found, name, reason);
+    if (void* found = os::loaded_library(name)) return load_functions(found, name, reason);
   }
   reason =
       "cannot find the library of the application's device: the process is not linked to it; "

@@ -56,7 +56,7 @@ struct BoundDispatch {
   std::chrono::duration<double> took{0};  // see Runner
 
   // Returns the bind group of a set after the first.
-  [[nodiscard]] WGPUBindGroup group_of(std::size_t set) const {
+  [[nodiscard]] WGPUBindGroup bind_group(std::size_t set) const {
     return others.empty() ? group.get() : others[set - 1].get();
   }
 };

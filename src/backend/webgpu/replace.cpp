@@ -9,7 +9,7 @@ namespace tensorgrad::webgpu {
 namespace {
 
 // Returns the number of the dispatch that begins with a launch.
-std::size_t step_of(const WebGpuExecutable& executable, std::size_t launch) {
+std::size_t first_dispatch(const WebGpuExecutable& executable, std::size_t launch) {
   std::size_t at = 0, dispatch = 0;
   for (; at < launch && dispatch < executable.dispatches.size(); ++dispatch)
     at += executable.dispatches[dispatch].launches;
@@ -59,7 +59,7 @@ void Runner::begin_replacing(WebGpuExecutable& executable, const RuntimeScalars&
   const Runs run = write_rows(executable, {&row, 1}, 0);
   std::size_t at = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const std::size_t end = step_of(executable, ranges[i].ready);
+    const std::size_t end = first_dispatch(executable, ranges[i].ready);
     submit_in_parts(executable, at, end, run);
     at = end;
     RangeStaging& staging = executable.staging[i];
@@ -74,7 +74,7 @@ void Runner::begin_replacing(WebGpuExecutable& executable, const RuntimeScalars&
     staging.down_mapped = queue_.submit_and_map({&copy, 1}, staging.down.get(), staging.bytes);
     staging.up_mapped = queue_.map_for_writing(staging.up.get(), staging.bytes);
   }
-  submit_in_parts(executable, at, step_of(executable, resume), run);
+  submit_in_parts(executable, at, first_dispatch(executable, resume), run);
 }
 
 Runner::MappedRange Runner::wait_for_range(WebGpuExecutable& executable, std::size_t range) {
@@ -111,7 +111,7 @@ Ticket Runner::end_replacing(WebGpuExecutable& executable, const RuntimeScalars&
   // Other programs may have overwritten the first row meanwhile.
   queue_.make_room(true);
   const Runs run = write_rows(executable, {&row, 1}, 0);
-  const std::size_t first = step_of(executable, resume);
+  const std::size_t first = first_dispatch(executable, resume);
   if (first < executable.dispatches.size())
     submit_dispatches(executable, first, executable.dispatches.size() - first, run, true);
   return queue_.last_ticket();

@@ -27,13 +27,13 @@ std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at, do
   return std::max<std::size_t>(end - at, 1);
 }
 
-// Encodes the dispatches of one run. `group_of` returns the bind group of a dispatch.
+// Encodes the dispatches of one run. `bind_group` returns the bind group of a dispatch.
 template <class GroupOf>
 void encode_run(const Api& api, WGPUComputePassEncoder pass,
-                std::span<const BoundDispatch> dispatches, const GroupOf& group_of) {
+                std::span<const BoundDispatch> dispatches, const GroupOf& bind_group) {
   for (const BoundDispatch& dispatch : dispatches) {
     api.ComputePassEncoderSetPipeline(pass, dispatch.pipeline->handle.get());
-    api.ComputePassEncoderSetBindGroup(pass, 0, group_of(dispatch), 0, nullptr);
+    api.ComputePassEncoderSetBindGroup(pass, 0, bind_group(dispatch), 0, nullptr);
     api.ComputePassEncoderDispatchWorkgroups(pass, dispatch.groups_x, dispatch.groups_y, 1);
   }
 }
@@ -54,7 +54,7 @@ Handle<WGPUCommandEncoder> encode_dispatches(const SubmitQueue& queue,
                  [](const BoundDispatch& dispatch) { return dispatch.group.get(); });
     } else {
       encode_run(api, pass.get(), dispatches,
-                 [&](const BoundDispatch& dispatch) { return dispatch.group_of(set); });
+                 [&](const BoundDispatch& dispatch) { return dispatch.bind_group(set); });
     }
   }
   api.ComputePassEncoderEnd(pass.get());

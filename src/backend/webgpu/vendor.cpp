@@ -102,7 +102,7 @@ class WgpuNative : public Vendor {
   [[nodiscard]] bool concurrent() const override { return true; }
 
   // wgpu-native has its own number for subgroups.
-  [[nodiscard]] WGPUFeatureName number_of(const Api&, WGPUFeatureName feature) const override {
+  [[nodiscard]] WGPUFeatureName feature_number(const Api&, WGPUFeatureName feature) const override {
     if (feature != WGPUFeatureName_Subgroups) return feature;
     return static_cast<WGPUFeatureName>(WGPUNativeFeature_Subgroup);
   }
@@ -265,7 +265,8 @@ class Dawn : public Vendor {
   }
 
   // A build does not report which numbers it uses, so both are tried.
-  [[nodiscard]] WGPUFeatureName number_of(const Api& api, WGPUFeatureName feature) const override {
+  [[nodiscard]] WGPUFeatureName feature_number(const Api& api,
+                                               WGPUFeatureName feature) const override {
     std::call_once(tried_, [&] {
       older_ = !is_f16(api, WGPUFeatureName_ShaderF16) && is_f16(api, kOlderF16);
     });

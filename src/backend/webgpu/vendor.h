@@ -37,7 +37,7 @@ class Vendor {
                                          const WGPUShaderModuleDescriptor& descriptor,
                                          bool checked) const = 0;
   // Returns the library's number for a feature of webgpu.h. Older versions use different numbers.
-  [[nodiscard]] virtual WGPUFeatureName number_of(const Api&, WGPUFeatureName feature) const {
+  [[nodiscard]] virtual WGPUFeatureName feature_number(const Api&, WGPUFeatureName feature) const {
     return feature;
   }
   // Returns the numbers that versions of the library use for subgroup matrices. In another version,

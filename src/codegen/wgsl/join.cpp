@@ -43,7 +43,7 @@ std::string renamed(const std::string& text, const Names& names) {
   return out;
 }
 
-std::int64_t results_of(const ContractionLaunch& p) { return p.batch * p.parts * p.m * p.n; }
+std::int64_t result_count(const ContractionLaunch& p) { return p.batch * p.parts * p.m * p.n; }
 
 class Joiner {
  public:
@@ -99,9 +99,9 @@ class Joiner {
       const auto* other = each.find<ContractionLaunch>();
       const bool alike =
           other != nullptr && other->k == product->k && other->part_depth == product->part_depth;
-      all += alike ? results_of(*other) : 0;
+      all += alike ? result_count(*other) : 0;
     }
-    return static_cast<double>(all) / static_cast<double>(results_of(*product));
+    return static_cast<double>(all) / static_cast<double>(result_count(*product));
   }
 
   // A written buffer is bound once and so needs one type. If shaders disagree, it is accessed as

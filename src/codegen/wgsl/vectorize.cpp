@@ -10,7 +10,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-std::string part_of(int c) { return std::string(1, "xyzw"[c]); }
+std::string component_name(int c) { return std::string(1, "xyzw"[c]); }
 
 bool touches(const Vectorized& part, const IndexMap& map, DType dtype, Level level) {
   const bool real = dtype == DType::kF32 || dtype == DType::kF16;
@@ -88,7 +88,7 @@ VectorWriter::VectorWriter(Module& module, const Vectorized& part, const std::se
     Domain domain = part.domain;
     if (c > 0) domain[part.axis].name += std::to_string(c);
     writers_.emplace_back(module, *part.program, domain, domain,
-                          acc.empty() ? "" : acc + "." + part_of(c), part_of(c));
+                          acc.empty() ? "" : acc + "." + component_name(c), component_name(c));
     writers_.back().relax(part.stores);
   }
 }
@@ -106,7 +106,7 @@ void VectorWriter::load(Scope& scope, int number) {
                Module::load_vector(access.binding, access.dtype, place.index, part_.width) + ";");
     whole_[static_cast<std::size_t>(number)] = name;
     for (int c = 0; c < part_.width; ++c)
-      writers_[static_cast<std::size_t>(c)].set_value(number, name + "." + part_of(c));
+      writers_[static_cast<std::size_t>(c)].set_value(number, name + "." + component_name(c));
   } else if (run == VecAccess::kConstant) {
     writers_[0].write(scope, number);
     for (ProgramWriter& writer : writers_) writer.set_value(number, writers_[0].value(number));

@@ -297,7 +297,7 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
 
 // Returns the number of successive intermediate results of an element that a device may flush to
 // zero.
-double steps_of(const Node& node, const Inputs& inputs) {
+double flushable_steps(const Node& node, const Inputs& inputs) {
   const Shape& shape = inputs[0]->value.type.shape;
   switch (node.op->kind) {
     case OpKind::kReduce:
@@ -357,7 +357,7 @@ WithErrorBound evaluate_with_error_bound(const Node& node,
     default: moving_error(node, inputs, tolerance, out);
   }
   if (rounds) {
-    const double tiny = kTiny * steps_of(node, inputs);
+    const double tiny = kTiny * flushable_steps(node, inputs);
     for (std::size_t i = 0; i < out.error.size(); ++i) {
       const double size = std::abs(out.value.data[i]);
       if (std::isfinite(size)) out.error[i] += tolerance * (size + out.error[i]) + tiny;

@@ -29,7 +29,7 @@ std::size_t count_of(const Node& node) { return static_cast<std::size_t>(numel(n
 
 // Returns the random stream of a leaf. Each leaf has its own, so that its values do not depend on
 // the others.
-std::uint32_t stream_of(const std::string& name) {
+std::uint32_t random_stream(const std::string& name) {
   std::uint32_t state = 2166136261U;
   for (const char c : name) state = (state ^ static_cast<unsigned char>(c)) * 16777619U;
   return state;
@@ -173,7 +173,7 @@ class Filler {
   }
 
   [[nodiscard]] double random(const std::string& name, std::size_t i) const {
-    return uniform_of(random_word(static_cast<std::uint32_t>(i), stream_of(name), seed_, 0));
+    return uniform_of(random_word(static_cast<std::uint32_t>(i), random_stream(name), seed_, 0));
   }
 
   [[nodiscard]] std::vector<std::uint32_t> uniform(const std::string& name, std::size_t count,

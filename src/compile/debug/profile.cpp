@@ -93,9 +93,9 @@ std::string intensity_text(std::int64_t flops, std::int64_t bytes) {
   return format_text("%.1f", static_cast<double>(flops) / static_cast<double>(bytes));
 }
 
-Profile profile_of(const DeviceInfo& device, const Program& program,
-                   const std::vector<PassProfile>& passes,
-                   const std::vector<std::vector<LaunchTiming>>& runs) {
+Profile make_profile(const DeviceInfo& device, const Program& program,
+                     const std::vector<PassProfile>& passes,
+                     const std::vector<std::vector<LaunchTiming>>& runs) {
   Profile profile;
   profile.device = device.backend + " (" + device.name + ")";
   profile.steps = static_cast<int>(runs.size());

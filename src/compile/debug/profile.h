@@ -13,9 +13,9 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // `runs` has, for each run of the program, the timing of each launch.
-Profile profile_of(const DeviceInfo& device, const Program& program,
-                   const std::vector<PassProfile>& passes,
-                   const std::vector<std::vector<LaunchTiming>>& runs);
+Profile make_profile(const DeviceInfo& device, const Program& program,
+                     const std::vector<PassProfile>& passes,
+                     const std::vector<std::vector<LaunchTiming>>& runs);
 
 // Returns a table with a header, a line per launch whose name `wanted` accepts (default: all), and
 // the total. With `ops`, a second line per launch lists its ops and location.

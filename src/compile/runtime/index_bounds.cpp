@@ -33,7 +33,7 @@ void add(const Node& leaf, const IndexBound& bound, Bounds& bounds) {
 }
 
 // Returns the number that all elements of a value equal, if there is one.
-std::optional<double> number_of(const Graph& graph, ValueId id) {
+std::optional<double> constant_value(const Graph& graph, ValueId id) {
   const Source source = through_views(graph, id);
   const Node& node = graph[source.value];
   if (node.op != &ops::constant || source.map.masked()) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<double> replaced_number(const Graph& graph, const Node& node) {
   if (node.op != &ops::where || graph[node.inputs[0]].op != &ops::ne) return std::nullopt;
   const Node& test = graph[node.inputs[0]];
   if (test.inputs[0] != node.inputs[1]) return std::nullopt;
-  return number_of(graph, test.inputs[1]);
+  return constant_value(graph, test.inputs[1]);
 }
 
 // Adds a bound for the elements that a slice reads. Views of the slice are assumed to use all of

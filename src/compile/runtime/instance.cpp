@@ -120,7 +120,7 @@ void Instance::download(const std::string& buffer, std::int64_t offset, std::spa
   device_->wait(device_->download(buffers_[index_of(buffer)], offset, out));
 }
 
-RuntimeScalars row_of(const Program& program, const ScalarValues& values) {
+RuntimeScalars make_runtime_scalars(const Program& program, const ScalarValues& values) {
   RuntimeScalars row{};
   row.words[kScalarInf] = kInfBits;
   row.words[kScalarNan] = kNanBits;
@@ -133,7 +133,7 @@ RuntimeScalars row_of(const Program& program, const ScalarValues& values) {
 
 Ticket Instance::run(std::span<const ScalarValues> rows) {
   rows_.clear();
-  for (const ScalarValues& values : rows) rows_.push_back(row_of(program_, values));
+  for (const ScalarValues& values : rows) rows_.push_back(make_runtime_scalars(program_, values));
   if (shadow_ || runs_until_timed_ > 0) return run_inspected(rows_);
   return device_->run(*executable_, rows_);
 }
@@ -144,16 +144,16 @@ std::size_t Instance::run_some(const ScalarValues& row, std::size_t first,
     wait(run({&row, 1}));
     return 0;
   }
-  return device_->run_some(*executable_, row_of(program_, row), first, program_.launches.size(),
-                           budget);
+  return device_->run_some(*executable_, make_runtime_scalars(program_, row), first,
+                           program_.launches.size(), budget);
 }
 
 Ticket Instance::run_replacing(const ScalarValues& row, const std::string& buffer,
                                std::span<const HostRange> ranges, std::size_t resume,
                                const HostReplace& replace) {
   if (shadow_) throw UserError("TENSORGRAD_SHADOW: not supported in distributed training");
-  return device_->run_replacing(*executable_, row_of(program_, row), buffers_[index_of(buffer)],
-                                ranges, resume, replace);
+  return device_->run_replacing(*executable_, make_runtime_scalars(program_, row),
+                                buffers_[index_of(buffer)], ranges, resume, replace);
 }
 
 std::size_t Instance::first_lasting_launch() const {
@@ -170,11 +170,11 @@ std::size_t Instance::first_lasting_launch() const {
 }
 
 std::vector<LaunchTiming> Instance::profile(const ScalarValues& row) {
-  return device_->profile(*executable_, row_of(program_, row));
+  return device_->profile(*executable_, make_runtime_scalars(program_, row));
 }
 
 Profile Instance::profile_of_runs(const std::vector<std::vector<LaunchTiming>>& runs) const {
-  Profile profile = profile_of(device_->info(), program_, passes_, runs);
+  Profile profile = make_profile(device_->info(), program_, passes_, runs);
   if (dump_) dump_->timings(profile);
   return profile;
 }

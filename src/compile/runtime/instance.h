@@ -27,7 +27,7 @@ std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double
 // The values of the runtime scalars, by name, as 32-bit patterns.
 using ScalarValues = std::map<std::string, std::uint32_t>;
 // Returns the row of scalars of a program. Missing names are 0.
-RuntimeScalars row_of(const Program& program, const ScalarValues& values);
+RuntimeScalars make_runtime_scalars(const Program& program, const ScalarValues& values);
 
 // Names of the buffers that the host writes and reads.
 inline std::string input_buffer(const std::string& name) {

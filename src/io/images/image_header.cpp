@@ -23,7 +23,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::uint32_t big_endian_of(std::span<const std::byte> bytes) {
+std::uint32_t read_big_endian(std::span<const std::byte> bytes) {
   std::uint32_t value = 0;
   for (const std::byte byte : bytes) value = value << 8 | std::to_integer<std::uint32_t>(byte);
   return value;
@@ -53,7 +53,7 @@ class ImageCursor {
   }
 
   std::uint32_t number(std::size_t width, const std::string& what) {
-    return big_endian_of(take(width, what));
+    return read_big_endian(take(width, what));
   }
 
   // Skips to the next marker: 0xff followed by neither 0 (data), a restart marker nor another 0xff.
@@ -104,8 +104,8 @@ ImageHeader read_png(ImageCursor in) {
     if (type == "IEND") return header;
     if (type == "IHDR") {
       if (length != 13) in.fail(place, what + " of " + std::to_string(length) + " bytes");
-      header.width = big_endian_of(data.first(4));
-      header.height = big_endian_of(data.subspan(4, 4));
+      header.width = read_big_endian(data.first(4));
+      header.height = read_big_endian(data.subspan(4, 4));
       const auto colour = std::to_integer<unsigned>(data[9]);
       header.channels = colour == 0 || colour == 4 ? 1 : 3;
       check_sides(in, place, header);
@@ -138,8 +138,8 @@ void read_frame(const ImageCursor& in, std::size_t place, unsigned marker,
   }
   if (header.channels != 0) in.fail(place, "second frame");
   if (frame.size() < 6) in.fail(place, "frame of " + std::to_string(frame.size()) + " bytes");
-  header.height = big_endian_of(frame.subspan(1, 2));
-  header.width = big_endian_of(frame.subspan(3, 2));
+  header.height = read_big_endian(frame.subspan(1, 2));
+  header.width = read_big_endian(frame.subspan(3, 2));
   header.channels = frame[5] == std::byte{1} ? 1 : 3;
   check_sides(in, place, header);
 }

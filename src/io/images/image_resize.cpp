@@ -51,7 +51,7 @@ struct Axis {
   std::uint64_t total = 0;  // sum of the weights of each position
 };
 
-Axis axis_of(std::int64_t from, std::int64_t to) {
+Axis axis_taps(std::int64_t from, std::int64_t to) {
   CHECK(from >= 1 && to >= 1 && from <= kMaxImageSide && to <= kMaxImageSide);
   const bool smaller = to < from;
   Axis axis{.places = {}, .total = static_cast<std::uint64_t>(smaller ? from : 2 * to)};
@@ -64,8 +64,8 @@ Axis axis_of(std::int64_t from, std::int64_t to) {
 }  // namespace
 
 Image resized(const Image& image, std::int64_t height, std::int64_t width) {
-  const Axis rows = axis_of(image.height, height);
-  const Axis columns = axis_of(image.width, width);
+  const Axis rows = axis_taps(image.height, height);
+  const Axis columns = axis_taps(image.width, width);
   const auto channels = static_cast<std::size_t>(image.channels);
   const std::size_t line = static_cast<std::size_t>(image.width) * channels;
   Image out{.height = height, .width = width, .channels = image.channels};

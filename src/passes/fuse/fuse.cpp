@@ -149,7 +149,7 @@ class Fuser {
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
 
   // Returns the number of operations per element of a value, including those inlined into it.
-  [[nodiscard]] int work_of(ValueId id) const {
+  [[nodiscard]] int operations_per_element(ValueId id) const {
     int total = 1;
     for (const ValueId input : graph_[id].inputs) {
       const ValueId from = through_views(graph_, input).value;
@@ -160,7 +160,7 @@ class Fuser {
 
   // Inlines a value into its readers, unless that takes more than `most` operations.
   void inline_up_to(int most, ValueId id) {
-    const int work = work_of(id);
+    const int work = operations_per_element(id);
     if (work > most) return note_repeated(id, most);
     work_[index(id)] = work;
     parts_.set_inlined(id, true);
@@ -476,7 +476,7 @@ class Fuser {
         movable &=
             !parts_.placed(member) && !is_copy(graph_[member]) && graph_[member].op != &ops::philox;
         ++work;
-        repeated += work_of(member);
+        repeated += operations_per_element(member);
         bool outside = false;
         for (const ValueId user : parts_.readers(member)) {
           if (parts_.group_of(user) == g) continue;
@@ -617,7 +617,7 @@ class Fuser {
 
   void dissolve(int g, int reader) {
     const std::vector<ValueId> members = parts_.dissolve(g);
-    for (const ValueId member : members) work_[index(member)] = work_of(member);
+    for (const ValueId member : members) work_[index(member)] = operations_per_element(member);
     if (parts_.bindings_with(reader, kNoValue) > options_.max_bindings) parts_.restore(g, members);
   }
 
@@ -651,7 +651,7 @@ class Fuser {
   std::vector<FuseNote>* notes_;
   Partition parts_;
   std::map<ValueId, std::vector<int>> joinable_;  // of ops with one result, by first operand
-  std::vector<int> work_;                         // per inlined value, see work_of()
+  std::vector<int> work_;                         // per inlined value, see operations_per_element()
   std::vector<bool> attended_;                    // used only for the T x S operands of attention
   std::vector<bool> updating_;
   std::map<std::tuple<std::string, std::string, std::string>, std::size_t> note_numbers_;

@@ -40,7 +40,8 @@ bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Part
 }
 
 // Returns, for each value, the contraction groups that have it as an operand.
-std::map<ValueId, std::vector<int>> products_of(const Graph& graph, const Partition& parts) {
+std::map<ValueId, std::vector<int>> contractions_by_operand(const Graph& graph,
+                                                            const Partition& parts) {
   std::map<ValueId, std::vector<int>> products;
   for (int g = 0; g < parts.size(); ++g) {
     if (parts.group(g).kind != GroupKind::kContraction) continue;
@@ -59,7 +60,7 @@ std::map<ValueId, std::vector<int>> products_of(const Graph& graph, const Partit
 
 void fuse_bias_gradient(const Graph& graph, const FuseOptions& options, Partition& parts) {
   if (!options.arena_fits_binding) return;
-  const std::map<ValueId, std::vector<int>> products = products_of(graph, parts);
+  const std::map<ValueId, std::vector<int>> products = contractions_by_operand(graph, parts);
   for (int from = 0; from < parts.size(); ++from) {
     const Group& sums = parts.group(from);
     const bool sums_over_k =

@@ -35,13 +35,13 @@ class OneWindow {
         continue;
       }
       if (numel(node.type.shape) > numel(out[id].type.shape)) return id;
-      return rebuilt(out, chain, copy_of(out, at));
+      return rebuilt(out, chain, add_copy(out, at));
     }
     return id;
   }
 
  private:
-  ValueId copy_of(Graph& out, ValueId id) {
+  ValueId add_copy(Graph& out, ValueId id) {
     const auto [at, fresh] = copies_.try_emplace(id, kNoValue);
     if (fresh) {
       Builder builder{out, out[id].location, out[id].origin};

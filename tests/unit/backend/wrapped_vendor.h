@@ -32,8 +32,9 @@ class WrappedVendor : public webgpu::Vendor {
                                  bool checked) const override {
     return real_->create_module(api, device, descriptor, checked);
   }
-  [[nodiscard]] WGPUFeatureName number_of(const Api& api, WGPUFeatureName feature) const override {
-    return real_->number_of(api, feature);
+  [[nodiscard]] WGPUFeatureName feature_number(const Api& api,
+                                               WGPUFeatureName feature) const override {
+    return real_->feature_number(api, feature);
   }
   [[nodiscard]] std::vector<WGPUFeatureName> matrix_features() const override {
     return real_->matrix_features();

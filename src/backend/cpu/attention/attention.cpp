@@ -200,7 +200,7 @@ class AttentionRunner final : public LaunchRunner {
   }
 
   // Copies row r of a mask or of the dropout factors, with room for whole vectors.
-  static const float* line_of(const Matrix& m, std::int64_t r, std::int64_t n, float* copy) {
+  static const float* padded_row(const Matrix& m, std::int64_t r, std::int64_t n, float* copy) {
     const float* from = m.data + r * m.rs;
     if (m.cs == 1) {
       std::memcpy(copy, from, static_cast<std::size_t>(n) * sizeof(float));
@@ -252,9 +252,10 @@ class AttentionRunner final : public LaunchRunner {
     float* lines = scratch.floats(kLine);
     for (std::int64_t r = 0; r < t.rows; ++r) {
       const std::int64_t n = seen(t, r);
-      const float* line = masks.mask.data == nullptr ? nullptr : line_of(masks.mask, r, n, lines);
+      const float* line =
+          masks.mask.data == nullptr ? nullptr : padded_row(masks.mask, r, n, lines);
       const float* kept =
-          masks.keep.data == nullptr ? nullptr : line_of(masks.keep, r, n, lines + pitch_);
+          masks.keep.data == nullptr ? nullptr : padded_row(masks.keep, r, n, lines + pitch_);
       visit(r, n, truth_mask_ ? nullptr : line,
             truth_mask_ ? reinterpret_cast<const Word*>(line) : nullptr, kept);
     }

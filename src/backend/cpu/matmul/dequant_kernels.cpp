@@ -68,10 +68,10 @@ HWY_INLINE void spread_nibbles(const std::byte* data, std::byte* HWY_RESTRICT ou
   const auto low = hn::And(both, hn::Set(bytes, 0x0f));
   const auto high = hn::And(hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, both))),
                             hn::Set(bytes, 0x0f));
-  const auto signed_of = [&](auto field) HWY_ATTR {  // sign extension of a field in [0, 15]
+  const auto sign_extend = [&](auto field) HWY_ATTR {  // sign extension of a field in [0, 15]
     return hn::Sub(hn::Xor(field, hn::Set(bytes, 8)), hn::Set(bytes, 8));
   };
-  const auto even = signed_of(low), odd = signed_of(high);
+  const auto even = sign_extend(low), odd = sign_extend(high);
   hn::Store(hn::InterleaveLower(bytes, even, odd), bytes, to);
   hn::Store(hn::InterleaveUpper(bytes, even, odd), bytes, to + 16);
 }

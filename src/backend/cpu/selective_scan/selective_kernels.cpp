@@ -241,21 +241,23 @@ void backward_tile(const SelectiveTile& t) {
   finish_backward(t, dungated);
 }
 
-void forward_of(const SelectiveTile& t) {
+void dispatch_forward(const SelectiveTile& t) {
   if (t.signs != nullptr)
     return t.zero_order_hold ? forward_tile<true, true>(t) : forward_tile<false, true>(t);
   t.zero_order_hold ? forward_tile<true, false>(t) : forward_tile<false, false>(t);
 }
-void adjoint_of(const SelectiveTile& t) {
+void dispatch_adjoint(const SelectiveTile& t) {
   t.signs != nullptr ? adjoint_tile<true>(t) : adjoint_tile<false>(t);
 }
-void backward_of(const SelectiveTile& t) {
+void dispatch_backward(const SelectiveTile& t) {
   if (t.signs != nullptr)
     return t.zero_order_hold ? backward_tile<true, true>(t) : backward_tile<false, true>(t);
   t.zero_order_hold ? backward_tile<true, false>(t) : backward_tile<false, false>(t);
 }
 
-cpu::SelectiveKernels make_selective_kernels() { return {forward_of, adjoint_of, backward_of}; }
+cpu::SelectiveKernels make_selective_kernels() {
+  return {dispatch_forward, dispatch_adjoint, dispatch_backward};
+}
 
 }  // namespace
 }  // namespace tensorgrad::HWY_NAMESPACE
