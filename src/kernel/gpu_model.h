@@ -42,6 +42,9 @@ struct GpuModel {
   std::int64_t min_split_products = std::int64_t{1} << 29;
   std::int64_t min_split_products_f16 = std::int64_t{1} << 28;
   std::int64_t min_split_products_half_busy = std::int64_t{1} << 31;
+  // The same if the product has at most `few_rows` rows or columns, as when several texts are
+  // generated; limits.
+  std::int64_t few_rows = 64, min_split_products_few_rows = std::int64_t{1} << 26;
   // Multiplications below which other variants are as fast as subgroup matrices: for f16 operands,
   // and for f32 operands split into two f16 numbers; limits.
   std::int64_t min_subgroup_matrix_products = 1 << 22, min_f16x3_products = 1 << 27;

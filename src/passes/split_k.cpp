@@ -15,8 +15,6 @@ constexpr std::int64_t kMinDepth = 256, kMinOfHalves = 1024;        // of a part
 constexpr std::int64_t kMultiple = 64;                              // the depths of tiles divide it
 constexpr std::int64_t kMaxSplitElements = std::int64_t{24} << 20;  // of all parts
 constexpr double kWorthIt = 0.9;                                    // of the time without the split
-// With few rows or columns, as when several texts are generated, a split pays earlier; measured.
-constexpr std::int64_t kFewRows = 64, kMinProductsOfFewRows = std::int64_t{1} << 26;
 
 // Returns the estimated time of a product split into parts of `depth` steps. The cores compute the
 // tiles in rounds, of which the last takes as long as the others.
@@ -56,7 +54,7 @@ std::int64_t part_depth(const GpuModel& gpu, std::int64_t m, std::int64_t n, std
                      most = k / (halves ? kMinOfHalves : kMinDepth);
   const bool few = tiles < gpu.cores / 2;
   std::int64_t least = halves ? gpu.min_split_products_f16 : gpu.min_split_products;
-  if (std::min(m, n) <= kFewRows) least = std::min(least, kMinProductsOfFewRows);
+  if (std::min(m, n) <= gpu.few_rows) least = std::min(least, gpu.min_split_products_few_rows);
   if (m * n < (few ? least : gpu.min_split_products_half_busy) / k) return k;
   const auto depth_of = [&](std::int64_t parts) {
     return ceil_div(ceil_div(k, parts), kMultiple) * kMultiple;
