@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/half.h"
 #include "base/numbers.h"
 #include "tensorgrad/ops.h"
 
@@ -61,19 +62,6 @@ void demand_rows(std::int64_t in, WeightFormat format, Loc loc) {
 std::uint32_t upper_half(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
-}
-
-// Returns the nearest f16, ties to even. `value` must not overflow.
-std::uint16_t half_of(float value) {
-  const float size = std::abs(value);
-  const std::uint32_t sign = std::signbit(value) ? 0x8000U : 0;
-  if (size < 0x1p-14F) {  // subnormal: a multiple of 2^-24
-    return static_cast<std::uint16_t>(sign |
-                                      static_cast<std::uint32_t>(std::nearbyint(size * 0x1p24F)));
-  }
-  const auto bits = std::bit_cast<std::uint32_t>(size);
-  const std::uint32_t rounded = (bits + 0xfffU + (bits >> 13 & 1U)) >> 13;
-  return static_cast<std::uint16_t>(sign | (rounded - (112U << 10)));
 }
 
 struct PackedElements {
@@ -143,7 +131,7 @@ QuantizedTensor quantize_weight(const HostTensor& weight, WeightFormat format, L
       std::nullopt};
   if (format == WeightFormat::kF16) {
     for (const float value : e.values) {
-      const std::uint16_t half = half_of(value);
+      const std::uint16_t half = to_half(value);
       const auto bytes = std::as_bytes(std::span(&half, 1));
       made.data.bytes.insert(made.data.bytes.end(), bytes.begin(), bytes.end());
     }

@@ -42,13 +42,6 @@ std::string without_indentation(const std::string& wgsl) {
   return text;
 }
 
-std::string modes_of(const Dispatch& dispatch) {
-  std::string modes;
-  for (const Binding& binding : dispatch.bindings)
-    modes += binding.mode == BindMode::kRead ? 'r' : 'w';
-  return modes;
-}
-
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -226,7 +219,7 @@ class ModelWriter {
     if (!fresh) return known->second;
     std::string name = program.launches[dispatch.first].name;
     if (dispatch.count > 1) name += "_and_" + std::to_string(dispatch.count - 1);
-    kernels_.begin_object().member("name", name).member("modes", modes_of(dispatch));
+    kernels_.begin_object().member("name", name).member("modes", dispatch.binding_modes());
     kernels_.member("scalars", written.uses_scalars);
     kernels_.member("code", without_indentation(written.body)).end_object();
     need("maxComputeInvocationsPerWorkgroup", written.threads);

@@ -86,8 +86,10 @@ class ScatterRunner final : public LaunchRunner {
     value_tasks_ = scan ? std::min(value_tasks_, kMaxScatterScans) : 1;
   }
 
-  void compute(const RunContext& context, const VectorProgram& vector_program,
-               std::int64_t elements, Word* out) const {
+  // Calls run(frame) for each block of `elements`, in parallel.
+  template <class Run>
+  static void each_block(const RunContext& context, const VectorProgram& vector_program,
+                         std::int64_t elements, const Run& run) {
     const std::int64_t block = vector_program.capacity(), blocks = ceil_div(elements, block);
     const std::int64_t tasks =
         task_count(static_cast<double>(elements) * vector_program.element_cost(), blocks);
@@ -97,10 +99,17 @@ class ScatterRunner final : public LaunchRunner {
       for (std::int64_t b = blocks_of.begin; b < blocks_of.end; ++b) {
         frame.first = b * block;
         frame.count = std::min(block, elements - frame.first);
-        vector_program.run(vector_program.ops, frame);
-        std::memcpy(out + frame.first, vector_program.result(frame),
-                    static_cast<std::size_t>(frame.count) * sizeof(Word));
+        run(frame);
       }
+    });
+  }
+
+  void compute(const RunContext& context, const VectorProgram& vector_program,
+               std::int64_t elements, Word* out) const {
+    each_block(context, vector_program, elements, [&](Frame& frame) {
+      vector_program.run(vector_program.ops, frame);
+      std::memcpy(out + frame.first, vector_program.result(frame),
+                  static_cast<std::size_t>(frame.count) * sizeof(Word));
     });
   }
 
@@ -134,18 +143,9 @@ class ScatterRunner final : public LaunchRunner {
   }
 
   void finish(const RunContext& context, const Word* acc) const {
-    const std::int64_t block = epilogue_.capacity(), blocks = ceil_div(results_, block);
-    const std::int64_t tasks =
-        task_count(static_cast<double>(results_) * epilogue_.element_cost(), blocks);
-    context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
-      const Range blocks_of = part(blocks, tasks, task);
-      Frame frame = epilogue_.frame(context.scratch(worker));
-      for (std::int64_t b = blocks_of.begin; b < blocks_of.end; ++b) {
-        frame.first = b * block;
-        frame.count = std::min(block, results_ - frame.first);
-        frame.acc = acc + frame.first;
-        epilogue_.run(epilogue_.ops, frame);
-      }
+    each_block(context, epilogue_, results_, [&](Frame& frame) {
+      frame.acc = acc + frame.first;
+      epilogue_.run(epilogue_.ops, frame);
     });
   }
 

@@ -23,15 +23,6 @@ WGPUComputePipelineDescriptor describe(const Kernel& kernel, WGPUShaderModule mo
   return descriptor;
 }
 
-// Returns 'r' or 'w' per binding, which determines the layout.
-std::string modes_of(const Dispatch& dispatch) {
-  std::string modes;
-  for (const Binding& binding : dispatch.bindings) {
-    modes += binding.mode == BindMode::kRead ? 'r' : 'w';
-  }
-  return modes;
-}
-
 }  // namespace
 
 WGPUBindGroupLayout PipelineCache::layout(const std::string& modes) {
@@ -52,7 +43,7 @@ WGPUPipelineLayout PipelineCache::pipeline_layout(const std::string& modes, bool
 }
 
 std::shared_ptr<Pipeline> PipelineCache::with_layouts(const Kernel& kernel) {
-  const std::string modes = modes_of(kernel.dispatch);
+  const std::string modes = kernel.dispatch.binding_modes();
   auto made = std::make_shared<Pipeline>();
   made->layout = layout(modes);
   made->whole = pipeline_layout(modes, kernel.dispatch.kernel.uses_scalars);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "codegen/wgsl/writer.h"
@@ -18,6 +19,13 @@ struct Dispatch {
   // only read may be bound twice, as arrays of different types.
   std::vector<Binding> bindings;
   WgslKernel kernel;
+
+  // Returns 'r' or 'w' per binding, which determines the layout.
+  [[nodiscard]] std::string binding_modes() const {
+    std::string modes;
+    for (const Binding& binding : bindings) modes += binding.mode == BindMode::kRead ? 'r' : 'w';
+    return modes;
+  }
 };
 
 // Writes all launches of a program. Concurrent launches and fused sequences share a kernel if it

@@ -260,14 +260,22 @@ int TileOperand::half_vectors(const TileShape& tile) const {
   return half_pitch(tile) / 8 * lines(tile) * (split_ ? 2 : 1);
 }
 
-void TileOperand::write_keep_vec8(Scope& scope, const TileShape& tile, const std::string& array,
-                                  int start) const {
+template <class Write>
+void TileOperand::each_piece(Scope& scope, const TileShape& tile, const Write& write) const {
   const Share mine = share(tile);
   Scope own(&scope);
   Scope& to = mine.there.empty() ? scope : own;
   for (int j = 0; j < mine.pieces; ++j) {
     const std::string i = "(" + name_ + "_i + " + u32_literal(j * mine.step_i) + ")";
     const std::string k = "(" + name_ + "_k + " + u32_literal(j * mine.step_k) + ")";
+    write(to, j, i, k);
+  }
+  if (!mine.there.empty()) scope.block(mine.there, own);
+}
+
+void TileOperand::write_keep_vec8(Scope& scope, const TileShape& tile, const std::string& array,
+                                  int start) const {
+  each_piece(scope, tile, [&](Scope& to, int j, const std::string& i, const std::string& k) {
     const auto put = [&](Scope& into, int first, const std::string& value) {
       into.line(array + "[" + u32_literal(first) + " + " + (along_k_ ? i : k) + " * " +
                 u32_literal(half_pitch(tile) / 8) + " + " + (along_k_ ? k : i) +
@@ -276,7 +284,7 @@ void TileOperand::write_keep_vec8(Scope& scope, const TileShape& tile, const std
     const std::string number = name_ + std::to_string(j);
     if (!split_) {
       put(to, start, "next_" + number);
-      continue;
+      return;
     }
     const std::string both = "next_" + number + ", more_" + number;
     Scope parts(&to);
@@ -285,8 +293,7 @@ void TileOperand::write_keep_vec8(Scope& scope, const TileShape& tile, const std
     put(parts, start, "high");
     put(parts, start + low_part(tile) / 8, "split_low(" + both + ", high)");
     to.block("", parts);
-  }
-  if (!mine.there.empty()) scope.block(mine.there, own);
+  });
 }
 
 // Lines along k are padded by one vector, so that threads of adjacent lines access different banks.
@@ -300,19 +307,13 @@ int TileOperand::line_vectors(const TileShape& tile) const {
 
 void TileOperand::write_keep_lines(Scope& scope, const TileShape& tile, const std::string& array,
                                    int start) const {
-  const Share mine = share(tile);
-  Scope own(&scope);
-  Scope& to = mine.there.empty() ? scope : own;
-  for (int j = 0; j < mine.pieces; ++j) {
-    const std::string i = "(" + name_ + "_i + " + u32_literal(j * mine.step_i) + ")";
-    const std::string k = "(" + name_ + "_k + " + u32_literal(j * mine.step_k) + ")";
+  each_piece(scope, tile, [&](Scope& to, int j, const std::string& i, const std::string& k) {
     const std::string& along = along_k_ ? k : i;
     to.line(array + "[" + u32_literal(start) + " + " + (along_k_ ? i : k) + " * " +
             u32_literal(line_pitch(tile)) + " + " + along + " / 4u]" +
             (count() > 1 ? "" : "[" + along + " % 4u]") + " = next_" + name_ + std::to_string(j) +
             ";");
-  }
-  if (!mine.there.empty()) scope.block(mine.there, own);
+  });
 }
 
 // Stores element (k, i) to workgroup memory, with i along m or n.

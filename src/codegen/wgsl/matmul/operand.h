@@ -96,6 +96,10 @@ class TileOperand {
  private:
   struct Share;
   [[nodiscard]] Share share(const TileShape& tile) const;
+  // Calls write(to, j, i, k) for each piece of the thread, number j, with the indices of its first
+  // element. `to` is `scope`, or a block of it for the threads that have a piece.
+  template <class Write>
+  void each_piece(Scope& scope, const TileShape& tile, const Write& write) const;
   [[nodiscard]] bool may_be_vectorized(const Launch& launch) const;
   [[nodiscard]] int count() const {  // elements per call
     return vec8_ ? 8 : vectorized_.chosen ? 4 : 1;
