@@ -14,6 +14,7 @@
 
 #include "distributed/ranks.h"
 #include "distributed/results.h"
+#include "support/message_of.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
@@ -321,16 +322,6 @@ TEST(ShardedOptimizer, takes_uploads_of_rank_0_and_resets) {
   expect_same_bits(train);
 }
 
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "";
-}
-
 // Divides the gradient by its norm, which a rank does not know from its part.
 struct NormalizedDescent {
   Schedule lr = 0.1;
@@ -351,7 +342,7 @@ struct PlacedDescent {
 TEST(ShardedOptimizer, refuses_what_is_not_elementwise) {
   const auto errors = on_ranks(2, [](const Ranks& ranks) {
     const auto compiled = [&](const Change& change) {
-      return message_of([&] {
+      return test::message_of([&] {
         CompileOptions options = sharding_options(ranks, true);
         change(options);
         classifier(options);
@@ -377,7 +368,7 @@ TEST(ShardedOptimizer, refuses_what_is_not_elementwise) {
     CompileOptions options = sharding_options(ranks, true);
     options.ema_decay = 0.9;
     auto trainer = classifier(options);
-    EXPECT_EQ(message_of([&] {
+    EXPECT_EQ(test::message_of([&] {
                 trainer.attach([](const Mlp& net, const Inputs& in) { return net.out(in["x"]); },
                                {.inputs = {{"x", {1, 32}}}, .weights = WeightSource::kEma});
               }),
@@ -385,7 +376,7 @@ TEST(ShardedOptimizer, refuses_what_is_not_elementwise) {
               "part");
   });
   EXPECT_THAT(errors, Each(IsEmpty()));
-  EXPECT_EQ(message_of([] { classifier(sharding_options(nullptr, true)); }),
+  EXPECT_EQ(test::message_of([] { classifier(sharding_options(nullptr, true)); }),
             "compile: shard_optimizer: expected distributed to be set, got null");
 }
 

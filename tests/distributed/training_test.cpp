@@ -11,6 +11,7 @@
 
 #include "distributed/ranks.h"
 #include "distributed/results.h"
+#include "support/message_of.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
@@ -335,20 +336,10 @@ TEST(Distributed, ends_on_all_ranks_if_one_fails) {
   EXPECT_THAT(errors[2], HasSubstr("all_reduce_sum: rank 1 has ended"));
 }
 
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "";
-}
-
 TEST(Distributed, refuses_what_it_does_not_support) {
   const auto errors = on_ranks(2, [](const Ranks& ranks) {
     const auto compiled = [&](const std::function<void(CompileOptions&)>& change) {
-      return error_of([&] {
+      return test::message_of([&] {
         CompileOptions options = line_options(ranks);
         change(options);
         compile(Line(), line_loss, options);
@@ -358,7 +349,7 @@ TEST(Distributed, refuses_what_it_does_not_support) {
               "compile: detect_nan: not supported with distributed");
     EXPECT_EQ(compiled([](CompileOptions& options) { options.recovery.snapshot_steps = 5; }),
               "compile: recovery: expected snapshot_steps = 0 with distributed, got 5");
-    EXPECT_THAT(error_of([&] {
+    EXPECT_THAT(test::message_of([&] {
                   compile(Line(), {ObjectiveSpec<Line>{.name = "a",
                                                        .loss = line_loss,
                                                        .options = {.inputs = {{"x", {2, 2}}},
@@ -368,19 +359,19 @@ TEST(Distributed, refuses_what_it_does_not_support) {
                 "objective 'a': distributed: not supported with several objectives");
     CompileOptions few = classifier_options(ranks);
     few.batch = 40;
-    EXPECT_EQ(error_of([&] { compile(Mlp(), mlp_loss, few); }),
+    EXPECT_EQ(test::message_of([&] { compile(Mlp(), mlp_loss, few); }),
               "compile: 2 ranks with batches of 40 need a dataset of at least 80 rows, got 75");
 
     CompileOptions options = line_options(ranks);
     options.accumulate = 2;
     auto trainer = compile(Line(), line_loss, options);
     const std::vector<float> x = {1, 2, 3, 4};
-    EXPECT_EQ(error_of([&] { trainer.step_for(1, {{"x", x}}); }),
+    EXPECT_EQ(test::message_of([&] { trainer.step_for(1, {{"x", x}}); }),
               "step_for: not supported in distributed training");
-    EXPECT_EQ(error_of([&] { trainer.profile({{"x", x}}); }),
+    EXPECT_EQ(test::message_of([&] { trainer.profile({{"x", x}}); }),
               "profile: not supported in distributed training");
     trainer.step({{"x", x}});
-    EXPECT_THAT(error_of([&] { (void)trainer.save_bytes(); }),
+    EXPECT_THAT(test::message_of([&] { (void)trainer.save_bytes(); }),
                 "save: not supported within an accumulation of distributed training; call it after "
                 "an update");
     trainer.step({{"x", x}});
@@ -433,7 +424,7 @@ TEST(DataLoaderParts, take_turns_with_the_batches_of_one_loader) {
 
 TEST(DataLoaderParts, refuse_options_out_of_range) {
   const auto error = [](const LoaderOptions& options) {
-    return error_of(
+    return test::message_of(
         [&] { DataLoader loader(10, [](std::int64_t) -> NamedTensors { return {}; }, options); });
   };
   EXPECT_THAT(error({.parts = 2, .part = 2}),

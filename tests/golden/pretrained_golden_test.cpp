@@ -12,6 +12,7 @@
 
 #include "golden/fixture.h"
 #include "support/file_pairs.h"
+#include "support/message_of.h"
 #include "support/source_path.h"
 #include "support/temp_dir.h"
 
@@ -269,12 +270,7 @@ TEST(Pretrained, WritesFoldersThatItReads) {
 
 TEST(Pretrained, RefusesToWriteWhatTransformersLacks) {
   const auto failure = [](const lm::SavedModel& model) {
-    try {
-      (void)lm::pretrained_files(model);
-    } catch (const UserError& error) {
-      return error.message();
-    }
-    return std::string("nothing was thrown");
+    return test::message_of([&] { return lm::pretrained_files(model); });
   };
   lm::SavedModel model = lm::load_pretrained(pretrained_path("mamba"));
   model.config.mamba.discretization = Discretization::kZeroOrderHold;

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "runtime/shared.h"
+#include "support/manual_executor.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -46,30 +45,6 @@ CompileOptions options_of_data(DeviceOptions device, Schedule lr = 0.01) {
           .optimizer = optim::SGD{.lr = std::move(lr)},
           .device = std::move(device)};
 }
-
-// A queue polled by the program's own loop.
-class GameLoop : public Executor {
- public:
-  void post(std::function<void()> work) override {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(work));
-  }
-  bool run_one() override {
-    std::function<void()> next;
-    {
-      const std::lock_guard lock(mutex_);
-      if (queue_.empty()) return false;
-      next = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    next();
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::function<void()>> queue_;
-};
 
 void expect_the_steps_of_step(const char* kind) {
   auto queued = compile(Small{}, small_loss, options_of_inputs(device_of_kind(kind)));
@@ -131,7 +106,7 @@ TEST(AsyncCalls, device_tensors_are_kept_alive) {
   auto encode =
       compile_function(Small{}, [](const Small&, const Inputs& in) { return in["x"] * 2.0; },
                        {.inputs = {{"x", {4}}}, .device = device_of_kind("cpu")});
-  GameLoop loop;
+  test::ManualExecutor loop;
   Future<HostTensor> doubled = [&] {
     const NamedDeviceTensors held = encode.run_on_device({{"x", std::vector<float>{1, 2, 3, 4}}});
     return encode.call_async({{"x", held.at("output")}}, &loop);
@@ -160,7 +135,7 @@ TEST(AsyncCalls, errors_are_rethrown_by_the_future_with_the_line) {
 void expect_queued_calls_are_cancelled(const char* kind) {
   auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind(kind)));
   give_data(trainer);
-  GameLoop loop;
+  test::ManualExecutor loop;
   Future<std::vector<float>> first = trainer.run_async(2, &loop);
   Future<NamedTensors> params = trainer.download_params_async(&loop);
   trainer.abort();
@@ -235,7 +210,7 @@ TEST(AsyncCalls, of_two_trainers_share_a_device_on_cpu) { expect_two_share_a_dev
 TEST(AsyncCalls, of_two_trainers_share_a_device_on_webgpu) { expect_two_share_a_device("webgpu"); }
 
 TEST(AsyncCalls, run_on_an_executor_of_the_program) {
-  GameLoop loop;
+  test::ManualExecutor loop;
   auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(trainer);
   const auto here = std::this_thread::get_id();
@@ -256,7 +231,7 @@ TEST(AsyncCalls, run_on_an_executor_of_the_program) {
 
 // The second call is posted to the loop only after the first has ended on its thread.
 TEST(AsyncCalls, keep_their_order_over_executors) {
-  GameLoop loop;
+  test::ManualExecutor loop;
   auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(trainer);
   static_cast<void>(
@@ -298,7 +273,7 @@ TEST(AsyncCalls, destroying_the_trainer_cancels_them) {
 }
 
 TEST(AsyncCalls, other_copies_keep_the_trainer) {
-  GameLoop loop;
+  test::ManualExecutor loop;
   std::optional<Trainer<Small>> trainer =
       compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(*trainer);

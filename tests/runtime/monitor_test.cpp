@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "runtime/shared.h"
+#include "support/message_of.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -31,15 +32,6 @@ Trainer<LineNet> line_trainer() {
       options);
   give_data(trainer);
   return trainer;
-}
-
-std::string monitor_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 TEST(BestCheckpoint, keeps_the_state_of_the_lowest_loss) {
@@ -113,7 +105,7 @@ TEST(FindLearningRate, ends_before_a_loss_that_is_not_finite_or_diverges) {
 TEST(FindLearningRate, options_are_checked) {
   auto trainer = line_trainer();
   const auto error = [&](const LearningRateOptions& options) {
-    return monitor_error([&] { find_learning_rate(trainer, [] { return 1.0; }, options); });
+    return test::message_of([&] { find_learning_rate(trainer, [] { return 1.0; }, options); });
   };
   EXPECT_EQ(error({.first = 0}), "find_learning_rate: first: expected a rate above 0, got 0");
   EXPECT_EQ(error({.first = 1, .last = 1}),
@@ -138,18 +130,18 @@ TEST(ConfusionMatrix, errors_name_what_was_given_and_count_nothing) {
   EXPECT_TRUE(std::isnan(matrix.recall(1)));
   const std::vector<std::int32_t> labels = {0, 3};
   const std::vector<float> scores = {1, 2, 2, 0, 0, 0}, nan = {1, 2, 3, 0, std::nanf(""), 0};
-  EXPECT_EQ(monitor_error([&] { matrix.add(labels, scores); }),
+  EXPECT_EQ(test::message_of([&] { matrix.add(labels, scores); }),
             "ConfusionMatrix: expected a class from 0 to 2, got 3");
-  EXPECT_EQ(monitor_error([&] { matrix.add(std::span(labels).first(1), scores); }),
+  EXPECT_EQ(test::message_of([&] { matrix.add(std::span(labels).first(1), scores); }),
             "ConfusionMatrix: expected 3 scores for 1 labels, got 6");
-  EXPECT_EQ(monitor_error([&] { matrix.add(std::vector{0, 1}, nan); }),
+  EXPECT_EQ(test::message_of([&] { matrix.add(std::vector{0, 1}, nan); }),
             "ConfusionMatrix: a score of example 1 is NaN");
   EXPECT_EQ(matrix.total(), 2) << "nothing was counted";
   matrix.add(std::vector{1}, std::span(scores).first(3));
   EXPECT_EQ(matrix.count(1, 1), 1) << "of equal scores, the first";
-  EXPECT_EQ(monitor_error([&] { (void)matrix.f1(-1); }),
+  EXPECT_EQ(test::message_of([&] { (void)matrix.f1(-1); }),
             "ConfusionMatrix: expected a class from 0 to 2, got -1");
-  EXPECT_EQ(monitor_error([] { ConfusionMatrix(0); }),
+  EXPECT_EQ(test::message_of([] { ConfusionMatrix(0); }),
             "ConfusionMatrix: expected 1 to 30000 classes, got 0");
 }
 

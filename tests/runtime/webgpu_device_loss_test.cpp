@@ -72,150 +72,122 @@ std::shared_ptr<LosingDevice> losing_device(int lose_before,
 }
 
 // Queued and waited-for steps on a dataset, with scalars and schedules that change between them.
-LossOutcome on_data(int lose_before, int& calls) {
-  std::shared_ptr<Losses> losses;
-  const auto device = losing_device(lose_before, &losses);
-  CompileOptions options = recovering(3, device);
+auto on_data(const std::shared_ptr<Losses>& losses, LossOutcome& outcome) {
+  CompileOptions options = recovering(3, std::make_shared<LosingDevice>(losses));
   options.dataset = losable_inputs(22);
   options.batch = 5;
-  LossOutcome outcome;
-  {
-    auto trainer = compile(Losable{}, losable_loss, options);
-    give_data(trainer);
-    outcome.add(trainer.run(5));
-    trainer.set("clip_grad_norm", 0.5);
-    trainer.submit(4);
-    trainer.set_lr(0.02);
-    outcome.add({trainer.step().loss});
-    outcome.add(trainer.losses());
-    outcome.add({static_cast<float>(trainer.grad_norm()), static_cast<float>(trainer.loss_scale()),
-                 static_cast<float>(trainer.epoch()), static_cast<float>(trainer.steps())});
-    outcome.bits = everything(trainer);
-    outcome.bits.merge(bits_of(trainer.download_ema()));
-    outcome.recoveries = trainer.recoveries();
-  }
-  calls = losses->calls;
-  outcome.opened = losses->opened;
-  return outcome;
+  auto trainer = compile(Losable{}, losable_loss, options);
+  give_data(trainer);
+  outcome.add(trainer.run(5));
+  trainer.set("clip_grad_norm", 0.5);
+  trainer.submit(4);
+  trainer.set_lr(0.02);
+  outcome.add({trainer.step().loss});
+  outcome.add(trainer.losses());
+  outcome.add({static_cast<float>(trainer.grad_norm()), static_cast<float>(trainer.loss_scale()),
+               static_cast<float>(trainer.epoch()), static_cast<float>(trainer.steps())});
+  for (const auto& [name, average] : trainer.download_ema()) outcome.add(average.floats());
+  return trainer;
 }
 
 // Steps on inputs with captures, a function that reads the averages, and one that changes a state.
-LossOutcome on_inputs(int lose_before, int& calls) {
-  std::shared_ptr<Losses> losses;
-  const auto device = losing_device(lose_before, &losses);
-  CompileOptions options = recovering(3, device);
+auto on_inputs(const std::shared_ptr<Losses>& losses, LossOutcome& outcome) {
+  CompileOptions options = recovering(3, std::make_shared<LosingDevice>(losses));
   options.inputs = losable_inputs(4);
-  LossOutcome outcome;
-  {
-    auto trainer = compile(Losable{}, losable_loss, options);
-    auto predict = trainer.attach(
-        [](const Losable& net, const Inputs& in) { return net(in["x"]); },
-        {.inputs = {{"x", {2, 3}}}, .weights = WeightSource::kEma, .training = true});
-    auto count = trainer.attach(
-        [](const Losable& net, const Inputs& in) {
-          net.seen.set(net.seen.tensor() + sum(in["n"]));
-          return net.seen.tensor() + 0.0;
-        },
-        {.inputs = {{"n", {2}}}});
-    for (unsigned i = 0; i < 5; ++i) {
-      const auto x = numbers(12, i), y = numbers(8, 50 + i);
-      StepOptions step;
-      if (i % 2 == 1) step.captures = {"y"};
-      const StepResult result = trainer.step(fed(x, y), step);
-      outcome.add({result.loss});
-      for (const auto& [name, tensor] : result.captures) outcome.add(tensor.floats());
-      outcome.add(predict({{"x", numbers(6, i)}}).floats());
-      outcome.add(count({{"n", numbers(2, i)}}).floats());
-    }
-    for (const auto& [name, grad] : trainer.download_grads()) outcome.add(grad.floats());
-    outcome.bits = everything(trainer);
-    outcome.recoveries = trainer.recoveries();
+  auto trainer = compile(Losable{}, losable_loss, options);
+  auto predict =
+      trainer.attach([](const Losable& net, const Inputs& in) { return net(in["x"]); },
+                     {.inputs = {{"x", {2, 3}}}, .weights = WeightSource::kEma, .training = true});
+  auto count = trainer.attach(
+      [](const Losable& net, const Inputs& in) {
+        net.seen.set(net.seen.tensor() + sum(in["n"]));
+        return net.seen.tensor() + 0.0;
+      },
+      {.inputs = {{"n", {2}}}});
+  for (unsigned i = 0; i < 5; ++i) {
+    const auto x = numbers(12, i), y = numbers(8, 50 + i);
+    StepOptions step;
+    if (i % 2 == 1) step.captures = {"y"};
+    const StepResult result = trainer.step(fed(x, y), step);
+    outcome.add({result.loss});
+    for (const auto& [name, tensor] : result.captures) outcome.add(tensor.floats());
+    outcome.add(predict({{"x", numbers(6, i)}}).floats());
+    outcome.add(count({{"n", numbers(2, i)}}).floats());
   }
-  calls = losses->calls;
-  outcome.opened = losses->opened;
-  return outcome;
+  for (const auto& [name, grad] : trainer.download_grads()) outcome.add(grad.floats());
+  return trainer;
 }
 
 // Steps on inputs of several sizes, each with its own program.
-LossOutcome on_sizes(int lose_before, int& calls) {
-  std::shared_ptr<Losses> losses;
-  const auto device = losing_device(lose_before, &losses);
-  CompileOptions options = recovering(3, device);
+auto on_sizes(const std::shared_ptr<Losses>& losses, LossOutcome& outcome) {
+  CompileOptions options = recovering(3, std::make_shared<LosingDevice>(losses));
   options.inputs = losable_inputs(kDynamic);
   options.dynamic_size = 2;
-  LossOutcome outcome;
-  {
-    auto trainer = compile(Losable{}, losable_loss, options);
-    unsigned seed = 0;
-    for (const std::int64_t rows : {2, 4, 2, 4}) {
-      const auto x = numbers(rows * 3, ++seed), y = numbers(rows * 2, seed + 50);
-      outcome.add({trainer.step(fed(x, y)).loss});
-    }
-    for (const auto& [name, grad] : trainer.download_grads()) outcome.add(grad.floats());
-    outcome.bits = everything(trainer);
-    outcome.recoveries = trainer.recoveries();
+  auto trainer = compile(Losable{}, losable_loss, options);
+  unsigned seed = 0;
+  for (const std::int64_t rows : {2, 4, 2, 4}) {
+    const auto x = numbers(rows * 3, ++seed), y = numbers(rows * 2, seed + 50);
+    outcome.add({trainer.step(fed(x, y)).loss});
   }
-  calls = losses->calls;
-  outcome.opened = losses->opened;
-  return outcome;
+  for (const auto& [name, grad] : trainer.download_grads()) outcome.add(grad.floats());
+  return trainer;
 }
 
 // Two objectives that alternate.
-LossOutcome of_two_objectives(int lose_before, int& calls) {
-  std::shared_ptr<Losses> losses;
-  const auto device = losing_device(lose_before, &losses);
+auto of_two_objectives(const std::shared_ptr<Losses>& losses, LossOutcome& outcome) {
   CompileOptions own;
   own.inputs = losable_inputs(4);
   own.optimizer = optim::SGD{.lr = 0.1, .momentum = 0.9};
   TrainerOptions common;
-  common.device.opened = device;
+  common.device.opened = std::make_shared<LosingDevice>(losses);
   common.recovery = {.snapshot_steps = 3, .wait_seconds = 0};
   const auto opposite = [](const Losable& net, const Inputs& in) {
     return mean(square(net(in["x"]) + in["y"]));
   };
-  LossOutcome outcome;
-  {
-    auto trainer =
-        compile(Losable{},
-                {{"a", losable_loss, {}, own}, {"b", opposite, ParamFilter("out.*"), own}}, common);
-    for (unsigned i = 0; i < 6; ++i) {
-      const auto x = numbers(12, i), y = numbers(8, 50 + i);
-      outcome.add({trainer[i % 3 == 2 ? "b" : "a"].step(fed(x, y)).loss});
-    }
-    for (const char* name : {"a", "b"}) {
-      for (const auto& [each, grad] : trainer[name].download_grads()) outcome.add(grad.floats());
-    }
-    outcome.bits = everything(trainer);
-    outcome.recoveries = trainer.recoveries();
+  auto trainer =
+      compile(Losable{}, {{"a", losable_loss, {}, own}, {"b", opposite, ParamFilter("out.*"), own}},
+              common);
+  for (unsigned i = 0; i < 6; ++i) {
+    const auto x = numbers(12, i), y = numbers(8, 50 + i);
+    outcome.add({trainer[i % 3 == 2 ? "b" : "a"].step(fed(x, y)).loss});
   }
-  calls = losses->calls;
-  outcome.opened = losses->opened;
-  return outcome;
+  for (const char* name : {"a", "b"}) {
+    for (const auto& [each, grad] : trainer[name].download_grads()) outcome.add(grad.floats());
+  }
+  return trainer;
 }
 
 // Steps that are gathered on the host and submitted by a full group, a new size or another call.
-LossOutcome of_gathered_steps(int lose_before, int& calls) {
-  std::shared_ptr<Losses> losses;
-  const auto device = losing_device(lose_before, &losses);
+auto of_gathered_steps(const std::shared_ptr<Losses>& losses, LossOutcome& outcome) {
   losses->busy = true;
-  CompileOptions options = recovering(3, device);
+  CompileOptions options = recovering(3, std::make_shared<LosingDevice>(losses));
   options.loss_scale.reset();  // it makes the scalars of a step depend on the one before
   options.inputs = losable_inputs(4);
+  auto trainer = compile(Losable{}, losable_loss, options);
+  auto predict = trainer.attach([](const Losable& net, const Inputs& in) { return net(in["x"]); },
+                                {.inputs = {{"x", {2, 3}}}});
+  unsigned seed = 0;
+  for (const int together : {4, 2, 1, 5}) {
+    for (int i = 0; i < together; ++i) {
+      const auto x = numbers(12, ++seed), y = numbers(8, seed + 50);
+      trainer.submit(fed(x, y));
+    }
+    outcome.add(predict({{"x", numbers(6, seed)}}).floats());
+  }
+  outcome.add(trainer.losses());
+  outcome.add({static_cast<float>(trainer.steps())});
+  return trainer;
+}
+
+// Runs `train`, which returns its trainer, on a device that is lost before a call, from the first
+// buffer to the last download.
+template <class Train>
+LossOutcome observed(const Train& train, int lose_before, int& calls) {
+  const auto losses = std::make_shared<Losses>();
+  losses->lose_before = lose_before;
   LossOutcome outcome;
   {
-    auto trainer = compile(Losable{}, losable_loss, options);
-    auto predict = trainer.attach([](const Losable& net, const Inputs& in) { return net(in["x"]); },
-                                  {.inputs = {{"x", {2, 3}}}});
-    unsigned seed = 0;
-    for (const int together : {4, 2, 1, 5}) {
-      for (int i = 0; i < together; ++i) {
-        const auto x = numbers(12, ++seed), y = numbers(8, seed + 50);
-        trainer.submit(fed(x, y));
-      }
-      outcome.add(predict({{"x", numbers(6, seed)}}).floats());
-    }
-    outcome.add(trainer.losses());
-    outcome.add({static_cast<float>(trainer.steps())});
+    const auto trainer = train(losses, outcome);
     outcome.bits = everything(trainer);
     outcome.recoveries = trainer.recoveries();
   }
@@ -224,15 +196,16 @@ LossOutcome of_gathered_steps(int lose_before, int& calls) {
   return outcome;
 }
 
-// Loses the device before every `stride`-th call, from the first buffer to the last download.
-void loses_nothing(LossOutcome (*run)(int lose_before, int& calls), int stride) {
+// Loses the device before every `stride`-th call.
+template <class Train>
+void loses_nothing(const Train& train, int stride) {
   int calls = 0, unused = 0;
   std::size_t recoveries = 0;
-  const LossOutcome want = run(0, calls);
+  const LossOutcome want = observed(train, 0, calls);
   ASSERT_TRUE(want.recoveries.empty());
   ASSERT_GT(calls, 2 * stride);
   for (int at = 1; at <= calls; at += stride) {
-    const LossOutcome got = run(at, unused);
+    const LossOutcome got = observed(train, at, unused);
     ASSERT_TRUE(got == want) << "lost before call " << at << " of " << calls;
     recoveries += got.recoveries.size();
     EXPECT_EQ(got.opened, 2);

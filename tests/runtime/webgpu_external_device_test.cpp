@@ -9,6 +9,7 @@
 #include "backend/webgpu/api.h"
 #include "backend/webgpu/vendor.h"
 #include "support/dump.h"
+#include "support/message_of.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -103,16 +104,6 @@ class Application {
   webgpu::Handle<WGPUDevice> device_;
   webgpu::Handle<WGPUQueue> queue_;
 };
-
-template <class F>
-std::string refusal(const F& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 struct SharedNet {
   nn::Linear layer{3, 2};
@@ -254,12 +245,12 @@ TEST(ExternalDevice, data_of_two_objectives_are_one_buffer_on_webgpu) {
   bound.bind_data("x", x.get());
   const std::vector<float> losses = losses_of(given);
   EXPECT_EQ(losses_of(bound), losses);
-  EXPECT_THAT(refusal([&] { bound.upload_data("x", kX); }),
+  EXPECT_THAT(test::message_of<Error>([&] { bound.upload_data("x", kX); }),
               HasSubstr("upload_data: 'x' is bound to an application buffer"));
-  EXPECT_THAT(refusal([&] { bound.bind_data("w", x.get()); }),
+  EXPECT_THAT(test::message_of<Error>([&] { bound.bind_data("w", x.get()); }),
               HasSubstr("bind_data: unknown dataset entry 'w'; available: x"));
   bound.bind_data("x", nullptr);
-  EXPECT_THAT(refusal([&] { bound["up"].run(1); }), HasSubstr("has no data"));
+  EXPECT_THAT(test::message_of<Error>([&] { bound["up"].run(1); }), HasSubstr("has no data"));
   bound.upload_data("x", kX);
   EXPECT_TRUE(std::isfinite(bound["down"].run(1)[0]));
 }
@@ -299,34 +290,36 @@ TEST(ExternalDevice, wrong_buffers_are_rejected_without_effect_on_webgpu) {
   CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   const auto good = app.buffer(), small = app.buffer(48);
   const auto no_storage = app.buffer(256, WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst);
-  EXPECT_THAT(refusal([&] { net.bind_input("w", good.get()); }),
+  EXPECT_THAT(test::message_of<Error>([&] { net.bind_input("w", good.get()); }),
               HasSubstr("bind_input: unknown input 'w'; available: x, shift"));
-  EXPECT_THAT(refusal([&] { net.bind_output("x", good.get()); }),
+  EXPECT_THAT(test::message_of<Error>([&] { net.bind_output("x", good.get()); }),
               HasSubstr("bind_output: unknown output 'x'; available: y, z"));
-  EXPECT_THAT(refusal([&] { net.bind_input("x", small.get()); }),
+  EXPECT_THAT(test::message_of<Error>([&] { net.bind_input("x", small.get()); }),
               HasSubstr("bind_input: 'x': the buffer has 48 bytes, 256 are needed"));
-  EXPECT_THAT(refusal([&] { net.bind_input("x", no_storage.get()); }),
+  EXPECT_THAT(test::message_of<Error>([&] { net.bind_input("x", no_storage.get()); }),
               HasSubstr("bind_input: 'x': the usage of the buffer must include Storage and "
                         "CopySrc"));
   const auto stranger = app.open();
   const auto strange = app.buffer_of(stranger.get());
-  EXPECT_THAT(refusal([&] { net.bind_input("x", strange.get()); }), HasSubstr("were rejected"));
+  EXPECT_THAT(test::message_of<Error>([&] { net.bind_input("x", strange.get()); }),
+              HasSubstr("were rejected"));
   net.bind_output("y", good.get());
-  EXPECT_THAT(refusal([&] { net.bind_output("z", good.get()); }),
+  EXPECT_THAT(test::message_of<Error>([&] { net.bind_output("z", good.get()); }),
               HasSubstr("bind_output: 'z': the buffer is already bound to \"output y\""));
-  EXPECT_THAT(refusal([&] { net.bind_input("x", good.get()); }),
+  EXPECT_THAT(test::message_of<Error>([&] { net.bind_input("x", good.get()); }),
               HasSubstr("a written buffer can be bound only once"));
   const NamedTensors out = net.run({{"x", kX}, {"shift", kShift}});
   EXPECT_EQ(out.size(), 1U);
 
   const auto input = app.buffer();
   net.bind_input("x", input.get());
-  EXPECT_THAT(refusal([&] { net.run({{"x", kX}, {"shift", kShift}}); }),
+  EXPECT_THAT(test::message_of<Error>([&] { net.run({{"x", kX}, {"shift", kShift}}); }),
               HasSubstr("input 'x' is bound to an application buffer"));
   FunctionOptions open = forward_options(app.options());
   open.inputs[0].shape[0] = kDynamic;
   CompiledFunction sizes = compile_function(SharedNet{}, both, open);
-  EXPECT_THAT(refusal([&] { sizes.bind_input("x", good.get()); }), HasSubstr("dynamic size"));
+  EXPECT_THAT(test::message_of<Error>([&] { sizes.bind_input("x", good.get()); }),
+              HasSubstr("dynamic size"));
 }
 
 TEST(ExternalDevice, buffers_are_rejected_on_other_devices_on_webgpu) {
@@ -335,7 +328,7 @@ TEST(ExternalDevice, buffers_are_rejected_on_other_devices_on_webgpu) {
   for (const char* kind : {"cpu", "null"}) {
     CompiledFunction net = compile_function(SharedNet{}, both, forward_options({.kind = kind}));
     EXPECT_THAT(
-        refusal([&] { net.bind_input("x", buffer.get()); }),
+        test::message_of<Error>([&] { net.bind_input("x", buffer.get()); }),
         HasSubstr("binding a WGPUBuffer requires a webgpu device, this is " + std::string(kind)));
     net.bind_input("x", nullptr);  // allowed, because nothing is bound
   }
@@ -346,7 +339,8 @@ TEST(ExternalDevice, incomplete_or_foreign_device_is_rejected_on_webgpu) {
   const auto message = [&](const auto& change) {
     DeviceOptions options = app.options();
     change(options);
-    return refusal([&] { compile_function(SharedNet{}, both, forward_options(options)); });
+    return test::message_of<Error>(
+        [&] { compile_function(SharedNet{}, both, forward_options(options)); });
   };
   EXPECT_THAT(message([](auto& o) { o.external.device = nullptr; }),
               HasSubstr("ExternalDevice::device is null"));

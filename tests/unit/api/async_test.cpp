@@ -5,39 +5,15 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <thread>
+
+#include "support/manual_executor.h"
 
 namespace tensorgrad {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Runs posted work on the caller's thread when run_one() is called.
-class ManualExecutor : public Executor {
- public:
-  void post(std::function<void()> work) override {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(work));
-  }
-  bool run_one() override {
-    std::function<void()> next;
-    {
-      const std::lock_guard lock(mutex_);
-      if (queue_.empty()) return false;
-      next = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    next();
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::function<void()>> queue_;
-};
 
 TEST(Async, returns_the_result_of_the_call) {
   ThreadExecutor executor;
@@ -72,7 +48,7 @@ TEST(Async, result_can_be_taken_once) {
 }
 
 TEST(Async, waiting_runs_queued_calls) {
-  ManualExecutor executor;
+  test::ManualExecutor executor;
   std::vector<int> order;
   Future<void> first = async([&] { order.push_back(1); }, executor);
   Future<void> second = async([&] { order.push_back(2); }, executor);
@@ -92,7 +68,7 @@ TEST(Async, completes_without_its_future) {
 }
 
 TEST(Async, captures_are_released_with_the_call) {
-  ManualExecutor executor;
+  test::ManualExecutor executor;
   auto held = std::make_shared<int>(1);
   Future<int> future = async([held] { return *held; }, executor);
   EXPECT_EQ(held.use_count(), 2);
@@ -119,7 +95,7 @@ TEST(Async, coroutines_await_calls) {
 
 TEST(Async, coroutines_resume_on_the_requested_executor) {
   ThreadExecutor calls;
-  ManualExecutor page;
+  test::ManualExecutor page;
   std::thread::id resumed;
   const auto body = [&]() -> Future<int> {
     const int value = co_await async([] { return 5; }, calls).resume_on(page);
@@ -133,7 +109,7 @@ TEST(Async, coroutines_resume_on_the_requested_executor) {
 }
 
 TEST(Async, coroutines_await_ready_futures) {
-  ManualExecutor executor;
+  test::ManualExecutor executor;
   Future<int> ready = async([] { return 3; }, executor);
   executor.run_one();
   const auto body = [](Future<int> future) -> Future<int> { co_return 2 * co_await future; };

@@ -227,8 +227,8 @@ int Scalar::load(int binding, const IndexMap& map, DType dtype, Level level) {
 }
 
 int Scalar::load_at(int binding, const IndexMap& map, int index, std::int64_t stride,
-                    std::int64_t size, DType dtype) {
-  const int loaded = load(binding, map, dtype);
+                    std::int64_t size, DType dtype, Level level) {
+  const int loaded = load(binding, map, dtype, level);
   program_.instrs.back().kind = InstrKind::kLoadAt;
   program_.instrs.back().operands = {index};
   program_.accesses.back().at_stride = stride;

@@ -56,8 +56,9 @@ class Scalar {
   int load(int binding, const IndexMap& map, DType dtype = DType::kF32,
            Level level = Level::kElement);
   int load_at(int binding, const IndexMap& map, int index, std::int64_t stride, std::int64_t size,
-              DType dtype = DType::kF32);
+              DType dtype = DType::kF32, Level level = Level::kElement);
   int in_bounds(const IndexMap& map, int binding = 0);
+  // The level is row if all operands are row-level.
   int op(const PointwiseCode& code, const std::vector<int>& operands, DType result);
   int op(const PointwiseCode& code, const std::vector<int>& operands) {
     return op(code, operands, type(operands.back()));

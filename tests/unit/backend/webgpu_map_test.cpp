@@ -131,7 +131,7 @@ TEST(WebGpuMap, writes_constants_exactly) {
   ProgramMaker make;
   std::int64_t place = 0;
   const auto add = [&](std::uint32_t bits, DType dtype) {
-    const int value = make.constant_bits(bits, dtype);
+    const int value = make.constant_u32(bits, dtype);
     TestProgram::store(launch, 0, value, strided({1}, {0}, place++), dtype);
   };
   for (const std::uint32_t bits : floats) add(bits, DType::kF32);

@@ -77,7 +77,7 @@ void check_norm(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contiguou
   const int square = make.reduce(ReduceOp::kSum, make.op("square", {centred}));
   const int variance = make.op("add", {make.op("mul", {square, inverse}), make.constant(1e-5f)});
   const int key = make.load(2, whole({rows}), DType::kI32, Level::kRow);
-  const int shift = make.load_at(3, strided({rows}, {0}), key, 1, 4, Level::kRow);
+  const int shift = make.load_at(3, strided({rows}, {0}), key, 1, 4, DType::kF32, Level::kRow);
   const int normed = make.op("mul", {centred, make.op("rsqrt", {variance})});
   const int scaled = make.op("mul", {normed, make.load(1, strided({rows, cols}, {0, 1}))});
   const int out = make.op("add", {scaled, shift});

@@ -52,119 +52,12 @@ std::unique_ptr<webgpu::WebGpuDevice> test_device(bool default_limits, bool chec
   }
 }
 
-int ProgramMaker::add(Instr instr) {
-  program.instrs.push_back(std::move(instr));
-  return static_cast<int>(program.instrs.size()) - 1;
+int ProgramMaker::op(const char* name, const std::vector<int>& operands) {
+  return Scalar::op(*code_of(name), operands);
 }
 
-int ProgramMaker::constant(float value) {
-  return constant_bits(std::bit_cast<std::uint32_t>(value), DType::kF32);
-}
-
-int ProgramMaker::constant_bits(std::uint32_t bits, DType dtype) {
-  Instr instr;
-  instr.kind = InstrKind::kConst;
-  instr.dtype = dtype;
-  instr.bits = bits;
-  instr.level = Level::kRow;  // usable at both levels
-  return add(instr);
-}
-
-int ProgramMaker::runtime_scalars(int word, DType dtype) {
-  Instr instr;
-  instr.kind = InstrKind::kRuntimeScalar;
-  instr.dtype = dtype;
-  instr.index = word;
-  instr.level = Level::kRow;
-  return add(instr);
-}
-
-int ProgramMaker::index(Level level) {
-  Instr instr;
-  instr.kind = InstrKind::kIndex;
-  instr.dtype = DType::kU32;
-  instr.level = level;
-  return add(instr);
-}
-
-int ProgramMaker::coord(std::int64_t divisor, std::int64_t modulus, Level level) {
-  Instr instr;
-  instr.kind = InstrKind::kCoord;
-  instr.dtype = DType::kU32;
-  instr.divisor = divisor;
-  instr.modulus = modulus;
-  instr.level = level;
-  return add(instr);
-}
-
-int ProgramMaker::load(int binding, IndexMap map, DType dtype, Level level) {
-  Access access;
-  access.binding = binding;
-  access.dtype = dtype;
-  access.level = level;
-  access.map = std::move(map);
-  program.accesses.push_back(access);
-  Instr instr;
-  instr.kind = InstrKind::kLoad;
-  instr.dtype = dtype;
-  instr.level = level;
-  instr.index = static_cast<int>(program.accesses.size()) - 1;
-  return add(instr);
-}
-
-int ProgramMaker::load_at(int binding, IndexMap map, int key, std::int64_t stride,
-                          std::int64_t size, Level level) {
-  const int number = load(binding, std::move(map), DType::kF32, level);
-  program.accesses.back().at_stride = stride;
-  program.accesses.back().at_size = size;
-  program.instrs.back().kind = InstrKind::kLoadAt;
-  program.instrs.back().operands = {key};
-  return number;
-}
-
-int ProgramMaker::in_bounds(int binding, IndexMap map) {
-  const int number = load(binding, std::move(map));
-  program.instrs.back().kind = InstrKind::kInBounds;
-  program.instrs.back().dtype = DType::kBool;
-  return number;
-}
-
-int ProgramMaker::op(const char* name, std::vector<int> operands) {
-  const DType last = program.instrs.at(static_cast<std::size_t>(operands.back())).dtype;
-  return op_to(name, std::move(operands), last);
-}
-
-int ProgramMaker::op_to(const char* name, std::vector<int> operands, DType result) {
-  Instr instr;
-  instr.kind = InstrKind::kOp;
-  instr.dtype = result;
-  instr.code = code_of(name);
-  instr.level = Level::kRow;
-  for (const int operand : operands) {
-    if (program.instrs.at(static_cast<std::size_t>(operand)).level == Level::kElement) {
-      instr.level = Level::kElement;
-    }
-  }
-  instr.operands = std::move(operands);
-  return add(instr);
-}
-
-int ProgramMaker::reduce(ReduceOp op, int operand) {
-  Instr instr;
-  instr.kind = InstrKind::kReduce;
-  instr.reduce = op;
-  instr.level = Level::kRow;
-  instr.dtype = op == ReduceOp::kArgMax || op == ReduceOp::kArgMin
-                    ? DType::kI32
-                    : program.instrs.at(static_cast<std::size_t>(operand)).dtype;
-  instr.operands = {operand};
-  return add(instr);
-}
-
-int ProgramMaker::acc() {
-  Instr instr;
-  instr.kind = InstrKind::kAcc;
-  return add(instr);
+int ProgramMaker::op_to(const char* name, const std::vector<int>& operands, DType result) {
+  return Scalar::op(*code_of(name), operands, result);
 }
 
 int TestProgram::buffer(DType dtype, std::int64_t elements, double lo, double hi) {

@@ -12,6 +12,7 @@
 
 #include "backend/backend.h"
 #include "backend/webgpu/device.h"
+#include "program_harness.h"
 #include "program_oracle.h"
 #include "support/graph_builder.h"
 
@@ -41,28 +42,19 @@ std::unique_ptr<webgpu::WebGpuDevice> test_device(bool default_limits = false,
   auto* const name = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get()); \
   ASSERT_NE(name, nullptr)
 
-// Builds scalar programs. Every call returns the number of the new instruction.
-class ProgramMaker {
- public:
+struct OwnProgram {
   ScalarProgram program;
+};
 
-  int constant(float value);
-  int constant_bits(std::uint32_t bits, DType dtype);
-  int runtime_scalars(int word, DType dtype = DType::kF32);
-  int index(Level level = Level::kElement);
-  int coord(std::int64_t divisor, std::int64_t modulus, Level level = Level::kElement);
-  int load(int binding, IndexMap map, DType dtype = DType::kF32, Level level = Level::kElement);
-  int load_at(int binding, IndexMap map, int key, std::int64_t stride, std::int64_t size,
-              Level level = Level::kElement);
-  int in_bounds(int binding, IndexMap map);
-  // Adds the named op. Its level is row if all operands are row-level.
-  int op(const char* name, std::vector<int> operands);
-  int op_to(const char* name, std::vector<int> operands, DType result);
-  int reduce(ReduceOp op, int operand);
-  int acc();
+// Builds a scalar program of its own, of ops by name.
+class ProgramMaker : public OwnProgram, public Scalar {
+ public:
+  ProgramMaker() : Scalar(program) {}
+  ProgramMaker(const ProgramMaker&) = delete;
+  ProgramMaker& operator=(const ProgramMaker&) = delete;
 
- private:
-  int add(Instr instr);
+  int op(const char* name, const std::vector<int>& operands);
+  int op_to(const char* name, const std::vector<int>& operands, DType result);
 };
 
 // A program under construction. Buffers have random contents of their type.

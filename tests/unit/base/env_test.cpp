@@ -7,22 +7,13 @@
 #include <string>
 
 #include "support/graph_builder.h"
+#include "support/message_of.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad {
 namespace {
 
 using testing::ScopedEnv;
-
-template <class Read>
-std::string refusal(Read read) {
-  try {
-    read();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
-}
 
 TEST(Env, a_flag_is_0_or_1) {
   for (const auto& [value, expected] : {std::pair("", false), {"0", false}, {"1", true}}) {
@@ -31,7 +22,7 @@ TEST(Env, a_flag_is_0_or_1) {
   }
   for (const std::string value : {"true", "2", "11", " "}) {
     const ScopedEnv shadow("TENSORGRAD_SHADOW", value);
-    EXPECT_EQ(refusal([] { env_flag("TENSORGRAD_SHADOW"); }),
+    EXPECT_EQ(test::message_of([] { env_flag("TENSORGRAD_SHADOW"); }),
               "TENSORGRAD_SHADOW: expected 0 or 1, got '" + value + "'");
   }
 }
@@ -46,7 +37,7 @@ TEST(Env, debug_is_a_level_with_names_or_without) {
   EXPECT_EQ(level("3,fuse,cse", "cse"), 3);
   EXPECT_EQ(level("3,fuse", "cse"), 1);
   for (const std::string value : {"fuse", "fuse,3", "6", "-1", "33", ",", "3 ,fuse"}) {
-    EXPECT_EQ(refusal([&] { level(value, ""); }),
+    EXPECT_EQ(test::message_of([&] { level(value, ""); }),
               "TENSORGRAD_DEBUG: expected a level from 0 to 5, optionally with names as in "
               "'3,fuse', got '" +
                   value + "'");

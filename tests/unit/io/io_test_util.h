@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/message_of.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/error.h"
 
@@ -37,12 +38,7 @@ inline std::string get_file(const std::string& path) {
 // Returns the message of the IoError that `action` throws, or "no error" if it throws none.
 template <typename Action>
 std::string io_error_of(const Action& action) {
-  try {
-    action();
-  } catch (const IoError& error) {
-    return error.message();
-  }
-  return "no error";
+  return message_of<IoError>(action);
 }
 
 inline std::string gzipped(std::string_view text) {

@@ -14,6 +14,7 @@
 #include "io/protobuf.h"
 #include "io/tensorboard.h"
 #include "io_test_util.h"
+#include "support/message_of.h"
 #include "support/tensorboard.h"
 #include "tensorgrad/data/tensorboard.h"
 
@@ -139,26 +140,16 @@ TEST(TensorBoardWriter, scalars_before_an_incomplete_one_are_read) {
 }
 #endif
 
-template <typename Action>
-std::string user_error_of(const Action& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
-}
-
 TEST(TensorBoardWriter, errors_name_the_argument_or_the_path) {
   const TempDir dir;
   TensorBoardWriter writer(dir.str());
-  EXPECT_EQ(user_error_of([&] { writer.add_scalar("", 1, 1); }),
+  EXPECT_EQ(test::message_of([&] { writer.add_scalar("", 1, 1); }),
             "TensorBoardWriter::add_scalar: tag: expected UTF-8 text, got \"\"");
-  EXPECT_EQ(user_error_of([&] { writer.add_scalar("\xff", 1, 1); }),
+  EXPECT_EQ(test::message_of([&] { writer.add_scalar("\xff", 1, 1); }),
             "TensorBoardWriter::add_scalar: tag: expected UTF-8 text, got \"\\xff\"");
-  EXPECT_EQ(user_error_of([&] { writer.add_scalar("x", 1, -1); }),
+  EXPECT_EQ(test::message_of([&] { writer.add_scalar("x", 1, -1); }),
             "TensorBoardWriter::add_scalar: step must not be negative, got -1");
-  EXPECT_EQ(user_error_of([&] { TensorBoardWriter(dir.str(), -2); }),
+  EXPECT_EQ(test::message_of([&] { TensorBoardWriter(dir.str(), -2); }),
             "TensorBoardWriter: first_step must not be negative, got -2");
   put_file(dir / "file", "");
   EXPECT_EQ(io_error_of([&] { TensorBoardWriter(dir / "file/runs"); }),

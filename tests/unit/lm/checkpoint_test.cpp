@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/file_pairs.h"
+#include "support/message_of.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -81,15 +82,6 @@ std::map<std::string, HostTensor> some_weights(const LanguageModelConfig& config
              [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
              {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
       .download_params();
-}
-
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "nothing was thrown";
 }
 
 TEST(LmConfig, round_trips_through_text) {
@@ -168,7 +160,7 @@ TEST(LmConfig, OptionsOfGpt2AreWrittenOnlyIfTheyAreUsed) {
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << json;
     text.replace(at, from.size(), to);
-    return message_of([&] { (void)lm::config_from_json(text, "c"); });
+    return test::message_of([&] { (void)lm::config_from_json(text, "c"); });
   };
   EXPECT_EQ(changed("\"layer_norm\"", "\"batch_norm\""),
             "c: norm: expected rms_norm or layer_norm, got \"batch_norm\"");
@@ -224,7 +216,7 @@ TEST(LmConfig, OptionsOfSingleLayersThatAreMissingAreThoseOfTheModel) {
   EXPECT_EQ(nn::layer_config(config, 3).heads, 6);
   EXPECT_FALSE(nn::layer_config(config, 3).attention.rope);
   const auto failure = [](const std::string& json) {
-    return message_of([&] { (void)lm::config_from_json(json, "a.json", true); });
+    return test::message_of([&] { (void)lm::config_from_json(json, "a.json", true); });
   };
   EXPECT_EQ(failure(R"({"layers": ["mlp"], "layer_options": [{"mlp": {"width": -1}}]})"),
             "a.json: layer_options[0].mlp.width: expected an integer from 0 to 1073741824, got -1");
@@ -248,7 +240,7 @@ TEST(LmConfig, errors_name_the_field) {
     EXPECT_NE(at, std::string::npos) << old;
     std::string changed = json;
     changed.replace(at, old.size(), put);
-    return message_of([&] { (void)lm::config_from_json(changed, "a.json"); });
+    return test::message_of([&] { (void)lm::config_from_json(changed, "a.json"); });
   };
   EXPECT_EQ(read_with("{\"format\"", "{format"), "a.json: the configuration is not JSON at byte 2");
   EXPECT_EQ(read_with("\"d_model\":12,", ""), "a.json: d_model: is missing");
@@ -339,7 +331,7 @@ TEST(LmCheckpoint, is_the_same_in_memory) {
   write_safetensors(half, file);
   test::expect_reads_bytes_as_files(
       half, [](const FileSource& source) { return all_of(lm::load_model(source)); });
-  EXPECT_EQ(message_of([&] { (void)lm::load_model({std::vector<std::byte>(3), "mine"}); }),
+  EXPECT_EQ(test::message_of([&] { (void)lm::load_model({std::vector<std::byte>(3), "mine"}); }),
             "mine: truncated at byte 3: expected an 8-byte header length");
 }
 
@@ -367,7 +359,7 @@ TEST(LmCheckpoint, errors_name_the_tensor) {
     StoredFile file = read_safetensors(path);
     change(file);
     write_safetensors(path, file);
-    return message_of([&] { (void)lm::load_model(path); });
+    return test::message_of([&] { (void)lm::load_model(path); });
   };
   EXPECT_EQ(failure([](StoredFile& file) { file.metadata.clear(); }),
             path + ": not a language model file: its metadata has no tensorgrad.lm.config");
@@ -399,8 +391,9 @@ TEST(LmCheckpoint, errors_name_the_tensor) {
   huge.d_model = 1'000'000;
   EXPECT_EQ(failure([&](StoredFile& file) { file.metadata[lm::kConfigKey] = lm::to_json(huge); }),
             path + ": a model with this configuration has more parameters than the 1384 given");
-  EXPECT_EQ(message_of([&] { lm::save_model(path, {config, model.weights, Tokenizer::bytes()}); }),
-            path + ": the tokenizer has ids up to 255, but the model has a vocabulary of 9 tokens");
+  EXPECT_EQ(
+      test::message_of([&] { lm::save_model(path, {config, model.weights, Tokenizer::bytes()}); }),
+      path + ": the tokenizer has ids up to 255, but the model has a vocabulary of 9 tokens");
 }
 
 }  // namespace

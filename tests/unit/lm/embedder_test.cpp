@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/message_of.h"
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -101,12 +102,7 @@ TEST(LmEmbedder, RefusesTextsThatDoNotFit) {
   lm::Embedder embedder({config, hidden_of(config).download_params(), {}},
                         {.device = {.kind = "cpu"}});
   const auto message = [&](const EmbeddedTexts& texts) {
-    try {
-      (void)embedder.embed(texts);
-    } catch (const UserError& error) {
-      return error.message();
-    }
-    return std::string("nothing was thrown");
+    return test::message_of([&] { return embedder.embed(texts); });
   };
   EXPECT_EQ(message({}), "embed: expected at least 1 text, got none");
   EXPECT_EQ(message({{1}, {}}), "embed: text 1: expected at least 1 token, got none");

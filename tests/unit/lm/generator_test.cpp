@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "lm/stop_text.h"
+#include "support/message_of.h"
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -329,36 +330,29 @@ TEST(LmDecoder, refuses_what_it_cannot_sample) {
   std::vector<lm::Sampler> one = {lm::Sampler({})}, two(2, lm::Sampler({}));
   std::vector<lm::Sampler> penalty = {lm::Sampler({.repetition_penalty = 2})};
   const std::vector<Tokens> text = {{1, 2}};
-  const auto refusal = [](const std::function<void()>& work) -> std::string {
-    try {
-      work();
-    } catch (const UserError& error) {
-      return error.message();
-    }
-    return "nothing was thrown";
-  };
   const std::string first =
       "decoder: sample() continues what prefill_and_sample() began; call that first";
-  EXPECT_EQ(refusal([&] { (void)decoder.sample(1, one); }), first);
-  EXPECT_EQ(refusal([&] { (void)decoder.prefill_and_sample(text, two); }),
+  EXPECT_EQ(test::message_of([&] { (void)decoder.sample(1, one); }), first);
+  EXPECT_EQ(test::message_of([&] { (void)decoder.prefill_and_sample(text, two); }),
             "decoder: expected a sampler for each of 1 texts, got 2");
-  EXPECT_EQ(refusal([&] { (void)decoder.prefill_and_sample(text, penalty); }),
+  EXPECT_EQ(test::message_of([&] { (void)decoder.prefill_and_sample(text, penalty); }),
             "decoder: a repetition penalty cannot be applied on the device; use step()");
   decoder.prefill_and_sample(text, one);
-  EXPECT_EQ(refusal([&] { (void)decoder.sample(0, one); }),
+  EXPECT_EQ(test::message_of([&] { (void)decoder.sample(0, one); }),
             "decoder: expected to sample 1 to 32 tokens at once, got 0");
-  EXPECT_EQ(refusal([&] { (void)decoder.sample(33, one); }),
+  EXPECT_EQ(test::message_of([&] { (void)decoder.sample(33, one); }),
             "decoder: expected to sample 1 to 32 tokens at once, got 33");
   EXPECT_EQ(decoder.sample(32, one).size(), 32U);
   decoder.step(Tokens{1});
-  EXPECT_EQ(refusal([&] { (void)decoder.sample(1, one); }), first);
-  EXPECT_EQ(refusal([&] { (void)decoder.profile(3); }),
+  EXPECT_EQ(test::message_of([&] { (void)decoder.sample(1, one); }), first);
+  EXPECT_EQ(test::message_of([&] { (void)decoder.profile(3); }),
             "decoder: expected a chunk of 4^k tokens, at most max_chunk = 256, got 3");
   EXPECT_GT(decoder.profile(4).launches.size(), 5U);
-  EXPECT_EQ(refusal([&] { decoder.step(Tokens{std::numeric_limits<std::int32_t>::min()}); }),
-            "decoder: -2147483648 is not a token");
+  EXPECT_EQ(
+      test::message_of([&] { decoder.step(Tokens{std::numeric_limits<std::int32_t>::min()}); }),
+      "decoder: -2147483648 is not a token");
   for (const std::int32_t wrong : {-1, 256}) {
-    EXPECT_THAT(refusal([&] { decoder.step(Tokens{wrong}); }),
+    EXPECT_THAT(test::message_of([&] { decoder.step(Tokens{wrong}); }),
                 ::testing::HasSubstr("input 'tokens'"))
         << wrong;
   }
@@ -368,7 +362,7 @@ TEST(LmDecoder, refuses_what_it_cannot_sample) {
                                    },
                                    {.inputs = Decoder::inputs(1), .device = {.kind = "cpu"}}),
                   {});
-  EXPECT_EQ(refusal([&] { (void)wrapped.prefill_and_sample(text, one); }),
+  EXPECT_EQ(test::message_of([&] { (void)wrapped.prefill_and_sample(text, one); }),
             "decoder: only decoders of a model or a trainer sample on the device");
 }
 
@@ -574,31 +568,25 @@ TEST(LmGenerator, EndsAtEachEosIdOfTheModel) {
 TEST(LmGenerator, invalid_requests_are_rejected) {
   const SavedModel model = wild_model({MixerKind::kMamba2});
   Generator generator(model, {.batch = 2, .device = {.kind = "cpu"}});
-  const auto refusal = [](const std::function<void()>& work) -> std::string {
-    try {
-      work();
-    } catch (const UserError& error) {
-      return error.message();
-    }
-    return "nothing was thrown";
-  };
-  EXPECT_EQ(refusal([&] { (void)generator.generate(""); }),
+  EXPECT_EQ(test::message_of([&] { (void)generator.generate(""); }),
             "generate: prompt 0 is empty, and the tokenizer has no bos or eos token to start from");
-  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.max_tokens = -1}); }),
+  EXPECT_EQ(test::message_of([&] { (void)generator.generate("a", {.max_tokens = -1}); }),
             "generate: max_tokens must be at least 0, got -1");
-  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.stop = {"x", ""}}); }),
+  EXPECT_EQ(test::message_of([&] { (void)generator.generate("a", {.stop = {"x", ""}}); }),
             "generate: a stop string is empty, which would end every text");
-  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.tokens_per_read = 33}); }),
+  EXPECT_EQ(test::message_of([&] { (void)generator.generate("a", {.tokens_per_read = 33}); }),
             "generate: tokens_per_read must be from 1 to 32, got 33");
-  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.sampling = {.top_p = 2}}); }),
+  EXPECT_EQ(test::message_of([&] { (void)generator.generate("a", {.sampling = {.top_p = 2}}); }),
             "sampling: top_p: expected a number above 0 and at most 1, got 2");
-  EXPECT_EQ(refusal([&] { (void)generator.decoder().prefill(std::vector<Tokens>(3, Tokens{1})); }),
+  EXPECT_EQ(test::message_of(
+                [&] { (void)generator.decoder().prefill(std::vector<Tokens>(3, Tokens{1})); }),
             "decoder: expected 1 to 2 texts, got 3");
-  EXPECT_EQ(refusal([&] { (void)generator.decoder().prefill(std::vector<Tokens>(2)); }),
+  EXPECT_EQ(test::message_of([&] { (void)generator.decoder().prefill(std::vector<Tokens>(2)); }),
             "decoder: a text has no tokens; expected at least 1");
   SavedModel bare = model;
   bare.tokenizer.reset();
-  EXPECT_EQ(refusal([&] { const Generator none(bare); }), "Generator: the model has no tokenizer");
+  EXPECT_EQ(test::message_of([&] { const Generator none(bare); }),
+            "Generator: the model has no tokenizer");
   EXPECT_EQ(generator.generate("a", {.max_tokens = 0}).text, "");
 }
 

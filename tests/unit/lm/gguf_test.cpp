@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "support/message_of.h"
 #include "tensorgrad/tensorgrad.h"
 #include "unit/io/io_test_util.h"
 
@@ -45,15 +46,6 @@ SavedModel read_again(const SavedModel& model) {
   std::vector<std::byte> bytes;
   lm::save_gguf(bytes, model);
   return lm::load_gguf({bytes, "f.gguf"});
-}
-
-std::string user_error_of(const auto& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 void expect_types(const GgufFile& file, const std::string& type) {
@@ -135,7 +127,7 @@ TEST(LmGguf, tokenizers_keep_their_ids) {
 TEST(LmGguf, models_unknown_to_llama_cpp_are_rejected) {
   const auto error_of = [](const nn::LanguageModelConfig& config) {
     const SavedModel model = some_model(config);
-    return user_error_of([&] { lm::gguf_file(model); });
+    return test::message_of([&] { lm::gguf_file(model); });
   };
   nn::LanguageModelConfig config = gpt_config();
   EXPECT_EQ(error_of(config), "no error");
@@ -171,7 +163,7 @@ TEST(LmGguf, tokenizers_unknown_to_llama_cpp_are_rejected) {
   const auto error_of = [](const Tokenizer& tokenizer) {
     SavedModel model = some_model(gpt_config(tokenizer.vocab_size()));
     model.tokenizer = tokenizer;
-    return user_error_of([&] { lm::gguf_file(model); });
+    return test::message_of([&] { lm::gguf_file(model); });
   };
   const std::string end =
       "; llama.cpp has no such tokenizer (remove it from the model to write ids only)";
@@ -195,7 +187,7 @@ std::string error_with(const auto& change) {
   change(file);
   std::vector<std::byte> bytes;
   write_gguf(bytes, file);
-  return user_error_of([&] { lm::load_gguf({bytes, "f"}); });
+  return test::message_of([&] { lm::load_gguf({bytes, "f"}); });
 }
 
 TEST(LmGguf, files_of_other_models_are_rejected) {

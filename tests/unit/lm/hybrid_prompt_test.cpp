@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/message_of.h"
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -169,28 +170,21 @@ TEST(LmHybridPrompts, OfGpt2AreTheWholeOnWebGpu) {
 TEST(LmHybridPrompts, LearnedPositionsEndByName) {
   const lm::SavedModel model = hybrid_model(gpt2_prompts(16, 6));
   EXPECT_EQ(lm::max_context(model.config), 6);
-  const auto message = [](const auto& work) {
-    try {
-      work();
-    } catch (const UserError& error) {
-      return error.message();
-    }
-    return std::string("nothing was thrown");
-  };
   const std::string known =
       " tokens; expected at most n_positions = 6, the positions that the "
       "model has learned";
   lm::Decoder decoder(model, {.batch = 2, .device = {.kind = "cpu"}});
   using Texts = std::vector<Syllables>;
-  EXPECT_EQ(message([&] { (void)decoder.prefill(Texts{random_tokens(7, kSyllables, 1)}); }),
-            "decoder: a text has 7" + known);
+  EXPECT_EQ(
+      test::message_of([&] { (void)decoder.prefill(Texts{random_tokens(7, kSyllables, 1)}); }),
+      "decoder: a text has 7" + known);
   (void)decoder.prefill(Texts{random_tokens(6, kSyllables, 1), random_tokens(5, kSyllables, 2)});
   const Syllables next = {1, 2};
   const std::span<const float> logits = decoder.step(next);
   EXPECT_TRUE(std::isnan(logits[0]));  // beyond n_positions, unlike the second text
   EXPECT_TRUE(std::isfinite(logits[kSyllables]));
-  EXPECT_EQ(message([&] { (void)decoder.step(next); }), "decoder: a text has 7" + known);
-  EXPECT_EQ(message([&] { (void)whole_hybrid(model.config, 7, "cpu"); }),
+  EXPECT_EQ(test::message_of([&] { (void)decoder.step(next); }), "decoder: a text has 7" + known);
+  EXPECT_EQ(test::message_of([&] { (void)whole_hybrid(model.config, 7, "cpu"); }),
             "LanguageModel: expected at most n_positions = 6 tokens, got 7");
 }
 

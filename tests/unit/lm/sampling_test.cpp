@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "support/message_of.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -98,18 +99,9 @@ TEST(Sampling, excludes_tokens_of_probability_zero) {
   EXPECT_EQ(Sampler({}).next(std::vector<float>{-3e38F, 3e38F}), 1);
 }
 
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Sampling, options_out_of_range_are_rejected) {
   const auto with = [](const SamplingOptions& options) {
-    return refusal([&] { const Sampler sampler(options); });
+    return test::message_of([&] { const Sampler sampler(options); });
   };
   EXPECT_EQ(with({.repetition_penalty = 0}),
             "sampling: repetition_penalty: expected a number above 0, got 0");
@@ -126,17 +118,17 @@ TEST(Sampling, options_out_of_range_are_rejected) {
 
 TEST(Sampling, invalid_logits_are_rejected) {
   Sampler sampler({.repetition_penalty = 2});
-  EXPECT_EQ(refusal([&] { (void)sampler.next(std::vector<float>{0, NAN}); }),
+  EXPECT_EQ(test::message_of([&] { (void)sampler.next(std::vector<float>{0, NAN}); }),
             "sampling: the logit of token 1 is NaN");
-  EXPECT_EQ(refusal([&] { (void)sampler.next(std::vector<float>{-kOut, 0}); }),
+  EXPECT_EQ(test::message_of([&] { (void)sampler.next(std::vector<float>{-kOut, 0}); }),
             "sampling: the logit of token 0 is infinite");
-  EXPECT_EQ(refusal([&] { (void)sampler.next(std::vector<float>{kOut, kOut}); }),
+  EXPECT_EQ(test::message_of([&] { (void)sampler.next(std::vector<float>{kOut, kOut}); }),
             "sampling: no token has a logit above minus infinity");
   sampler.add(std::vector<std::int32_t>{9});
-  EXPECT_EQ(refusal([&] { (void)sampler.next(kLogits); }),
+  EXPECT_EQ(test::message_of([&] { (void)sampler.next(kLogits); }),
             "sampling: no logit for token 9 of the text; there are 8 logits");
   std::vector<Sampler> three(3, Sampler({}));
-  EXPECT_EQ(refusal([&] { (void)lm::sample_rows(three, kLogits); }),
+  EXPECT_EQ(test::message_of([&] { (void)lm::sample_rows(three, kLogits); }),
             "sample_rows: expected logits for 3 rows, got 8 numbers");
 }
 

@@ -14,6 +14,7 @@
 #include <set>
 #include <span>
 
+#include "support/message_of.h"
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 #include "unit/nn/differences.h"
@@ -501,15 +502,10 @@ TEST(LanguageModel, inputs_that_do_not_fit_are_rejected) {
       UserError);
   EXPECT_THROW(nn::mixer_schedule("gpt", 2), UserError);
   const auto message = [](const LanguageModelConfig& config) {
-    try {
-      (void)LanguageModel(config);
-    } catch (const UserError& error) {
-      return error.message();
-    }
-    return std::string("nothing was thrown");
+    return test::message_of([&] { LanguageModel{config}; });
   };
   LanguageModelConfig gpt2 = nn::gpt2_config(3, 4, 1, 2, 8);
-  EXPECT_EQ(message(gpt2), "nothing was thrown");
+  EXPECT_EQ(message(gpt2), "no error");
   gpt2.attention.rope = true;
   EXPECT_EQ(message(gpt2),
             "LanguageModel: n_positions: learned positions cannot be combined with "

@@ -28,6 +28,14 @@ struct Vector {
   TG_MODULE(w)
 };
 
+// Returns a trainer on the CPU whose gradients are exactly its input g: the loss is sum(w * g).
+Trainer<Vector> descending(CompileOptions options) {
+  options.inputs = {{"g", {kSize}}};
+  options.device = {.kind = "cpu"};
+  return compile(
+      Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); }, options);
+}
+
 struct OptimizerCase {
   const char* name;
   Optimizer optimizer;
@@ -38,22 +46,15 @@ struct OptimizerCase {
 
 class AgainstPyTorch : public ::testing::TestWithParam<OptimizerCase> {};
 
-// Gradients are exact: that of sum(w * g) is g, bit for bit.
 TEST_P(AgainstPyTorch, parameter_is_the_same_after_every_step) {
   const OptimizerCase& each = GetParam();
-  auto trainer =
-      compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
-              {.inputs = {{"g", {kSize}}},
-               .optimizer = each.optimizer,
-               .normalize_grads = each.normalize ? ParamFilter("w") : ParamFilter(),
-               .clip_grad_value = each.clip_value,
-               .clip_grad_norm = each.clip,
-               .device = {.kind = "cpu"}});
-  auto params = trainer.download_params();
+  auto trainer = descending({.optimizer = each.optimizer,
+                             .normalize_grads = each.normalize ? ParamFilter("w") : ParamFilter(),
+                             .clip_grad_value = each.clip_value,
+                             .clip_grad_norm = each.clip});
   const std::vector<float> start = fixture("start"), grads = fixture("grads"),
                            after = fixture(std::string("optimizer/") + each.name);
-  std::memcpy(params.at("w").bytes.data(), start.data(), kSize * sizeof(float));
-  trainer.upload_params(params);
+  trainer.upload_params({{"w", HostTensor::from({kSize}, start)}});
   std::vector<double> largest(kSize, 1);  // rounding errors remain when a value becomes small again
   for (std::int64_t step = 0; step < kSteps; ++step) {
     const std::vector<float> g(grads.begin() + step * kSize, grads.begin() + (step + 1) * kSize);
@@ -427,15 +428,9 @@ TEST(Schedule, deeply_nested_text_is_rejected) {
 
 // The scalar `weight_decay` can be set between steps.
 TEST(Optimizer, weight_decay_is_a_scalar_that_can_be_set) {
-  auto trainer =
-      compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
-              {.inputs = {{"g", {kSize}}},
-               .optimizer = optim::SGD{.lr = 0.5, .weight_decay = 1},
-               .device = {.kind = "cpu"}});
-  auto params = trainer.download_params();
-  const std::vector<float> ones(kSize, 1), none(kSize, 0);
-  std::memcpy(params.at("w").bytes.data(), ones.data(), kSize * sizeof(float));
-  trainer.upload_params(params);
+  auto trainer = descending({.optimizer = optim::SGD{.lr = 0.5, .weight_decay = 1}});
+  trainer.upload_params({{"w", HostTensor::from({kSize}, std::vector<float>(kSize, 1))}});
+  const std::vector<float> none(kSize, 0);
   trainer.step({{"g", none}});
   EXPECT_EQ(trainer.download_params().at("w").floats()[0], 0.5F);
   trainer.set("weight_decay", 0);
@@ -452,9 +447,7 @@ TEST(Optimizer, eps_of_zero_is_nan_only_for_gradients_of_zero) {
   std::vector<float> grads(kSize, 2);
   grads[3] = 0;
   for (const Optimizer& optimizer : optimizers) {
-    auto trainer =
-        compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
-                {.inputs = {{"g", {kSize}}}, .optimizer = optimizer, .device = {.kind = "cpu"}});
+    auto trainer = descending({.optimizer = optimizer});
     const auto before = trainer.download_params().at("w").floats();
     trainer.step({{"g", grads}});
     const auto after = trainer.download_params().at("w").floats();
@@ -467,15 +460,9 @@ TEST(Optimizer, eps_of_zero_is_nan_only_for_gradients_of_zero) {
 
 // Decoupled decay follows the rate of the step, also after set_lr().
 TEST(Optimizer, setting_the_rate_changes_the_decay) {
-  auto trainer =
-      compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
-              {.inputs = {{"g", {kSize}}},
-               .optimizer = optim::AdamW{.lr = 0.5, .weight_decay = 1},
-               .device = {.kind = "cpu"}});
-  auto params = trainer.download_params();
-  const std::vector<float> ones(kSize, 1), none(kSize, 0);
-  std::memcpy(params.at("w").bytes.data(), ones.data(), kSize * sizeof(float));
-  trainer.upload_params(params);
+  auto trainer = descending({.optimizer = optim::AdamW{.lr = 0.5, .weight_decay = 1}});
+  trainer.upload_params({{"w", HostTensor::from({kSize}, std::vector<float>(kSize, 1))}});
+  const std::vector<float> none(kSize, 0);
   trainer.step({{"g", none}});
   EXPECT_EQ(trainer.download_params().at("w").floats()[0], 0.5F);
   trainer.set_lr(0.25);
