@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <initializer_list>
 
 #include "distributed/mpirun.h"
 #include "distributed/ranks.h"
@@ -26,50 +27,41 @@ std::string line_of(int rank, int ranks, std::uint64_t hash) {
 }
 
 // Runs a test as processes and as threads, and compares the results of every rank.
-void expect_as_threads(const std::string& test, int ranks,
+void expect_as_threads(const std::string& test, std::initializer_list<int> several,
                        const std::function<std::uint64_t(const Ranks&)>& work) {
-  const Finished processes = mpirun(ranks, test);
-  ASSERT_EQ(processes.status, 0) << processes.text;
-  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(ranks));
-  on_ranks(ranks, [&](const Ranks& member) {
-    hashes[static_cast<std::size_t>(member->rank())] = work(member);
-  });
-  for (int rank = 0; rank < ranks; ++rank) {
-    EXPECT_NE(hashes[static_cast<std::size_t>(rank)], 0U);
-    EXPECT_THAT(processes.text,
-                HasSubstr(line_of(rank, ranks, hashes[static_cast<std::size_t>(rank)])));
+  for (const int ranks : several) {
+    SCOPED_TRACE(ranks);
+    const Finished processes = mpirun(ranks, test);
+    ASSERT_EQ(processes.status, 0) << processes.text;
+    std::vector<std::uint64_t> hashes(static_cast<std::size_t>(ranks));
+    on_ranks(ranks, [&](const Ranks& member) {
+      hashes[static_cast<std::size_t>(member->rank())] = work(member);
+    });
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::uint64_t hash = hashes[static_cast<std::size_t>(rank)];
+      EXPECT_NE(hash, 0U);
+      EXPECT_THAT(processes.text, HasSubstr(line_of(rank, ranks, hash)));
+    }
   }
 }
 
 TEST(MpiRanks, trains_a_classifier_to_the_bits_of_threads) {
-  for (const int ranks : {1, 2, 3}) {
-    SCOPED_TRACE(ranks);
-    expect_as_threads("classifier", ranks,
-                      [](const Ranks& member) { return train_classifier(member).hash(); });
-  }
+  expect_as_threads("classifier", {1, 2, 3},
+                    [](const Ranks& member) { return train_classifier(member).hash(); });
 }
 
 TEST(MpiRanks, trains_a_language_model_to_the_bits_of_threads) {
-  for (const int ranks : {2, 3}) {
-    SCOPED_TRACE(ranks);
-    expect_as_threads("language_model", ranks,
-                      [](const Ranks& member) { return train_language_model(member).hash(); });
-  }
+  expect_as_threads("language_model", {2, 3},
+                    [](const Ranks& member) { return train_language_model(member).hash(); });
 }
 
 TEST(MpiRanks, trains_with_sharded_states_to_the_bits_of_whole_ones) {
-  for (const int ranks : {1, 2, 3}) {
-    SCOPED_TRACE(ranks);
-    expect_as_threads("sharded", ranks,
-                      [](const Ranks& member) { return train_language_model(member).hash(); });
-  }
+  expect_as_threads("sharded", {1, 2, 3},
+                    [](const Ranks& member) { return train_language_model(member).hash(); });
 }
 
 TEST(MpiRanks, exchanges_the_bits_of_threads) {
-  for (const int ranks : {1, 2, 3, 5}) {
-    SCOPED_TRACE(ranks);
-    expect_as_threads("exchange", ranks, exchanged_hash);
-  }
+  expect_as_threads("exchange", {1, 2, 3, 5}, exchanged_hash);
 }
 
 TEST(MpiRanks, end_if_one_ends_its_process) {

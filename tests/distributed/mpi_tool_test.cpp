@@ -114,15 +114,15 @@ void expect_one_error(const TestFolder& folder, const Finished& result, const st
   EXPECT_FALSE(fs::exists(folder.path() / "run"));
 }
 
-TEST(MpiTool, trains_a_classifier_as_one_process_does) {
-  const TestFolder folder;
-  test::write_image_folder(folder.path() / "images");
-  const Finished two = tg(folder, 2, kImages + " --out two");
+// Trains on two processes, twice, and on one. The output of two has both texts, `once` one time.
+void expect_as_one_process(const TestFolder& folder, const std::string& arguments,
+                           const std::string& text, const std::string& once) {
+  const Finished two = tg(folder, 2, arguments + " --out two");
   ASSERT_EQ(two.status, 0) << two.text;
-  EXPECT_THAT(two.text, HasSubstr("ranks   2, each with 4 of the 8 images of a batch\n"));
-  EXPECT_EQ(count_of(two.text, "epoch 6/6"), 1U) << two.text;
-  ASSERT_EQ(tg(folder, 2, kImages + " --out again").status, 0);
-  ASSERT_EQ(tg(folder, 1, kImages + " --out one").status, 0);
+  EXPECT_THAT(two.text, HasSubstr(text));
+  EXPECT_EQ(count_of(two.text, once), 1U) << two.text;
+  ASSERT_EQ(tg(folder, 2, arguments + " --out again").status, 0);
+  ASSERT_EQ(tg(folder, 1, arguments + " --out one").status, 0);
   EXPECT_EQ(files_in(folder.path() / "two"), files_in(folder.path() / "one"));
   EXPECT_EQ(read_text(folder / "two/model.safetensors"),
             read_text(folder / "again/model.safetensors"));
@@ -130,20 +130,18 @@ TEST(MpiTool, trains_a_classifier_as_one_process_does) {
   expect_near(metrics_of(folder, "two"), metrics_of(folder, "one"));
 }
 
+TEST(MpiTool, trains_a_classifier_as_one_process_does) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  expect_as_one_process(folder, kImages, "ranks   2, each with 4 of the 8 images of a batch\n",
+                        "epoch 6/6");
+}
+
 TEST(MpiTool, trains_a_language_model_as_one_process_does) {
   const TestFolder folder;
   write_book(folder);
-  const Finished two = tg(folder, 2, kText + " --out two");
-  ASSERT_EQ(two.status, 0) << two.text;
-  EXPECT_THAT(two.text, HasSubstr("ranks   2, each with 2 of the 4 windows of a batch\n"));
-  EXPECT_EQ(count_of(two.text, "best validation loss"), 1U) << two.text;
-  ASSERT_EQ(tg(folder, 2, kText + " --out again").status, 0);
-  ASSERT_EQ(tg(folder, 1, kText + " --out one").status, 0);
-  EXPECT_EQ(files_in(folder.path() / "two"), files_in(folder.path() / "one"));
-  EXPECT_EQ(read_text(folder / "two/model.safetensors"),
-            read_text(folder / "again/model.safetensors"));
-  EXPECT_EQ(metrics_of(folder, "two"), metrics_of(folder, "again"));
-  expect_near(metrics_of(folder, "two"), metrics_of(folder, "one"));
+  expect_as_one_process(folder, kText, "ranks   2, each with 2 of the 4 windows of a batch\n",
+                        "best validation loss");
 }
 
 const std::string kShard = " --shard-optimizer";
