@@ -244,7 +244,8 @@ export class Model {
   // Buffers are zero at first; those with contents have them in the weights.
   #fill(weights) {
     const {file, bytes} = this.#manifest.weights;
-    if (!(weights instanceof ArrayBuffer) || weights.byteLength !== bytes) {
+    const kind = Object.prototype.toString.call(weights);  // also of another frame
+    if (kind !== '[object ArrayBuffer]' || weights.byteLength !== bytes) {
       throw new TensorgradError('format', `${file} has ${weights?.byteLength} bytes, expected ` +
         `${bytes}; it is damaged, or belongs to another model.json`);
     }

@@ -13,6 +13,7 @@ import {
   feed, inputSpecs, plainOptions, type Feed, type InputDeclarations, type InputSpec,
   type TracedInputs,
 } from './options.js';
+import { isError } from './realm.js';
 import { Tensor, type DTypeOf, type TensorLike } from './tensor.js';
 import { threadsFor } from './threads.js';
 
@@ -160,7 +161,7 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
         undo: () => { if (this.recording === own) this.recording = before; },
       };
     } catch (error) {
-      if (error instanceof Error) error.message += `\n  ${where}`;
+      if (isError(error)) error.message += `\n  ${where}`;
       throw error;
     }
   }

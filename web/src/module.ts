@@ -3,6 +3,7 @@
 import { UserError } from './errors.js';
 import { type Location, userLocation } from './location.js';
 import type { Init } from './make.js';
+import { arrayType, isMapOrSet, isPlainObject } from './realm.js';
 import { type EntryNumbers, op, recording } from './tracing.js';
 import type { DType, Tensor, TensorLike, TensorSource } from './tensor.js';
 
@@ -25,8 +26,10 @@ export class Parameter implements TensorSource {
 
 /** Initial values of a buffer: one for all elements, or one for each. */
 export type BufferValues = number | Float32Array | Int32Array | Uint32Array;
-const dtypeOfValues = (values: BufferValues): DType =>
-  values instanceof Int32Array ? 'i32' : values instanceof Uint32Array ? 'u32' : 'f32';
+const dtypeOfValues = (values: BufferValues): DType => {
+  const type = arrayType(values);
+  return type === 'Int32Array' ? 'i32' : type === 'Uint32Array' ? 'u32' : 'f32';
+};
 
 /**
  * Tensor of a module that is not trained and keeps its value from step to step, such as a running
@@ -193,8 +196,8 @@ export function entriesOf(model: object): ModelEntries {
 }
 
 function holdsParts(value: object): boolean {
-  const items = value instanceof Map || value instanceof Set ? [...value.values()]
-    : value.constructor === Object ? Object.values(value) : [];
+  const items = isMapOrSet(value) ? [...value.values()]
+    : isPlainObject(value) ? Object.values(value) : [];
   return items.some((each) => each instanceof Parameter || each instanceof Buffer ||
     each instanceof Module);
 }

@@ -3,6 +3,7 @@
 import { UserError } from './errors.js';
 import type { Instance } from './instance.js';
 import { type Location, userLocation } from './location.js';
+import { isPlainObject } from './realm.js';
 import { Tensor, currentTrace } from './tensor.js';
 import { encode } from './wire.js';
 
@@ -76,7 +77,7 @@ function resolve(name: string, value: any): unknown {
     return value;
   }
   if (Array.isArray(value)) return value.map((each) => resolve(name, each));
-  if (value !== null && typeof value === 'object' && value.constructor === Object)
+  if (isPlainObject(value))
     return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, resolve(name, v)]));
   if (value !== null && typeof value === 'object' && 'tensor' in value) return value.tensor();
   return value;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Encoding of values passed to WebAssembly and to a worker. web/bindings/value.h describes the
 // format.
+import { arrayType, isArrayBuffer } from './realm.js';
 import { Tensor, type DType } from './tensor.js';
 
 /** Objects with this method are encoded as its result. */
@@ -8,6 +9,8 @@ export const wire: unique symbol = Symbol('wire');
 
 const dtypes: DType[] = ['f32', 'i32', 'u32', 'bool', 'f16'];
 const BYTES = 16;
+const arrays: { readonly [type: string]: number } =
+  { Float32Array: 0, Int32Array: 1, Uint32Array: 2, Uint8Array: BYTES };
 const enum Tag { Nothing, Number, Bool, String, List, Object, Tensor, Array }
 
 const utf8 = new TextEncoder();
@@ -67,18 +70,12 @@ export function encode(value: unknown, number?: (f: Function) => number): Uint8A
     if (Array.isArray(value)) {
       words(Tag.List, value.length);
       for (const each of value) put(each);
-    } else if (value instanceof Float32Array) {
-      array(0, value.length, value);
-    } else if (value instanceof Int32Array) {
-      array(1, value.length, value);
-    } else if (value instanceof Uint32Array) {
-      array(2, value.length, value);
-    } else if (value instanceof Uint8Array) {
-      array(BYTES, value.length, value);
-    } else if (value instanceof ArrayBuffer) {
+    } else if (isArrayBuffer(value)) {
       array(BYTES, value.byteLength, new Uint8Array(value));
-    } else if (ArrayBuffer.isView(value) && !(value instanceof DataView)) {
-      put(Array.from(value as unknown as ArrayLike<number>));
+    } else if (arrayType(value)) {
+      const dtype = arrays[arrayType(value)];
+      if (dtype === undefined) put(Array.from(value));
+      else array(dtype, value.length, value);
     } else if (typeof value === 'object') {
       const pairs = Object.entries(value).filter(([, each]) => each !== undefined);
       words(Tag.Object, pairs.length);
