@@ -72,6 +72,50 @@ test('steps in slices, as whole steps', async () => {
   await assert.rejects(sliced.stepFor(-1, batch(0)), { name: 'UserError' });
 });
 
+test('slices of a step take about the time that they may', async () => {
+  class Deep extends tg.Module {
+    layers = Array.from({ length: 24 }, () => new tg.Linear(128, 128));
+    forward(x) { return this.layers.reduce((h, layer) => tg.relu(layer.forward(h)), x); }
+  }
+  const x = numbers(256 * 128, 1);
+  const made = () => compile({
+    model: new Deep(), inputs: { x: [256, 128] }, optimizer: optim.adam({ lr: 0.001 }),
+    loss: (net, all) => tg.mean(tg.square(net.forward(all.x))) });
+  const [whole, sliced] = [await made(), await made()];
+  const { launches } = await sliced.report();
+  assert.ok(launches > 40, `${launches} launches`);
+  // CPU time of this process, which other programs do not extend.
+  const cpu = async (f) => {
+    const before = process.cpuUsage(), result = await f(), { user, system } = process.cpuUsage(before);
+    return { result, seconds: (user + system) / 1e6 };
+  };
+  const median = (all) => [...all].sort((a, b) => a - b)[all.length >> 1];
+  const steps = [];
+  for (let i = 0; i < 4; ++i) {  // the first compiles WebAssembly
+    await whole.step({ x });
+    const begin = performance.now();
+    await sliced.step({ x });
+    steps.push((performance.now() - begin) / 1000);
+  }
+  const budget = median(steps) / 8, took = [];
+  for (let i = 0; i < 3; ++i) {
+    let done;
+    while (!done) {
+      const { result, seconds } = await cpu(() => sliced.stepFor(budget, { x }));
+      took.push(seconds);
+      done = result;
+    }
+    assert.deepEqual(done, await whole.step({ x }));
+  }
+  assert.deepEqual(await sliced.downloadParams(), await whole.downloadParams());
+  const calls = took.length / 3, text = `${calls} calls of ${took.map((each) =>
+    (each / budget).toFixed(2))} budgets of ${budget} s, ${launches} launches`;
+  assert.ok(calls >= 4, text);
+  assert.ok(calls < launches, text);  // several launches a call
+  assert.ok(median(took) < 2 * budget, text);
+  assert.ok(Math.max(...took) < 6 * budget, text);
+});
+
 test('weights can be tied, shared and read by path', async () => {
   class Tied extends tg.Module {
     table = new tg.Embedding(5, 4);
