@@ -602,6 +602,7 @@ class LossPlot {
   private sum = 0;
   private count = 0;
   private drawn = 0;
+  private waiting: number | undefined;
   private readonly plot: uPlot;
 
   constructor(private readonly host: HTMLElement, { label, log }: { label: string; log: boolean }) {
@@ -616,11 +617,11 @@ class LossPlot {
         grid: { ...axis.grid, filter: (u, all) => (log ? visible(u, all) : all) },
         filter: (u, all) => (log ? visible(u, all) : all),
         values: (_, all) => all.map((v) => (v === null ? '' :
-          v !== 0 && Math.abs(v) < 1e-3 ? v.toExponential(0) : `${+v.toPrecision(2)}`)) }],
+          v !== 0 && Math.abs(v) < 1e-3 ? v.toExponential(0) : `${+v.toPrecision(3)}`)) }],
     }, [[], []], host);
     new ResizeObserver(() => this.resize()).observe(host);
     onColors(() => this.plot.redraw());
-    host.append(make('figcaption', { textContent: label }));
+    host.prepend(make('figcaption', { textContent: label }));
   }
 
   add(step: number, loss: number): void {
@@ -646,10 +647,17 @@ class LossPlot {
     this.draw();
   }
 
+  // Draws at most every 50 ms, and the last values at the latest after this time.
   draw(): void {
-    const now = performance.now();
-    if (this.steps.length && now - this.drawn < 50) return;
-    this.drawn = now;
+    const wait = this.steps.length ? this.drawn + 50 - performance.now() : 0;
+    if (wait > 0) {
+      this.waiting ??= setTimeout(() => {
+        this.waiting = undefined;
+        this.draw();
+      }, wait);
+      return;
+    }
+    this.drawn = performance.now();
     this.plot.setData([this.steps, this.losses]);
   }
 

@@ -231,6 +231,7 @@ async function read(): Promise<void> {
   features = empty ? undefined : seen;
   const top = argmax(p);
   find('#guess').textContent = empty ? '–' : `${top}`;
+  find('#reading').hidden = empty;
   [...bars.children].forEach((row, digit) => {
     row.className = !empty && digit === top ? 'best' : '';
     find<HTMLElement>('i', row).style.transform = `scaleX(${empty ? 0 : Math.max(p[digit]!, 0.004)})`;

@@ -92,7 +92,7 @@ async function profile(): Promise<void> {
 function showTimeline(launches: readonly Launch[]): void {
   find('#timeline').replaceChildren(...launches.map((each, i) => {
     const bar = make('button', { type: 'button', tabIndex: -1, title: `${i} ${each.name}: ${time(each.microseconds)}`,
-      textContent: each.name, onclick: () => void showLaunch(i) });
+      onclick: () => void showLaunch(i) }, make('span', { textContent: each.name }));
     bar.style.flexGrow = `${Math.max(each.microseconds, 0.01)}`;
     return bar;
   }));
@@ -179,7 +179,7 @@ async function showLine(launch: Launch, j: number): Promise<void> {
 
 function showPasses(passes: readonly (readonly [string, number])[]): void {
   find('#passes').replaceChildren(...passes.map(([name, milliseconds]) => {
-    const bar = make('span', { title: `${name}: ${milliseconds.toFixed(2)} ms`, textContent: name });
+    const bar = make('span', { title: `${name}: ${milliseconds.toFixed(2)} ms` }, make('span', { textContent: name }));
     bar.style.flexGrow = `${milliseconds}`;
     return bar;
   }));
