@@ -31,7 +31,7 @@ LAYER_HEADERS = ("nn/",)
 # Structs that calls outside traced functions take or return.
 HOST_STRUCTS = (
     "CompileOptions", "FunctionOptions", "TrainerOptions", "LoaderOptions", "LoaderState",
-    "UploadOptions", "ResetOptions", "ImportOptions",
+    "UploadOptions", "ResetOptions", "SaveOptions", "ImportOptions",
     "OnnxOptions", "WebOptions", "ProfileOptions", "CompileReport", "Recovery", "Profile", "GraphView",
     "DeviceDescription",
     "EncodeOptions", "DecodeOptions", "PadOptions", "TokenBatch", "BpeOptions", "BpeTrainOptions",

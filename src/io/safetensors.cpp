@@ -153,6 +153,32 @@ std::string make_header(const std::vector<const Item*>& items, const StoredFile&
   return out + text;
 }
 
+// The header of a file, verified, and the checksums of the tensors in the order of the data.
+struct Header {
+  io::SafetensorsHeader layout;
+  bool checksums = false;
+  std::vector<std::string> tensor_checksums = {};
+};
+
+Header read_header(const io::InputFile& file, const std::string& path) {
+  std::array<std::byte, io::kLengthBytes> first{};
+  const std::size_t available = std::min<std::uint64_t>(file.size(), first.size());
+  file.read_at(0, std::span(first).first(available));
+  const std::uint64_t length =
+      io::checked_header_length(as_text(std::span(first).first(available)), file.size(), path);
+  std::vector<std::byte> json(length);
+  file.read_at(io::kLengthBytes, json);
+  Header header = {.layout = io::parse_safetensors_header(as_text(json), file.size(), path)};
+  auto& metadata = header.layout.metadata;
+  if (const auto found = metadata.find(kChecksumKey); found != metadata.end()) {
+    header.tensor_checksums = checked_header(std::string(as_text(json)), found->second,
+                                             header.layout.entries.size(), path);
+    header.checksums = true;
+    metadata.erase(found);
+  }
+  return header;
+}
+
 }  // namespace
 
 std::string_view stored_dtype(DType dtype) {
@@ -189,29 +215,16 @@ void write_safetensors(const FileSink& sink, const StoredFile& file) {
 StoredFile read_safetensors(const FileSource& source) {
   const std::string& path = source.name();
   const io::InputFile file(source);
-  std::array<std::byte, io::kLengthBytes> first{};
-  const std::size_t available = std::min<std::uint64_t>(file.size(), first.size());
-  file.read_at(0, std::span(first).first(available));
-  const std::uint64_t length =
-      io::checked_header_length(as_text(std::span(first).first(available)), file.size(), path);
-  std::vector<std::byte> json(length);
-  file.read_at(io::kLengthBytes, json);
-  io::SafetensorsHeader header = io::parse_safetensors_header(as_text(json), file.size(), path);
+  Header header = read_header(file, path);
   StoredFile stored;
-  stored.metadata = std::move(header.metadata);
-  std::vector<std::string> checksums;
-  if (const auto found = stored.metadata.find(kChecksumKey); found != stored.metadata.end()) {
-    checksums =
-        checked_header(std::string(as_text(json)), found->second, header.entries.size(), path);
-    stored.checksums = true;
-    stored.metadata.erase(found);
-  }
-  for (std::size_t i = 0; i < header.entries.size(); ++i) {
-    io::SafetensorsEntry& entry = header.entries[i];
+  stored.metadata = std::move(header.layout.metadata);
+  stored.checksums = header.checksums;
+  for (std::size_t i = 0; i < header.layout.entries.size(); ++i) {
+    io::SafetensorsEntry& entry = header.layout.entries[i];
     std::vector<std::byte> data(entry.end - entry.begin);
-    file.read_at(header.data_start + entry.begin, data);
+    file.read_at(header.layout.data_start + entry.begin, data);
     if (stored.checksums) {
-      check_checksum(checksums[i], checksum_of(data),
+      check_checksum(header.tensor_checksums[i], checksum_of(data),
                      path + ": tensor " + io::in_quotes(entry.name));
     }
     stored.tensors.emplace(
@@ -219,6 +232,11 @@ StoredFile read_safetensors(const FileSource& source) {
         StoredTensor{std::move(entry.dtype), std::move(entry.shape), std::move(data)});
   }
   return stored;
+}
+
+std::map<std::string, std::string> read_metadata(const FileSource& source) {
+  const io::InputFile file(source);
+  return read_header(file, source.name()).layout.metadata;
 }
 
 namespace {

@@ -66,6 +66,15 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t n = utf8_length(text);
+    if (n == 0) return false;
+    text.remove_prefix(n);
+  }
+  return true;
+}
+
 bool is_plain_utf8(std::string_view text) {
   while (!text.empty()) {
     const auto c = static_cast<unsigned char>(text[0]);

@@ -23,7 +23,10 @@ std::string printable(std::string_view text);
 // malformed.
 std::size_t utf8_length(std::string_view text);
 
-// True if `text` is UTF-8 (no surrogates, nothing overlong) without control characters.
+// True if `text` is UTF-8: no surrogates, nothing overlong.
+bool is_utf8(std::string_view text);
+
+// True if `text` is UTF-8 without control characters.
 bool is_plain_utf8(std::string_view text);
 
 // Returns the product of the sizes and `element_bytes`, or nullopt if a size is negative or the

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "io/elements.h"
+#include "io/text.h"
 #include "train/loss_scale.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -22,11 +23,36 @@ StoredTensor stored(HostTensor&& tensor) {
           std::move(tensor.bytes)};
 }
 
+void check_utf8(const std::string& text, const std::string& what) {
+  if (io::is_utf8(text)) return;
+  throw UserError("save: SaveOptions::metadata: " + what + " is not UTF-8: " + io::in_quotes(text));
+}
+
 }  // namespace
 
-void write_checkpoint(const FileSink& sink, Checkpoint checkpoint) {
+std::map<std::string, std::string> checked_metadata(const SaveOptions& options) {
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, value] : options.metadata) {
+    check_utf8(key, "a key");
+    const std::string quoted = "'" + io::printable(key) + "'";
+    check_utf8(value, "the value of " + quoted);
+    if (key.starts_with(kFieldPrefix)) {
+      throw UserError("save: SaveOptions::metadata has the key " + quoted +
+                      "; keys that start with 'tensorgrad.' are reserved");
+    }
+    if (!metadata.emplace(key, value).second) {
+      throw UserError("save: SaveOptions::metadata has the key " + quoted +
+                      " more than once; expected different keys");
+    }
+  }
+  return metadata;
+}
+
+void write_checkpoint(const FileSink& sink, Checkpoint checkpoint,
+                      std::map<std::string, std::string> metadata) {
   StoredFile file;
   file.checksums = true;
+  file.metadata = std::move(metadata);
   for (auto& [name, tensor] : checkpoint.params) file.tensors[name] = stored(std::move(tensor));
   for (auto& [name, tensor] : checkpoint.states)
     file.tensors[std::string(kStatePrefix) + name] = stored(std::move(tensor));

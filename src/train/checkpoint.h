@@ -9,6 +9,7 @@
 
 #include "tensorgrad/data/file_source.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/train/options.h"
 #include "train/parameters.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -23,7 +24,12 @@ struct Checkpoint {
 // The field with the names of the objectives, e.g. "d g". Absent if the only objective has no name.
 inline constexpr const char* kObjectivesField = "objectives";
 
-void write_checkpoint(const FileSink& sink, Checkpoint checkpoint);
+// Returns the metadata. Throws UserError if a key is reserved, occurs twice or is not UTF-8, or a
+// value is not UTF-8.
+std::map<std::string, std::string> checked_metadata(const SaveOptions& options);
+// Writes a checkpoint with the user's metadata, which has been checked.
+void write_checkpoint(const FileSink& sink, Checkpoint checkpoint,
+                      std::map<std::string, std::string> metadata);
 // Throws IoError naming the file if it is not a checkpoint. `buffers` has the names of states in
 // files of write_weights().
 Checkpoint read_checkpoint(const FileSource& source, const std::set<std::string>& buffers = {});

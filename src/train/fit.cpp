@@ -103,7 +103,7 @@ FitResult Stepper::fit(DataLoader& loader, const FitOptions& options, Loc loc) {
     done.best = stop.update(done.validation.value_or(done.loss));
     if (done.best) result.best = static_cast<std::size_t>(number);
     if (done.best && options.best_checkpoint)
-      with_source_location(loc, [&] { trainer_->save(*options.best_checkpoint); });
+      with_source_location(loc, [&] { trainer_->save(*options.best_checkpoint, {}); });
     result.epochs.push_back(done);
     const bool wanted = !options.on_epoch || options.on_epoch(done);
     result.stopped = (!wanted || stop.should_stop()) && number + 1 < options.epochs;

@@ -40,7 +40,7 @@ double steepest(const LearningRateCurve& curve) {
 // Loads the state that a trainer had, also if an exception passes.
 class Restored {
  public:
-  Restored(AnyTrainer& trainer, Loc loc) : trainer_(trainer), state_(trainer.save_bytes(loc)) {}
+  Restored(AnyTrainer& trainer, Loc loc) : trainer_(trainer), state_(trainer.save_bytes({}, loc)) {}
   Restored(const Restored&) = delete;
   Restored& operator=(const Restored&) = delete;
   ~Restored() {

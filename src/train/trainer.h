@@ -32,7 +32,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   void bind_data(const std::string& name, WGPUBufferImpl* native);
   void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);
   void reset(const ResetOptions& options);
-  void save(const FileSink& sink);
+  void save(const FileSink& sink, const SaveOptions& options);
   void load(const FileSource& source);
   NamedTensors download_params();
   NamedTensors download_buffers();

@@ -189,12 +189,12 @@ void TrainerBase::add_loader(const std::string& name, const DataLoader& loader, 
 void TrainerBase::reset(const ResetOptions& options, Loc loc) {
   with_source_location(loc, [&] { impl_->reset(options); });
 }
-void TrainerBase::save(const FileSink& sink, Loc loc) const {
-  with_source_location(loc, [&] { impl_->save(sink); });
+void TrainerBase::save(const FileSink& sink, const SaveOptions& options, Loc loc) const {
+  with_source_location(loc, [&] { impl_->save(sink, options); });
 }
-std::vector<std::byte> TrainerBase::save_bytes(Loc loc) const {
+std::vector<std::byte> TrainerBase::save_bytes(const SaveOptions& options, Loc loc) const {
   std::vector<std::byte> bytes;
-  save(bytes, loc);
+  save(bytes, options, loc);
   return bytes;
 }
 void TrainerBase::load(const FileSource& source, Loc loc) {

@@ -195,8 +195,9 @@ void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<Load
   recoverer_->note_loaders();
 }
 
-void TrainerImpl::save(const FileSink& sink) {
+void TrainerImpl::save(const FileSink& sink, const SaveOptions& options) {
   const auto lock = call_lock_->lock();
+  std::map<std::string, std::string> metadata = checked_metadata(options);
   if (ranks() != nullptr && objectives_.front()->between_updates()) {
     throw UserError(
         "save: not supported within an accumulation of distributed training; call it after an "
@@ -222,7 +223,7 @@ void TrainerImpl::save(const FileSink& sink) {
                   [&](const State& state) { return recoverer_->saved_floats(state.buffer()); });
     checkpoint.fields = recoverer_->fields();
   }
-  write_checkpoint(sink, std::move(checkpoint));
+  write_checkpoint(sink, std::move(checkpoint), std::move(metadata));
 }
 
 void TrainerImpl::gather_states() const {

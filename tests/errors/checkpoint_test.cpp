@@ -2,6 +2,7 @@
 // Checkpoints that cannot be written, or do not fit the trainer that reads them.
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -250,6 +251,27 @@ TEST(CheckpointErrors, loader_sample_count_differs) {
                path +
                    ": data loader 'train': the saved state is for 3 samples in batches of 1, the "
                    "loader has 4 samples in batches of 1");
+}
+
+TEST(CheckpointErrors, metadata_key_reserved) {
+  const std::string path = temporary("reserved.safetensors");
+  EXPECT_ERROR(Example().trainer.save(path, {.metadata = {{"tensorgrad.step", "9"}}}), UserError,
+               "save: SaveOptions::metadata has the key 'tensorgrad.step'; keys that start with "
+               "'tensorgrad.' are reserved");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(CheckpointErrors, metadata_key_twice) {
+  EXPECT_ERROR(
+      Example().trainer.save_bytes({.metadata = {{"a", "1"}, {"b", "2"}, {"a", "1"}}}), UserError,
+      "save: SaveOptions::metadata has the key 'a' more than once; expected different keys");
+}
+
+TEST(CheckpointErrors, metadata_not_utf8) {
+  EXPECT_ERROR(Example().trainer.save_bytes({.metadata = {{"a\xff", "1"}}}), UserError,
+               "save: SaveOptions::metadata: a key is not UTF-8: \"a\\xff\"");
+  EXPECT_ERROR(Example().trainer.save_bytes({.metadata = {{"notes", "caf\xe9"}}}), UserError,
+               "save: SaveOptions::metadata: the value of 'notes' is not UTF-8: \"caf\\xe9\"");
 }
 
 }  // namespace tensorgrad::testing

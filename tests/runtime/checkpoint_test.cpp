@@ -95,6 +95,35 @@ TEST(Checkpoint, names_an_optimizer_of_the_users_own_that_has_a_name) {
   std::filesystem::remove(path);
 }
 
+TEST(Checkpoint, carries_the_metadata_of_the_user) {
+  auto trainer = compile(OneLayer{}, plain_loss, plain_options());
+  const std::vector<std::byte> plain = trainer.save_bytes();
+  EXPECT_EQ(read_metadata(plain), read_safetensors(plain).metadata);
+  // Keys and values are any text in UTF-8.
+  const SaveOptions options = {.metadata = {{"page", "Sine \xc3\xa9\xf0\x9f\x98\x80"},
+                                            {"", "an empty key"},
+                                            {"empty", ""},
+                                            {"json", R"({"tensorgrad.checksum":"crc32 0"})"},
+                                            {"tensorgrad", "line\n\ttab \"quoted\" \\"}}};
+  const std::vector<std::byte> bytes = trainer.save_bytes(options);
+  std::map<std::string, std::string> expected = read_metadata(plain);
+  expected.insert(options.metadata.begin(), options.metadata.end());
+  EXPECT_EQ(read_metadata(bytes), expected);
+  EXPECT_EQ(read_metadata(bytes).at("tensorgrad.step"), "0");
+  const std::string path = temporary("metadata.safetensors");
+  trainer.save(path, options);
+  EXPECT_EQ(read_file(path), bytes);
+  EXPECT_EQ(read_metadata(path), expected);
+  std::filesystem::remove(path);
+
+  const Bits saved = everything(trainer);
+  trainer.step({{"x", std::vector<float>(12, 1)}, {"y", std::vector<float>(8, 1)}});
+  trainer.load(bytes);
+  EXPECT_EQ(everything(trainer), saved);
+  EXPECT_EQ(trainer.save_bytes(), plain);  // the metadata is not kept
+  EXPECT_EQ(read_safetensors(bytes).tensors, read_safetensors(plain).tensors);
+}
+
 TEST(MemoryBudget, that_is_too_small_lists_the_largest_tensors) {
   CompileOptions little = plain_options();
   little.memory_budget = 1000;

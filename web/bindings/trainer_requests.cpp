@@ -331,7 +331,7 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"trainer.save",
      [](const Request& r, Writer& w) {
        std::vector<std::byte> bytes;
-       base(r).save(bytes, r.location);
+       base(r).save(bytes, r.get<SaveOptions>("options", {}), r.location);
        put_bytes(w, bytes);
      }},
     {"trainer.load", [](const Request& r,
@@ -378,6 +378,11 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
        const auto* loader = loaders().find(r.get<int>("loader"));
        if (loader == nullptr) throw UserError("the data loader was freed", r.location);
        base(r).add_loader(r.get<std::string>("name"), *loader, r.location);
+     }},
+    {"readMetadata",
+     [](const Request& r, Writer& w) {
+       const auto name = r.get<std::string>("name", std::string(detail::kInMemory));
+       put(w, read_metadata(FileSource::text(r["bytes"].text, name)));
      }},
     {"trainer.free", [](const Request& r, Writer&) { trainers().remove(r.get<int>("id")); }},
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Common parts of the pages: the panel with buttons, numbers and the plot of the loss; settings;
 // colors.
-import { checkSupport, type Recovery } from 'tensorgrad';
+import { checkSupport, type Recovery, type SaveOptions } from 'tensorgrad';
 import uPlot from 'uplot';
-import { describe, descriptionOf } from './checkpoint.js';
+import { described, descriptionOf } from './checkpoint.js';
 
 /** The part of a trainer that the panel needs. */
 export interface Trains {
@@ -11,7 +11,7 @@ export interface Trains {
   readonly deviceKind: string;
   reset(): Promise<void>;
   free(): Promise<void>;
-  save(): Promise<Uint8Array>;
+  save(options?: SaveOptions): Promise<Uint8Array>;
   load(bytes: Uint8Array): Promise<void>;
   counters(): Promise<{ steps: number }>;
 }
@@ -407,8 +407,8 @@ export class Run<T extends Trains> {
 
   private async checkpoint(trainer: T): Promise<Uint8Array<ArrayBuffer>> {
     const settings = Object.fromEntries(fieldsOf('#settings').map(({ name, value }) => [name, value]));
-    return describe(await trainer.save(),
-                    { page: this.title, settings, state: this.spec.state.get() });
+    const saved = { page: this.title, settings, state: this.spec.state.get() };
+    return await trainer.save(described(saved)) as Uint8Array<ArrayBuffer>;
   }
 
   private keep(): Promise<void> {
@@ -445,7 +445,7 @@ export class Run<T extends Trains> {
     return this.inOrder(async () => {
       message('');
       try {
-        const saved = descriptionOf(bytes, file, this.title);
+        const saved = await descriptionOf(bytes, file, this.title);
         for (const each of saved ? fieldsOf('#settings') : [])
           choose(each, saved!.settings[each.name] ?? each.value);
         if (saved || !this.trainer) await this.compiled();

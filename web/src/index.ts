@@ -39,6 +39,6 @@ export {
 } from './text.js';
 export { Objective, type StepOptions, type StepOutcome, type StepResult } from './objective.js';
 export {
-  MultiTrainer, Trainer, TrainerBase, compile, type MultiTrainingSpec, type ObjectiveSpec,
-  type TrainingSpec,
+  MultiTrainer, Trainer, TrainerBase, compile, readMetadata, type MultiTrainingSpec,
+  type ObjectiveSpec, type TrainingSpec,
 } from './trainer.js';

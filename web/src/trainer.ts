@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Training: compile() and the trainers that it returns.
-import { ask, described, deviceOf, fullSession, inSession, type EngineKind, type Session } from './engine.js';
+import {
+  ask, described, deviceOf, fullSession, inSession, session, type EngineKind, type Session,
+} from './engine.js';
 import { UserError } from './errors.js';
 import {
   askWithTapes, firstSize, makeFunction, named, needsFull, recordFunction, type CompiledFunction, type HostTensor,
@@ -8,7 +10,7 @@ import {
 } from './function.js';
 import type {
   CompileOptions, CompileReport, DeviceOptions, FunctionOptions, ImportOptions, Recovery, ResetOptions,
-  TrainerOptions, UploadOptions, WeightSource,
+  SaveOptions, TrainerOptions, UploadOptions, WeightSource,
 } from './generated/types.js';
 import { forgetHidden, pauseWhenHidden, type WhenHidden } from './hidden.js';
 import type { DataLoader } from './loader.js';
@@ -234,8 +236,11 @@ export class TrainerBase<M extends Module = Module,
     const id = await loader.add(this.own.engine, name);
     return this.ask('addLoader', { name, loader: id });
   }
-  /** Returns a checkpoint: a safetensors file with everything that the next step depends on. */
-  save(): Promise<Uint8Array> { return this.ask('save'); }
+  /**
+   * Returns a checkpoint: a safetensors file with everything that the next step depends on.
+   * `readMetadata()` returns the metadata in the options.
+   */
+  save(options: SaveOptions = {}): Promise<Uint8Array> { return this.ask('save', { options }); }
   /** Loads a checkpoint of the same model and options. Training resumes bit for bit. */
   load(bytes: Uint8Array): Promise<void> { return this.ask('load', { bytes }); }
   /**
@@ -468,4 +473,16 @@ export async function compile(spec: any): Promise<any> {
     const all = [own, info, entries, model, losses, shared, at, listener, why] as const;
     return shared ? new MultiTrainer(...all) : new Trainer(...all);
   });
+}
+
+/**
+ * Returns the metadata of a safetensors file, such as a checkpoint: what was passed to
+ * `trainer.save()`, and entries of the library, which start with `tensorgrad.`. Verifies only the
+ * header and the size of the file. `name` stands for the file in errors.
+ */
+export async function readMetadata(
+  bytes: Uint8Array, { name, engine }: { name?: string; engine?: EngineKind } = {}):
+Promise<{ [key: string]: string }> {
+  const at = userLocation(2), own = (await session(engine)).engine;
+  return ask(own, 'readMetadata', at, { bytes, name });
 }

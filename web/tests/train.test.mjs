@@ -2,7 +2,7 @@
 // Training, checkpoints and attached functions.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Mlp, numbers, tg } from './support.mjs';
+import { Mlp, line, numbers, tg } from './support.mjs';
 
 const { compile, compileFunction, capture, mse, optim, schedule } = tg;
 
@@ -167,6 +167,29 @@ test('resumes bit for bit from the bytes of a checkpoint', async () => {
   for (let i = 5; i < 10; ++i) losses.push((await second.step(batch(i))).loss);
   assert.deepEqual(losses, expected);
   await assert.rejects(second.load(bytes.subarray(0, 100)), { name: 'IoError' });
+});
+
+test('a checkpoint carries metadata', async () => {
+  const trainer = await sine();
+  await trainer.step(batch(0));
+  const plain = await trainer.save();
+  const metadata = [['notes', 'Größe\n"1"'], ['', ''], ['settings', JSON.stringify({ width: 64 })]];
+  const bytes = await trainer.save({ metadata });
+  const all = await tg.readMetadata(bytes);
+  assert.deepEqual(all, { ...await tg.readMetadata(plain), ...Object.fromEntries(metadata) });
+  assert.equal(all['tensorgrad.step'], '1');
+  await trainer.step(batch(1));
+  await trainer.load(bytes);
+  assert.deepEqual(await trainer.save(), plain);
+  await assert.rejects(trainer.save({ metadata: [['tensorgrad.step', '9']] }), {
+    name: 'UserError', message: /the key 'tensorgrad\.step'; keys that start with 'tensorgrad\.' are reserved/ });
+  await assert.rejects(trainer.save({ metadata: [['a', '1'], ['a', '2']] }), {
+    name: 'UserError', message: /the key 'a' more than once/, line: line() - 1 });
+  for (const [size, message] of [[0, /^a\.bin: truncated at byte 0/], [100, /^a\.bin: header length \d+/],
+                                 [bytes.length - 1, /^a\.bin: /]])
+    await assert.rejects(tg.readMetadata(bytes.subarray(0, size), { name: 'a.bin' }),
+                         { name: 'IoError', message });
+  await assert.rejects(tg.readMetadata(new Uint8Array()), { name: 'IoError', message: /^<memory>: / });
 });
 
 test('runs on a dataset', async () => {

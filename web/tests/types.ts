@@ -2,7 +2,7 @@
 // What the type system accepts and refuses. Compiled, never run.
 import {
   CustomOp, DataLoader, add, argmax, cast, checkSupport, lt, mul, prefetch, sub, sum, BatchNorm, Conv2d, Linear, Module, Tensor, adjustable, checkpoint, compile, compileFunction, crossEntropy,
-  init, max, mse, optim, relu, schedule, singleFlight, softmax, split, topk, type CompileOptions,
+  init, max, mse, optim, readMetadata, relu, schedule, singleFlight, softmax, split, topk, type CompileOptions,
 } from 'tensorgrad';
 
 class Part extends Module {
@@ -43,6 +43,8 @@ export async function accepted(): Promise<void> {
     'in.weight': value, 'blocks.1.weight': { data: value, shape: [64] }, scale: value, 'part.shift': value,
     'part.norm.running_mean': value, 'part.count': new Int32Array(1) }, { partial: true });
   await trainer.uploadParams(await trainer.downloadParams());
+  const { notes } = await readMetadata(await trainer.save({ metadata: [['notes', 'a']] }), { name: 'a' });
+  void notes?.length;
   const predict = await trainer.attach({
     forward: (net, { x }) => ({ h: net.forward(x), p: softmax(x) }), inputs: { x: [null, 1] } });
   const { h, p } = await predict.run({ x: [1] });

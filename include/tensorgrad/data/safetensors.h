@@ -66,6 +66,12 @@ void write_safetensors(const FileSink& sink, const StoredFile& file);
 /// or is malformed, or naming the tensor if it differs from its checksum.
 StoredFile read_safetensors(const FileSource& source);
 
+/// Returns the metadata of a safetensors file: StoredFile::metadata. Reads and verifies only the
+/// header. In a checkpoint, keys that start with `tensorgrad.` are those of the library. Throws
+/// IoError naming the file and the byte if the header cannot be read or is malformed, differs from
+/// its checksum, or does not fit the size of the file.
+std::map<std::string, std::string> read_metadata(const FileSource& source);
+
 /// Returns a text table with one tensor per line (name, dtype, shape, bytes, minimum, mean,
 /// maximum), followed by the metadata. Unprintable bytes in names are escaped.
 std::string dump_safetensors(const StoredFile& file);

@@ -123,11 +123,14 @@ class LanguageTrainer {
 
   /// Writes a checkpoint of everything that the next update depends on, including the position in
   /// the text. See TrainerBase::save().
-  void save(const FileSink& sink, Loc loc = Loc::current()) const { trainer_.save(sink, loc); }
+  void save(const FileSink& sink, const SaveOptions& options = {}, Loc loc = Loc::current()) const {
+    trainer_.save(sink, options, loc);
+  }
 
   /// Returns the bytes of the checkpoint that save() writes.
-  [[nodiscard]] std::vector<std::byte> save_bytes(Loc loc = Loc::current()) const {
-    return trainer_.save_bytes(loc);
+  [[nodiscard]] std::vector<std::byte> save_bytes(const SaveOptions& options = {},
+                                                  Loc loc = Loc::current()) const {
+    return trainer_.save_bytes(options, loc);
   }
 
   /// Loads a checkpoint. With the same model, texts and options, training resumes bit for bit. See

@@ -374,8 +374,9 @@ Future<CompiledFunction> compile_function_async(Model model, Function forward,
 }
 
 /// Writes a checkpoint, as TrainerBase::save().
-inline void save(const TrainerBase& trainer, const FileSink& sink, Loc loc = Loc::current()) {
-  trainer.save(sink, loc);
+inline void save(const TrainerBase& trainer, const FileSink& sink, const SaveOptions& options = {},
+                 Loc loc = Loc::current()) {
+  trainer.save(sink, options, loc);
 }
 
 /// Loads a checkpoint, as TrainerBase::load().

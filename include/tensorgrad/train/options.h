@@ -252,6 +252,14 @@ struct ResetOptions {
   bool optimizer = true;
 };
 
+/// Options of TrainerBase::save().
+struct SaveOptions {
+  /// Entries for the metadata of the file, by key, in UTF-8, such as the settings of the program.
+  /// read_metadata() returns them; load() ignores them. Keys that start with `tensorgrad.` are
+  /// reserved.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+};
+
 /// Statistics of a compiled program.
 struct CompileReport {
   double milliseconds = 0;      ///< Compile time, without building the device's kernels.

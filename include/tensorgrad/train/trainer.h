@@ -170,11 +170,13 @@ class TrainerBase {
   /// Writes a checkpoint: a safetensors file with everything that the next step depends on. These
   /// are parameters, model and optimizer states, step, seed, position in the dataset and the
   /// loaders, schedule and run-time scalars. Throws IoError if the file cannot be written, and
-  /// UserError if a registered loader has been destroyed.
-  void save(const FileSink& sink, Loc loc = Loc::current()) const;
+  /// UserError if a registered loader has been destroyed, or a key of the metadata is reserved,
+  /// occurs twice or is not UTF-8, or a value is not UTF-8.
+  void save(const FileSink& sink, const SaveOptions& options = {}, Loc loc = Loc::current()) const;
 
   /// Returns the bytes of the checkpoint that save() writes.
-  [[nodiscard]] std::vector<std::byte> save_bytes(Loc loc = Loc::current()) const;
+  [[nodiscard]] std::vector<std::byte> save_bytes(const SaveOptions& options = {},
+                                                  Loc loc = Loc::current()) const;
 
   /// Writes a safetensors file with the parameters, or with their averages, and the buffers of the
   /// model under their own names. `safetensors.torch.load_file()` and `load_state_dict()` of

@@ -230,6 +230,22 @@ TEST(Safetensors, any_changed_bit_of_a_file_with_checksums_is_seen) {
   EXPECT_LE(unseen, 19 * 8) << "tensorgrad.checksum";
 }
 
+TEST(Safetensors, the_metadata_is_read_from_the_header) {
+  std::vector<std::byte> bytes;
+  write_safetensors(bytes, checked_file());
+  EXPECT_EQ(read_metadata({bytes, "f"}), checked_file().metadata);
+  std::vector<std::byte> other = bytes;
+  other.back() ^= std::byte{1};  // in a tensor
+  EXPECT_EQ(read_metadata({other, "f"}), checked_file().metadata);
+  EXPECT_THROW(read_safetensors({other, "f"}), IoError);
+  other = bytes;
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  other[text.find("\"12\"") + 1] = std::byte{'3'};
+  EXPECT_EQ(io_error_of([&] { read_metadata({other, "f"}); }).find("f: the header differs"), 0U);
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_THROW(read_metadata({std::span(bytes).first(size), "f"}), IoError) << size;
+}
+
 TEST(Safetensors, malformed_checksums_are_rejected) {
   for (const char* value : {"", "crc32", "crc32 00000000", "md5 00000000 00000000",
                             "crc32 00000000 00000000 00000000 0"}) {
