@@ -31,10 +31,12 @@ void check_channels(std::int64_t of_x, std::int64_t of_y, const Shape& weight,
     shape_error(std::to_string(channels) + " channels cannot be divided into " +
                 std::to_string(groups) + " groups");
   }
-  if (of_x / groups == weight[1] && of_y == weight[0]) return;
-  shape_error("channels differ: " + std::to_string(of_x) + " and " + std::to_string(of_y) + " in " +
-              std::to_string(groups) + " groups, the weight expects " +
-              std::to_string(weight[1] * groups) + " and " + std::to_string(weight[0]));
+  const bool fits = of_x / groups == weight[1];
+  if (fits && of_y == weight[0]) return;
+  const std::int64_t given = fits ? of_y : of_x;
+  const std::int64_t expected = fits ? weight[0] : weight[1] * groups;
+  shape_error("x has " + std::to_string(given) + " channels on axis 1, the weight expects " +
+              std::to_string(expected));
 }
 
 Type infer_conv(std::span<const Type> in, const Attrs& attrs) {

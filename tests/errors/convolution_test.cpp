@@ -34,7 +34,11 @@ TEST_F(ConvolutionErrors, conv2d_groups_do_not_divide_channels) {
 
 TEST_F(ConvolutionErrors, conv2d_channels_differ) {
   EXPECT_ERROR(conv2d(zeros({1, 3, 5, 5}), zeros({4, 2, 3, 3})), ShapeError,
-               "conv2d: channels differ: 3 and 4 in 1 groups, the weight expects 2 and 4");
+               "conv2d: x has 3 channels on axis 1, the weight expects 2");
+  EXPECT_ERROR(conv2d(zeros({1, 6, 5, 5}), zeros({4, 2, 3, 3}), {}, {.groups = 2}), ShapeError,
+               "conv2d: x has 6 channels on axis 1, the weight expects 4");
+  EXPECT_ERROR(conv_transpose2d(zeros({1, 3, 5, 5}), zeros({2, 4, 3, 3})), ShapeError,
+               "conv_transpose2d: x has 3 channels on axis 1, the weight expects 2");
 }
 
 TEST_F(ConvolutionErrors, conv2d_layer_groups_do_not_divide_channels) {
