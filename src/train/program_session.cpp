@@ -147,6 +147,10 @@ void ProgramSession::check_devices(const FeedView& feed) const {
 }
 
 void ProgramSession::check(const FeedView& feed) const {
+  for (const InputSpec& spec : dataset_) {
+    if (feed.contains(spec.name))
+      throw UserError("'" + spec.name + "' is an entry of the dataset; each step draws its rows");
+  }
   check_devices(feed);
   if (bound_.empty()) return check_feed(inputs_, feed, bounds_);
   std::vector<InputSpec> given;

@@ -33,6 +33,12 @@ TEST(DatasetErrors, data_missing) {
   EXPECT_ERROR(trainer.run(1), UserError, "dataset entry 'y' has no data; call upload_data()");
 }
 
+TEST(DatasetErrors, entry_passed_to_a_step) {
+  auto trainer = compiled(plain_loss, {.dataset = {{"x", {8, 3}}, {"y", {8, 2}}}, .batch = 4});
+  EXPECT_ERROR(trainer.step({{"x", std::vector<float>(12)}}), UserError,
+               "'x' is an entry of the dataset; each step draws its rows");
+}
+
 TEST(DatasetErrors, batch_without_dataset) {
   EXPECT_ERROR(compiled(plain_loss, {.inputs = {{"x", {8, 3}}}, .batch = 8}), UserError,
                "batch is set to 8, but no dataset is declared");
