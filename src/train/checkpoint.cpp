@@ -147,7 +147,10 @@ void refuse_field(const std::string& path, const std::string& name, const std::s
 const std::string& text_field(const Checkpoint& checkpoint, const std::string& name,
                               const std::string& path) {
   const auto at = checkpoint.fields.find(name);
-  if (at == checkpoint.fields.end()) refuse_field(path, name, "missing");
+  if (at == checkpoint.fields.end()) {
+    refuse_field(path, name,
+                 name == "version" ? "missing; use load_params() for a file of weights" : "missing");
+  }
   return at->second;
 }
 

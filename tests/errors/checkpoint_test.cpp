@@ -65,7 +65,9 @@ TEST(CheckpointErrors, version_missing) {
   }
   write_safetensors(path, file);
   EXPECT_ERROR(example.trainer.load(path), IoError,
-               path + ": not a trainer checkpoint: the field 'version' is missing");
+               path +
+                   ": not a trainer checkpoint: the field 'version' is missing; "
+                   "use load_params() for a file of weights");
 }
 
 TEST(CheckpointErrors, version_newer) {
