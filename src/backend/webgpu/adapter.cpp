@@ -67,7 +67,8 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
     info.reason = "its backend is " + backend_name(raw.backendType) +
                   ", not Vulkan, Metal, D3D12 or a browser's WebGPU";
   } else if (info.device.software && !options.allow_software) {
-    info.reason = "a software rasterizer: slower than the cpu backend, used only on request";
+    info.reason =
+        "a software rasterizer: slower than the cpu backend, used only if allow_software is set";
   } else {
     info.usable = true;
     info.reason = info.device.software ? "a software rasterizer, as requested" : "a GPU";

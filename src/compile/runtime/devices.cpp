@@ -71,7 +71,7 @@ std::shared_ptr<Device> open_auto(const DeviceOptions& options, std::string& rea
   const std::vector<AdapterInfo> adapters = list_webgpu_adapters(webgpu_options(options), note);
   const int best = best_adapter(adapters);
   if (best < 0) {
-    reason = "cpu: " + (note.empty() ? std::string("no adapter is a real GPU") : note);
+    reason = "cpu: " + (note.empty() ? std::string("found no usable GPU") : note);
     return open_cpu(options);
   }
   WebGpuOptions webgpu = webgpu_options(options);
@@ -188,7 +188,7 @@ std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string
   list.push_back(describe(cpu->info(), "cpu"));
   list.back().usable = true;
   list.back().chosen_by_auto = best < 0;
-  list.back().reason = best < 0 ? "no adapter is a real GPU" : "a GPU is available";
+  list.back().reason = best < 0 ? "found no usable GPU" : "a GPU is available";
   for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
     const AdapterInfo& adapter = adapters[static_cast<size_t>(i)];
     list.push_back(describe(adapter.device, adapter.kind));
