@@ -330,7 +330,7 @@ void CsvReader::check_classes() const {
       names.begin(), names.end(), [](const std::string& n) { return parse_number(n).has_value(); });
   if (numbers && fraction != names.end()) {
     fail(column + " contains fractional numbers such as " + in_quotes(*fraction, 30) +
-         "; expected class names or numbers" + hint());
+         "; expected class names or integers" + hint());
   }
 }
 

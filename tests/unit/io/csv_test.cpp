@@ -182,7 +182,7 @@ TEST(Csv, too_many_classes_look_like_the_wrong_column) {
 TEST(Csv, column_without_classes_is_rejected) {
   EXPECT_EQ(error_of("a,b\n1,0.5\n2,1.5\n"),
             "f: the label column \"b\" (the last column by default) contains fractional numbers "
-            "such as \"0.5\"; expected class names or numbers");
+            "such as \"0.5\"; expected class names or integers");
   EXPECT_EQ(error_of("a,b\n1,x\n2,x\n", label("b")),
             "f: the label column \"b\" contains only one class, \"x\"; expected at least two");
 }
