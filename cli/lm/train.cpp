@@ -395,8 +395,9 @@ void print_lm_head(const LmRun& run, lm::LanguageTrainer& trainer, const LmText&
                                                   : ", training only those of B and C");
   fmt::print("{}", rank_memory_text(ranks, trainer.trainer().report()));
   fmt::print("text    {}: {} tokens for training, {} held out; vocabulary of {} tokens, {}\n",
-             text.documents > 0 ? fmt::format("{} documents", text.documents)
-                                : printable(run.data.front()),
+             text.documents > 0
+                 ? fmt::format("{} document{}", text.documents, text.documents == 1 ? "" : "s")
+                 : printable(run.data.front()),
              run.train_tokens, run.validation_tokens, text.tokenizer.vocab_size(),
              text.tokenizer.kind());
   if (text.documents > 1 && !text.tokenizer.eos_id()) {

@@ -304,7 +304,9 @@ std::string dump_safetensors(const StoredFile& file) {
     text += row(io::printable(name), tensor.dtype, to_string(tensor.shape),
                 std::to_string(tensor.data.size()), values_of(tensor));
   }
-  text += std::to_string(file.tensors.size()) + " tensors, " + std::to_string(total) + " bytes\n";
+  text += std::to_string(file.tensors.size()) +
+          (file.tensors.size() == 1 ? " tensor, " : " tensors, ") + std::to_string(total) +
+          " bytes\n";
   for (const auto& [key, value] : file.metadata) {
     text += io::printable(key) + " = " + io::printable(value) + "\n";
   }

@@ -173,6 +173,9 @@ TEST(Safetensors, dump_lists_tensors_and_metadata) {
   EXPECT_NE(text.find("1 not finite"), std::string::npos) << text;
   EXPECT_NE(text.find("6 tensors, 47 bytes"), std::string::npos) << text;
   EXPECT_NE(text.find("schedule = {\"kind\":\"cosine\"}"), std::string::npos) << text;
+  StoredFile one;
+  one.tensors["a"] = tensor_of<float>("F32", {2}, {1, 2});
+  EXPECT_TRUE(dump_safetensors(one).ends_with("\n1 tensor, 8 bytes\n"));
 }
 
 StoredFile checked_file() {
