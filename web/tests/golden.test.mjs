@@ -120,7 +120,8 @@ test('every op has a case', () => {
   const byHand = ['isTraining', 'setState', 'checkpoint', 'customGradient', 'associativeScan',
     'trainingMode', 'autocast'];
   const notOps = ['adjustable', 'close', 'compile', 'compileFunction', 'devices', 'gpt2Config',
-    'loadLanguageModel', 'saveLanguageModel', 'serve', 'singleFlight', 'checkSupport', 'prefetch'];
+    'loadLanguageModel', 'saveLanguageModel', 'serve', 'singleFlight', 'checkSupport', 'prefetch',
+    'readMetadata'];
   const missing = Object.keys(tg).filter((name) => /^[a-z]/.test(name) &&
     typeof tg[name] === 'function' && ![...known, ...byHand, ...notOps].includes(name));
   assert.deepEqual(missing, []);
