@@ -238,21 +238,27 @@ void expect_refused(const Graph& graph, std::int64_t params_elements, const std:
   }
 }
 
-TEST(FitBindings, buffers_that_are_too_large_are_rejected) {
-  GraphBuilder input;
-  input.output("y", sum(input.input({1 << 20})));
-  expect_refused(input.graph(), 0,
+TEST(FitBindings, input_that_is_too_large_is_rejected) {
+  GraphBuilder s;
+  s.output("y", sum(s.input({1 << 20})));
+  expect_refused(s.graph(), 0,
                  "input in0: f32[1048576] needs 4194304 bytes in one buffer, the device allows at "
                  "most 1048576");
-  GraphBuilder middle;
-  const Tensor square = matmul(middle.input({1024, 2}), middle.input({2, 1024}));
-  middle.output("y", matmul(square, middle.input({1024, 1})));
-  expect_refused(middle.graph(), 0,
+}
+
+TEST(FitBindings, intermediate_value_that_is_too_large_is_rejected) {
+  GraphBuilder s;
+  const Tensor square = matmul(s.input({1024, 2}), s.input({2, 1024}));
+  s.output("y", matmul(square, s.input({1024, 1})));
+  expect_refused(s.graph(), 0,
                  "matmul: f32[1024,1024] needs 4194304 bytes in one buffer, the device allows at "
                  "most 1048576");
-  GraphBuilder model;
-  model.output("y", sum(model.leaf(ops::parameter, "w", {1 << 20}, f32, {})));
-  expect_refused(model.graph(), 1 << 20,
+}
+
+TEST(FitBindings, parameters_that_are_too_large_are_counted) {
+  GraphBuilder s;
+  s.output("y", sum(s.leaf(ops::parameter, "w", {1 << 20}, f32, {})));
+  expect_refused(s.graph(), 1 << 20,
                  "compile: the model has 1048576 parameters, the device allows at most 262144; use "
                  "a smaller model or another device");
 }

@@ -251,12 +251,11 @@ struct Muon {
   /// Parameters to train with Muon, all with two axes. By default, all parameters with two axes.
   ParamFilter params = [](const std::string&, const Shape& shape) { return shape.size() == 2; };
 
-  double momentum = 0.95;   ///< Factor of the previous b, in [0, 1).
-  bool nesterov = true;     ///< O is made of g + momentum * b instead of b.
-  int ns_steps = 5;         ///< Newton-Schulz iterations, from 1 to 99.
-  double weight_decay = 0;  ///< Decoupled decay of all parameters; 0: no decay.
-  double adamw_lr_factor =
-      0.015;  ///< Learning rate of AdamW, over `lr`; with 0, it trains nothing.
+  double momentum = 0.95;             ///< Factor of the previous b, in [0, 1).
+  bool nesterov = true;               ///< O is made of g + momentum * b instead of b.
+  int ns_steps = 5;                   ///< Newton-Schulz iterations, from 1 to 99.
+  double weight_decay = 0;            ///< Decoupled decay of all parameters; 0: no decay.
+  double adamw_lr_factor = 0.015;     ///< Learning rate of AdamW over `lr`; 0 trains nothing.
   double beta1 = 0.9, beta2 = 0.999;  ///< See AdamW.
   double eps = 1e-8;                  ///< See AdamW.
   bool maximize = false;              ///< Maximizes the loss.

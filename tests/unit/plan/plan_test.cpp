@@ -71,7 +71,8 @@ TEST(Plan, budget_errors_list_the_parameters_in_one_line) {
     plan(fuse(s.graph(), {}), {.params_elements = 8, .memory_budget = 1});
     ADD_FAILURE() << "planned";
   } catch (const UserError& error) {
-    EXPECT_TRUE(error.message().ends_with("\n    32 bytes: parameters f32[8]")) << error.message();
+    EXPECT_NE(error.message().find("\n    32 bytes: parameters f32[8]\n"), std::string::npos)
+        << error.message();
   }
 }
 
