@@ -148,13 +148,13 @@ let row = Row(n, most, clamp(most - lows[0], 1.0e-30, 64.0 * temperature), tempe
 let top_k = control_at(p, TOP_K, 0u);
 let top_p = control_at(p, TOP_P, 0u);
 if (local == 0u) {
-  var steps = 0u;
+  var wanted = 0u;
   if (usable && temperature > 0.0) {
-    steps = 4u;
-    if (top_k >= 1.0 && top_k < f32(n)) { steps |= 1u; }
-    if (top_p < 1.0) { steps |= 2u; }
+    wanted = 4u;
+    if (top_k >= 1.0 && top_k < f32(n)) { wanted |= 1u; }
+    if (top_p < 1.0) { wanted |= 2u; }
   }
-  decision[0] = steps;
+  decision[0] = wanted;
 }
 let steps = workgroupUniformLoad(&decision[0]);
 )";

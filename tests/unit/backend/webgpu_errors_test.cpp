@@ -34,7 +34,7 @@ TEST(WebGpuErrors, missing_library_is_an_error) {
   EXPECT_TRUE(list_webgpu_adapters(options, reason).empty());
   EXPECT_TRUE(has(reason, "/nowhere/libwgpu.so")) << reason;
   EXPECT_TRUE(has(reason, "TENSORGRAD_WEBGPU_LIB")) << reason;
-  const std::string text = test::message_of<DeviceError>([&] { make_webgpu_device(options); });
+  const std::string text = test::what_of<DeviceError>([&] { make_webgpu_device(options); });
   EXPECT_TRUE(has(text, "/nowhere/libwgpu.so")) << text;
 }
 
@@ -68,7 +68,7 @@ TEST(WebGpuErrors, software_adapters_are_used_only_on_request) {
   }
   EXPECT_TRUE(described[0].usable) << "the CPU";
   options.adapter = 99;
-  const std::string text = test::message_of<DeviceError>([&] { make_webgpu_device(options); });
+  const std::string text = test::what_of<DeviceError>([&] { make_webgpu_device(options); });
   EXPECT_TRUE(has(text, "99") && has(text, adapters[0].device.name)) << text;
   bool all_software = true;
   for (const AdapterInfo& adapter : adapters) all_software &= adapter.device.software;
@@ -98,7 +98,7 @@ TEST(WebGpuErrors, rejected_kernel_is_named_with_its_line) {
   const std::vector<BufferHandle> handles = test.upload(*device);
   device->replace_next_kernel("@compute @workgroup_size(1)\nfn main() {\n  let x = nonsense;\n}\n");
   const std::string text =
-      test::message_of<DeviceError>([&] { device->prepare(test.program, handles); });
+      test::what_of<DeviceError>([&] { device->prepare(test.program, handles); });
   EXPECT_TRUE(has(text, "add_one")) << text;
   EXPECT_TRUE(has(text, "nonsense")) << text;
   EXPECT_TRUE(has(text, "3:")) << text;               // the line in the shader
@@ -114,7 +114,7 @@ TEST(WebGpuErrors, a_kernel_that_does_not_fit_its_layout) {
       "@group(0) @binding(7) var<storage, read_write> b: array<f32>;\n"
       "@compute @workgroup_size(1)\nfn main() {\n  b[0] = 1.0;\n}\n");
   const std::string text =
-      test::message_of<DeviceError>([&] { device->prepare(test.program, handles); });
+      test::what_of<DeviceError>([&] { device->prepare(test.program, handles); });
   EXPECT_TRUE(has(text, "add_one")) << text;
   EXPECT_TRUE(has(text, "at model.cpp:10")) << text;
 }
@@ -131,7 +131,7 @@ TEST(WebGpuErrors, too_many_bindings) {
   launch.body = make.program;
   const std::vector<BufferHandle> handles = test.upload(*device);
   const std::string text =
-      test::message_of<DeviceError>([&] { device->prepare(test.program, handles); });
+      test::what_of<DeviceError>([&] { device->prepare(test.program, handles); });
   EXPECT_TRUE(has(text, "greedy") && has(text, "9 buffers") && has(text, "allows 8")) << text;
   EXPECT_TRUE(has(text, "at model.cpp:10")) << text;
 }
@@ -139,7 +139,7 @@ TEST(WebGpuErrors, too_many_bindings) {
 TEST(WebGpuErrors, a_buffer_beyond_the_limits) {
   TENSORGRAD_DEVICE_OR_RETURN(device, true);
   const std::string text =
-      test::message_of<DeviceError>([&] { device->alloc(300 << 20, "activations"); });
+      test::what_of<DeviceError>([&] { device->alloc(300 << 20, "activations"); });
   EXPECT_TRUE(has(text, "activations") && has(text, "314572800")) << text;
 }
 
@@ -151,7 +151,7 @@ TEST(WebGpuErrors, usage_error_is_found_at_run_time) {
   // More workgroups than a dispatch can have.
   dynamic_cast<webgpu::WebGpuExecutable&>(*executable).dispatches[0].groups_x = 1 << 20;
   const std::vector<RuntimeScalars> rows = {oracle_scalars()};
-  const std::string text = test::message_of<DeviceError>([&] { device->run(*executable, rows); });
+  const std::string text = test::what_of<DeviceError>([&] { device->run(*executable, rows); });
   EXPECT_TRUE(has(text, "at run time")) << text;
   one_kernel().check(*device);
 }
@@ -162,7 +162,7 @@ TEST(WebGpuErrors, a_buffer_bound_twice) {
   test.program.launches[0].bindings[1].buffer = 0;
   const std::vector<BufferHandle> handles = test.upload(*device);
   const std::string text =
-      test::message_of<DeviceError>([&] { device->prepare(test.program, handles); });
+      test::what_of<DeviceError>([&] { device->prepare(test.program, handles); });
   EXPECT_TRUE(has(text, "add_one") && has(text, "twice")) << text;
 }
 
@@ -178,7 +178,7 @@ TEST(WebGpuErrors, one_of_several_kernels_is_rejected) {
   test.program.launches.push_back(broken);
   const std::vector<BufferHandle> handles = test.upload(*device);
   const std::string text =
-      test::message_of<DeviceError>([&] { device->prepare(test.program, handles); });
+      test::what_of<DeviceError>([&] { device->prepare(test.program, handles); });
   EXPECT_TRUE(has(text, "kernel broken")) << text;
   EXPECT_TRUE(has(text, "at model.cpp:77")) << text;
 }
@@ -253,7 +253,7 @@ TEST(WebGpuErrors, the_device_is_lost_in_the_middle_of_a_run) {
   device->run(*executable, rows);
   const Ticket ticket = device->download(handles[1], 0, std::as_writable_bytes(std::span(out)));
   device->lose();
-  const std::string text = test::message_of<DeviceLostError>([&] { device->wait(ticket); });
+  const std::string text = test::what_of<DeviceLostError>([&] { device->wait(ticket); });
   EXPECT_TRUE(has(text, "lost")) << text;
   EXPECT_THROW(device->run(*executable, rows), DeviceLostError);
   const auto fresh = test_device();  // a new device can be created
