@@ -28,8 +28,7 @@ constexpr std::int64_t kBins = 256;
 constexpr int kRowThreads = 256;
 constexpr std::int64_t kBatch = 8;  // loads of a thread in flight
 
-// Declarations of main() in the order of their use. `tokens` is the size of a row, `threads` that
-// of the workgroup.
+// Parts of the kernel in the order of their use. filled() replaces the capitalized words.
 constexpr const char* kHelpers = R"(
 fn order_of(x: f32) -> u32 {
   let bits = select(bitcast<u32>(x), 0u, x == 0.0);
