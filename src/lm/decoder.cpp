@@ -222,10 +222,10 @@ std::vector<std::int32_t> Decoder::prefill_and_sample(
                         " texts, got " + std::to_string(samplers.size()),
                     loc);
   }
-  sampled_.clear();
   run_chunks(
       texts,
       [&](const auto& chunk, const auto& keep, bool last) {
+        sampled_.clear();  // else programs for other sizes would hold the memory
         run_and_sample(chunk, keep, last ? samplers : std::span<Sampler>(), tokens, loc);
       },
       loc);

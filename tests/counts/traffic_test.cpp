@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -79,9 +80,10 @@ lm::SavedModel model_to_write(std::int64_t vocab) {
               .download_params()};
 }
 
-// Each run uploads a token of both texts, and whether each text continues ("keep"). A prompt is
-// processed in one piece.
-void expect_each_token_once(const std::shared_ptr<Device>& plain) {
+// Each run uploads a token of both texts, whether each text continues ("keep"), and what to sample.
+// If the device samples, up to kMaxSampled tokens of each text are downloaded, instead of logits.
+// They stay on the device from step to step. A prompt is processed in one piece.
+void expect_each_token_once(const std::shared_ptr<Device>& plain, bool device_samples) {
   constexpr std::int64_t kTexts = 2, kVocab = 50, kWritten = 20;
   const auto device = std::make_shared<MeteredDevice>(plain);
   lm::SavedModel model = model_to_write(kVocab);
@@ -106,14 +108,22 @@ void expect_each_token_once(const std::shared_ptr<Device>& plain) {
     EXPECT_TRUE(std::any_of(step.begin(), step.end(), [&](const Executable* each) {
       return device->ran.contains(each);
     })) << "a token's program is the same behind any prompt";
-    EXPECT_EQ(device->downloaded, device->runs * kTexts * kVocab * 4);
+    const std::int64_t history = kTexts * lm::Decoder::kMaxSampled * 4;
+    if (device_samples) {
+      EXPECT_EQ(device->downloaded % history, 0);
+      EXPECT_LE(device->downloaded, device->runs * history);
+    } else {
+      EXPECT_EQ(device->downloaded, device->runs * kTexts * kVocab * 4);
+    }
     if (!compiled) continue;  // parameters are uploaded, too
-    EXPECT_EQ(device->uploaded, kTexts * 4 * (length + kWritten - 1 + device->runs));
+    const std::int64_t numbers = 2 + std::tuple_size_v<decltype(lm::SampleInputs::controls)>;
+    EXPECT_EQ(device->uploaded, kTexts * 4 * (length + kWritten - 1 + device->runs * numbers) +
+                                    (device_samples ? 1 : device->runs) * history);
   }
 }
 
 TEST(Traffic, of_generation_is_each_token_once_and_the_logits_of_the_last_on_cpu) {
-  expect_each_token_once(make_cpu_device({.threads = 1}));
+  expect_each_token_once(make_cpu_device({.threads = 1}), false);
 }
 
 // The first prompt consists of one piece of each size into which the later ones are cut.
@@ -157,7 +167,7 @@ TEST(Traffic, of_a_training_step_is_its_tokens_and_the_loss_on_webgpu) {
   expect_loss_alone(idle_device());
 }
 TEST(Traffic, of_generation_is_each_token_once_and_the_logits_of_the_last_on_webgpu) {
-  expect_each_token_once(idle_device());
+  expect_each_token_once(idle_device(), true);
 }
 TEST(Traffic, generation_holds_as_much_after_each_token_as_after_the_first_on_webgpu) {
   expect_constant_memory(idle_device());
