@@ -453,7 +453,9 @@ TEST(Optimizer, eps_of_zero_is_nan_only_for_gradients_of_zero) {
     const auto after = trainer.download_params().at("w").floats();
     EXPECT_TRUE(std::isnan(after[3]));
     for (std::size_t i = 0; i < after.size(); ++i) {
-      if (i != 3) EXPECT_LT(after[i], before[i] - 0.4F) << i;
+      if (i != 3) {
+        EXPECT_LT(after[i], before[i] - 0.4F) << i;
+      }
     }
   }
 }
