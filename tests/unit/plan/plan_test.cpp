@@ -67,8 +67,11 @@ TEST(Plan, budget_is_kept_exactly) {
 TEST(Plan, budget_errors_list_the_parameters_in_one_line) {
   GraphBuilder s;
   s.output("y", s.leaf(ops::arena, "params", {8}, f32, {}) * 2);
+  PlanOptions options;
+  options.params_elements = 8;
+  options.memory_budget = 1;
   try {
-    plan(fuse(s.graph(), {}), {.params_elements = 8, .memory_budget = 1});
+    plan(fuse(s.graph(), {}), options);
     ADD_FAILURE() << "planned";
   } catch (const UserError& error) {
     EXPECT_NE(error.message().find("\n    32 bytes: parameters f32[8]\n"), std::string::npos)
