@@ -252,6 +252,10 @@ std::string custom(WriteContext& ctx) {
   refuse(ctx.node, "an op with a custom kernel cannot be exported");
 }
 
+std::string sample_tokens(WriteContext& ctx) {
+  refuse(ctx.node, "ONNX has no operator that samples by top_k and top_p");
+}
+
 }  // namespace
 
 void add_structured(Writers& writers) {
@@ -277,6 +281,7 @@ void add_structured(Writers& writers) {
                        {&ops::sum_pool, sum_pool},
                        {&ops::cumsum, cumsum},
                        {&ops::argsort, argsort},
+                       {&ops::sample_tokens, sample_tokens},
                        {&ops::custom, custom}};
   writers.insert(all.begin(), all.end());
 }
