@@ -148,8 +148,9 @@ const std::string& text_field(const Checkpoint& checkpoint, const std::string& n
                               const std::string& path) {
   const auto at = checkpoint.fields.find(name);
   if (at == checkpoint.fields.end()) {
-    refuse_field(path, name,
-                 name == "version" ? "missing; use load_params() for a file of weights" : "missing");
+    refuse_field(
+        path, name,
+        name == "version" ? "missing; use load_params() for a file of weights" : "missing");
   }
   return at->second;
 }
