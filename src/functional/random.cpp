@@ -8,6 +8,7 @@
 #include "base/numbers.h"
 #include "base/sample_token.h"
 #include "compile/runtime/host_random.h"
+#include "ops/registry.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 #include "trace/composite.h"
