@@ -3,7 +3,7 @@
 // instead of those of the library, and also drops everything that only the latter need
 // (cmake/web.cmake: --allow-multiple-definition).
 //
-// Selective scans are for Mamba and other language models. If a function calls one of them,
+// Selective scans and sampled tokens are for language models. If a function calls one of them,
 // JavaScript records it again in the full module. It also dumps programs there. ../left_out.cpp has
 // the stubs of both modules.
 #include "backend/cpu/opaque.h"
@@ -13,6 +13,7 @@
 #include "full_module.h"
 #include "ops/registry.h"
 #include "tensorgrad/functional/state_space.h"
+#include "tensorgrad/ops/random.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -27,11 +28,16 @@ RotaryScan rotary_scan(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
                        const RotaryScanOptions&, Loc loc) {
   web::needs_full_module("rotaryScan", loc);
 }
+Tensor sample_tokens(Tensor, Tensor, Tensor, Loc loc) {
+  web::needs_full_module("sampleTokens", loc);
+}
 
 namespace ops {
 namespace {
 
-Type infer(std::span<const Type>, const Attrs&) { web::needs_full_module("selective_scan", {}); }
+Type infer(std::span<const Type>, const Attrs&) {
+  web::needs_full_module("an op of language models", {});
+}
 constexpr OpDef missing(const char* name) {
   return make_opaque_op(name, -1, nullptr, infer, nullptr, nullptr, nullptr);
 }
@@ -41,6 +47,7 @@ constexpr OpDef missing(const char* name) {
 constinit const OpDef selective_scan = missing("selective_scan");
 constinit const OpDef selective_scan_adjoint = missing("selective_scan_adjoint");
 constinit const OpDef selective_scan_grad = missing("selective_scan_grad");
+constinit const OpDef sample_tokens = missing("sample_tokens");
 
 }  // namespace ops
 
@@ -75,6 +82,9 @@ namespace tensorgrad::wgsl {
 Shader write_selective_scan(const Launch&, const WgslOptions&) {
   web::needs_full_module("selective_scan", {});
 }
+Shader write_sample_tokens(const Launch&, const WgslOptions&) {
+  web::needs_full_module("sample_tokens", {});
+}
 
 }  // namespace tensorgrad::wgsl
 
@@ -82,6 +92,9 @@ namespace tensorgrad::cpu {
 
 std::unique_ptr<LaunchRunner> make_selective_scan(const Prepare&) {
   web::needs_full_module("selective_scan", {});
+}
+std::unique_ptr<LaunchRunner> make_sample_tokens(const Prepare&) {
+  web::needs_full_module("sample_tokens", {});
 }
 
 }  // namespace tensorgrad::cpu
