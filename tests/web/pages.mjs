@@ -31,8 +31,28 @@ export const models = {
   tictactoe: 'rate=0.005',
 };
 
-// Builds the pages unless they are newer than the package and their sources. Moves them into place
-// at once, because several tests may build them concurrently.
+// Runs `work` while no other process does, for tests that run concurrently. A folder is the lock;
+// one that is older than five minutes is left over.
+function exclusively(lock, work) {
+  for (;;) {
+    try {
+      fs.mkdirSync(lock);
+      break;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+      const made = fs.statSync(lock, {throwIfNoEntry: false})?.mtimeMs ?? Date.now();
+      if (Date.now() - made > 300_000) fs.rmSync(lock, {recursive: true, force: true});
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    }
+  }
+  try {
+    work();
+  } finally {
+    fs.rmSync(lock, {recursive: true, force: true});
+  }
+}
+
+// Builds the pages unless they are newer than the package and their sources.
 function build() {
   const time = (file) => fs.statSync(file, {throwIfNoEntry: false})?.mtimeMs ?? 0;
   const web = path.join(root, 'web');
@@ -58,7 +78,8 @@ function build() {
  * additional methods. Without `steps`, a run continues until it is paused.
  */
 export async function openSite({webgpu = false} = {}) {
-  build();
+  fs.mkdirSync(path.dirname(built), {recursive: true});
+  exclusively(`${built}.lock`, build);
   fs.mkdirSync(pictures, {recursive: true});
   const browser = await launch({webgpu, log: () => {}, timeout: 240_000});
   const site = await serve(built, {isolated: true});
