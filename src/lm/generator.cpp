@@ -243,8 +243,13 @@ class Group {
       const double took = seconds_now() - began;
       times.seconds += took;
       times.steps += at_once;
-      const double fit = kMaxReadSeconds / took * static_cast<double>(at_once);
-      at_once = std::clamp(static_cast<std::int64_t>(fit), std::int64_t{1}, 2 * at_once);
+      // A page's clock is coarse: it may not have advanced.
+      if (2 * took <= kMaxReadSeconds) {
+        at_once *= 2;
+      } else {
+        const double fit = kMaxReadSeconds / took * static_cast<double>(at_once);
+        at_once = std::max(static_cast<std::int64_t>(fit), std::int64_t{1});
+      }
     }
   }
 

@@ -94,6 +94,7 @@ Sampler::Sampler(const SamplingOptions& options, std::uint64_t stream, Loc loc)
 double Sampler::draw() { return static_cast<double>(random_() >> 11U) * 0x1p-53; }
 
 SampleInputs Sampler::inputs(std::int64_t tokens) {
+  static_assert(SampleInputs().controls.size() == kSampleControls);
   const auto number = [](auto value) { return static_cast<float>(value); };
   if (options_.temperature == 0) return {0, {0, 0, 1, 0, number(tokens)}};
   const double temperature = std::clamp(options_.temperature, kMinTemperature, kMaxTemperature);
