@@ -16,6 +16,14 @@ struct TileSpeed {
   double start = 0;      // overhead per tile, in steps of k
 };
 
+// Time of a matrix product in tiles of 128 x 128 (split_k): seconds per step of k and tile of a
+// core, and the number of steps that take as long as prologue and epilogue together. A core
+// computes two tiles at a time, or a single one, which takes longer per tile. Fitted.
+struct ProductSpeed {
+  double seconds_per_step, start_steps;
+  double seconds_per_step_single, start_steps_single;
+};
+
 // The numbers decide what is faster, never what is valid. The defaults are those of an H100 or
 // H200: from its data sheet; times, fitted to profiles of launches on it; or limits from which one
 // of two ways was faster on it. "Assumed" numbers were not measured. WebGPU reports no cores,
@@ -30,11 +38,9 @@ struct GpuModel {
   double seconds_per_byte = 1 / 3.5e12;    // memory traffic; fitted
   double seconds_per_parts_launch = 5e-6;  // the launch that sums the parts of a product; fitted
 
-  // Products in tiles of 128 x 128 (split_k). A core computes two tiles at a time, or a single tile
-  // with twice the threads, which is slower per tile. Seconds per step of k and tile of a core, and
-  // the number of steps that take as long as prologue and epilogue together; fitted.
-  double seconds_per_step = 0.085e-6, start_steps = 20;
-  double seconds_per_step_single = 0.096e-6, start_steps_single = 8;
+  // Products in tiles of 128 x 128, in f32 and with f16 operands.
+  ProductSpeed product_speed = {0.085e-6, 20, 0.096e-6, 8};
+  ProductSpeed f16_product_speed = {0.0128e-6, 60, 0.017e-6, 60};
   std::int64_t spread_tiles = 112;  // up to this many, each has a core in either case; measured
   std::int64_t wanted_tiles = 768;  // tiles to create from few; the fastest number
   // Multiplications below which a product takes less time than its split costs: if its tiles leave

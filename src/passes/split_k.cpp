@@ -11,15 +11,16 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kSide = 128;                                 // of a tile
-constexpr std::int64_t kMinDepth = 256, kMinOfHalves = 1024;        // of a part
+constexpr std::int64_t kMinDepth = 256;                             // of a part
 constexpr std::int64_t kMultiple = 64;                              // the depths of tiles divide it
 constexpr std::int64_t kMaxSplitElements = std::int64_t{24} << 20;  // of all parts
 constexpr double kWorthIt = 0.9;                                    // of the time without the split
 
 // Returns the estimated time of a product split into parts of `depth` steps. The cores compute the
 // tiles in rounds, of which the last takes as long as the others.
-double seconds(const GpuModel& gpu, std::int64_t m, std::int64_t n, std::int64_t k,
+double seconds(const GpuModel& gpu, bool halves, std::int64_t m, std::int64_t n, std::int64_t k,
                std::int64_t depth) {
+  const ProductSpeed& speed = halves ? gpu.f16_product_speed : gpu.product_speed;
   const std::int64_t parts = ceil_div(k, depth),
                      tiles = ceil_div(m, kSide) * ceil_div(n, kSide) * parts;
   const auto steps = static_cast<double>(depth);
@@ -27,10 +28,12 @@ double seconds(const GpuModel& gpu, std::int64_t m, std::int64_t n, std::int64_t
     const std::int64_t each = at_once / gpu.cores;
     return static_cast<double>(ceil_div(tiles, at_once) * each);
   };
-  const double pairs = (tiles > gpu.spread_tiles ? rounds(2 * gpu.cores) : 1) *
-                       gpu.seconds_per_step * (steps + gpu.start_steps);
+  // A workgroup by itself keeps a core as busy as two only if it multiplies in f32.
+  const bool in_pairs = halves || tiles > gpu.spread_tiles;
+  const double pairs =
+      (in_pairs ? rounds(2 * gpu.cores) : 1) * speed.seconds_per_step * (steps + speed.start_steps);
   const double single =
-      rounds(gpu.cores) * gpu.seconds_per_step_single * (steps + gpu.start_steps_single);
+      rounds(gpu.cores) * speed.seconds_per_step_single * (steps + speed.start_steps_single);
   const double product = std::min(pairs, single);
   if (parts == 1) return product;
   const auto bytes = static_cast<double>(2 * sizeof(float)) * static_cast<double>(parts * m * n);
@@ -50,8 +53,7 @@ bool is_half(const Expr& x) {
 // Returns the number of k steps in a part, or k if the product is not split.
 std::int64_t part_depth(const GpuModel& gpu, std::int64_t m, std::int64_t n, std::int64_t k,
                         bool halves) {
-  const std::int64_t tiles = ceil_div(m, kSide) * ceil_div(n, kSide),
-                     most = k / (halves ? kMinOfHalves : kMinDepth);
+  const std::int64_t tiles = ceil_div(m, kSide) * ceil_div(n, kSide), most = k / kMinDepth;
   const bool few = tiles < gpu.cores / 2;
   std::int64_t least = halves ? gpu.min_split_products_f16 : gpu.min_split_products;
   if (std::min(m, n) <= gpu.few_rows) least = std::min(least, gpu.min_split_products_few_rows);
@@ -59,14 +61,14 @@ std::int64_t part_depth(const GpuModel& gpu, std::int64_t m, std::int64_t n, std
   const auto depth_of = [&](std::int64_t parts) {
     return ceil_div(ceil_div(k, parts), kMultiple) * kMultiple;
   };
-  // Measured: with smaller tiles than these, or with subgroup matrices, many parts are fastest.
-  if (few && (halves || std::min(m, n) < kSide))
+  // Measured: with smaller tiles than these, many parts are fastest.
+  if (few && std::min(m, n) < kSide)
     return depth_of(
         std::clamp<std::int64_t>(gpu.wanted_tiles / tiles, 1, std::max<std::int64_t>(1, most)));
   std::int64_t best = k;
-  double shortest = kWorthIt * seconds(gpu, m, n, k, k);
+  double shortest = kWorthIt * seconds(gpu, halves, m, n, k, k);
   for (std::int64_t parts = 2; parts <= most && parts * m * n <= kMaxSplitElements; ++parts) {
-    const double time = seconds(gpu, m, n, k, depth_of(parts));
+    const double time = seconds(gpu, halves, m, n, k, depth_of(parts));
     if (time >= shortest) continue;
     best = depth_of(parts);
     shortest = time;
