@@ -134,7 +134,7 @@ std::vector<std::byte> CapabilityProbe::try_kernel(const std::string& name, cons
   const Buffer* const bound = &buffer;
   dispatch.bindings = kernel.dispatch.bindings;
   const BoundDispatch* const made = &dispatch;
-  dispatch.group = std::move(pipelines_.bind({&made, 1}, {&bound, 1}).front());
+  dispatch.group.handle = std::move(pipelines_.bind({&made, 1}, {&bound, 1}).front());
   queue_.finish_and_submit(encode_dispatches(queue_, {&dispatch, 1}, {}).get(), false);
   std::vector<std::byte> given(bytes);
   queue_.read_back(buffer.handle.get(), given);

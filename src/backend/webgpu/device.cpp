@@ -99,8 +99,8 @@ void WebGpuDevice::free(BufferHandle handle) {
   const std::uint64_t number = buffer(handle).number;
   for (WebGpuExecutable* executable : executables_) {
     for (BoundDispatch& dispatch : executable->dispatches) {
-      std::erase_if(dispatch.kept, [&](const KeptGroup& each) {
-        return std::find(each.bound.begin(), each.bound.end(), number) != each.bound.end();
+      std::erase_if(dispatch.kept, [&](const BindGroup& each) {
+        return std::find(each.buffers.begin(), each.buffers.end(), number) != each.buffers.end();
       });
     }
   }

@@ -2,6 +2,7 @@
 // What the device prepares for a program: kernels, their pipelines, and the dispatches.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -30,12 +31,10 @@ struct Pipeline {
   WGPUPipelineLayout whole = nullptr;
 };
 
-// A bind group that a dispatch had before. Outputs and inputs on the device alternate between few
-// buffers, and creating and validating a bind group waits for the driver.
-struct KeptGroup {
-  Handle<WGPUBindGroup> group;
-  std::vector<std::uint64_t> bound;
-  bool validated = false;
+struct BindGroup {
+  Handle<WGPUBindGroup> handle;
+  std::vector<std::uint64_t> buffers;  // their numbers
+  bool validated = false;              // ran once without an error
 };
 inline constexpr std::size_t kMaxKeptGroups = 8;  // of a dispatch
 
@@ -45,10 +44,10 @@ struct BoundDispatch {
   std::size_t launches = 1;  // number of the program's launches in this dispatch
   std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;
-  Handle<WGPUBindGroup> group;                // of set 0
-  std::vector<std::uint64_t> bound;           // numbers of its buffers
-  bool validated = false;                     // ran once without an error
-  std::vector<KeptGroup> kept;                // most recent last
+  BindGroup group;  // of set 0
+  // Previous bind groups, the most recent last. Outputs and inputs on the device alternate between
+  // few buffers, and creating and validating a bind group waits for the driver.
+  std::vector<BindGroup> kept;
   std::vector<Handle<WGPUBindGroup>> others;  // of the other sets; empty if they bind the same
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_scalars = false;
@@ -57,7 +56,7 @@ struct BoundDispatch {
 
   // Returns the bind group of a set after the first.
   [[nodiscard]] WGPUBindGroup bind_group(std::size_t set) const {
-    return others.empty() ? group.get() : others[set - 1].get();
+    return others.empty() ? group.handle.get() : others[set - 1].get();
   }
 };
 
@@ -86,12 +85,17 @@ class WebGpuExecutable final : public Executable {
     staging.clear();
   }
 
+  // Returns true if all dispatches ran with their bind groups.
+  [[nodiscard]] bool validated() const {
+    return std::all_of(dispatches.begin(), dispatches.end(),
+                       [](const BoundDispatch& dispatch) { return dispatch.group.validated; });
+  }
+
   const Program* program = nullptr;
   std::vector<BoundDispatch> dispatches;
   std::vector<BufferHandle> buffers;  // of set 0; see Device::add_set()
   std::size_t sets = 1;
   bool uses_scalars = false;
-  bool validated = false;  // all dispatches are
   int limited_runs = 0;
   std::vector<RangeStaging> staging;  // of the ranges of the last run_replacing()
 

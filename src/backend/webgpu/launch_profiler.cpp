@@ -64,7 +64,7 @@ void LaunchProfiler::encode_repeated(WGPUCommandEncoder encoder, const BoundDisp
       api_, api_.CommandEncoderBeginComputePass(encoder, &descriptor));
   if (dispatch.uses_scalars) queue_.bind_row(pass.get(), row);
   api_.ComputePassEncoderSetPipeline(pass.get(), dispatch.pipeline->handle.get());
-  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, dispatch.group.get(), 0, nullptr);
+  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, dispatch.group.handle.get(), 0, nullptr);
   for (int i = 0; i < count; ++i)
     api_.ComputePassEncoderDispatchWorkgroups(pass.get(), dispatch.groups_x, dispatch.groups_y, 1);
   api_.ComputePassEncoderEnd(pass.get());

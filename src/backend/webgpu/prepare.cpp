@@ -32,7 +32,7 @@ std::vector<std::uint64_t> numbers_of(const BoundDispatch& dispatch,
 // Returns the index of the kept bind group of these buffers, or -1.
 std::ptrdiff_t find_kept(const BoundDispatch& dispatch, const std::vector<std::uint64_t>& numbers) {
   const auto found = std::find_if(dispatch.kept.begin(), dispatch.kept.end(),
-                                  [&](const KeptGroup& each) { return each.bound == numbers; });
+                                  [&](const BindGroup& each) { return each.buffers == numbers; });
   return found == dispatch.kept.end() ? -1 : found - dispatch.kept.begin();
 }
 
@@ -89,8 +89,7 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   auto groups = pipelines_.bind(made, bound);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     BoundDispatch& dispatch = executable->dispatches[i];
-    dispatch.group = std::move(groups[i]);
-    dispatch.bound = numbers_of(dispatch, bound);
+    dispatch.group = {std::move(groups[i]), numbers_of(dispatch, bound)};
   }
   pipelines_.drop_unused();
   return executable;
@@ -110,24 +109,16 @@ void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers
   auto made = pipelines_.bind(unknown, bound);
   // Nothing throws from here on.
   auto next = made.begin();
-  executable.validated = true;
   for (BoundDispatch* dispatch : affected) {
     std::vector<std::uint64_t> numbers = numbers_of(*dispatch, bound);
     const std::ptrdiff_t at = find_kept(*dispatch, numbers);
-    KeptGroup group = at < 0 ? KeptGroup{std::move(*next++), std::move(numbers), false}
+    BindGroup group = at < 0 ? BindGroup{std::move(*next++), std::move(numbers)}
                              : std::move(dispatch->kept[static_cast<std::size_t>(at)]);
     if (at >= 0) dispatch->kept.erase(dispatch->kept.begin() + at);
     if (dispatch->kept.size() == kMaxKeptGroups) dispatch->kept.erase(dispatch->kept.begin());
-    dispatch->kept.push_back(
-        {std::move(dispatch->group), std::move(dispatch->bound), dispatch->validated});
-    dispatch->group = std::move(group.group);
-    dispatch->bound = std::move(group.bound);
-    dispatch->validated = group.validated;
+    dispatch->kept.push_back(std::exchange(dispatch->group, std::move(group)));
   }
-  for (BoundDispatch& dispatch : executable.dispatches) {
-    dispatch.others.clear();
-    executable.validated &= dispatch.validated;
-  }
+  for (BoundDispatch& dispatch : executable.dispatches) dispatch.others.clear();
   executable.buffers.assign(buffers.begin(), buffers.end());
   executable.sets = 1;
 }

@@ -92,7 +92,7 @@ std::vector<Candidate> Tuner::make_candidates(const std::vector<Kernel>& kernels
       pipelines_.check(kernel);
       Candidate each{pipelines_.make_dispatch(kernel), 1, {}};
       const BoundDispatch* const made = &each.dispatch;
-      each.dispatch.group = std::move(pipelines_.bind({&made, 1}, buffers).front());
+      each.dispatch.group.handle = std::move(pipelines_.bind({&made, 1}, buffers).front());
       profiler_.time_runs(each.dispatch, row, 1);  // warm-up
       each.times = {profiler_.time_runs(each.dispatch, row, 1)};
       candidates.push_back(std::move(each));
