@@ -338,6 +338,11 @@ Compiled compile_graph(CompileRequest request) {
   fusing.enabled = !passes.skipped("fuse");
   if (passes.skipped("row_epilogue")) fusing.row_epilogue_columns = 0;
   fusing.arena_fits_binding = most_bytes == 0 || arena_bytes <= most_bytes;
+  for (const ParameterBucket& bucket : request.plan.buckets) {
+    fusing.bucket_ends.push_back(bucket.end());
+    const std::int64_t bytes = bucket.elements * static_cast<std::int64_t>(kWordBytes);
+    fusing.arena_fits_binding &= most_bytes == 0 || bytes <= most_bytes;
+  }
   request.plan.fused_sequences &= !passes.skipped("fused_sequences") && !request.in_parts;
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > fusing.max_bindings) {

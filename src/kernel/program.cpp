@@ -435,12 +435,36 @@ void verify(const Program& program) {
       verify_concurrent(program, program.launches[i], program.launches[j]);
     }
   }
+  std::size_t at = 0;
+  for (const HostStep& step : program.host_steps) {
+    CHECK(step.before >= at && step.before <= program.launches.size(), "host steps are in order");
+    at = step.before;
+    CHECK(at == program.launches.size() ||
+              !(program.launches[at].concurrent || program.launches[at].fused_sequence),
+          "a host step lies within concurrent launches");
+  }
 }
 
 std::string print(const Program& program) {
   TextBuilder out;
   int number = 0;
+  auto step = program.host_steps.begin();
+  const auto print_steps = [&](std::size_t before) {
+    for (; step != program.host_steps.end() && step->before == before; ++step) {
+      const std::string& buffer = program.buffers[static_cast<size_t>(step->buffer)].name;
+      switch (step->kind) {
+        case HostStep::Kind::kGather:
+          out << "    host: gather bucket " << step->bucket << " into " << buffer << '\n';
+          break;
+        case HostStep::Kind::kReduce:
+          out << "    host: reduce bucket " << step->bucket << " in " << buffer << '\n';
+          break;
+        case HostStep::Kind::kSum: out << "    host: sum " << buffer << '\n'; break;
+      }
+    }
+  };
   for (const Launch& launch : program.launches) {
+    print_steps(static_cast<size_t>(number));
     out << (number < 10 ? "  " : number < 100 ? " " : "") << number << "  ";
     ++number;
     out << kind_name(launch) << ' ' << launch.name << ' ' << domain_text(launch) << ' '
@@ -457,6 +481,7 @@ std::string print(const Program& program) {
       out << "       " << mode << ' ' << bound_text(program, binding) << '\n';
     }
   }
+  print_steps(program.launches.size());
   for (const BufferDecl& buffer : program.buffers) {
     out << "buffer " << buffer.name << ' ' << buffer.bytes << " B\n";
   }

@@ -320,9 +320,25 @@ struct RuntimeScalars {
   std::uint32_t words[kMaxRuntimeScalars];
 };
 
+// What the host does between two launches, together with the other ranks of distributed training.
+struct HostStep {
+  enum class Kind : std::uint8_t {
+    kGather,  // writes the parameters of a bucket, which the ranks keep parts of, into the buffer
+    kReduce,  // averages the gradients of a bucket, which the buffer has, over the ranks
+    kSum,     // replaces the scalar in the buffer by its sum over the ranks
+  };
+  Kind kind = Kind::kGather;
+  int bucket = -1;  // not for kSum
+  int buffer = -1;
+  std::size_t before = 0;  // the launch that it precedes; not within concurrent launches
+  bool operator==(const HostStep&) const = default;
+};
+
 struct Program {
   std::vector<BufferDecl> buffers;
   std::vector<Launch> launches;  // in order
+  // In order. If there are any, the launches before and after each are run separately.
+  std::vector<HostStep> host_steps;
   // Outputs kept in a ring have a leading dimension of `ring` elements.
   std::vector<Port> inputs, outputs;
   std::vector<std::string> scalars;  // names of the words in use, from word 2 on

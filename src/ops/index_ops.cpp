@@ -80,6 +80,19 @@ void eval_pack(const EvalContext& ctx, RefTensor& out) {
   }
 }
 
+Type infer_reduce_scatter(std::span<const Type> in, const Attrs& attrs) {
+  const std::int64_t shards = attrs.integer("shards");
+  const std::int64_t size = infer_pack(in, attrs).shape[0];
+  if (shards < 1 || size % shards != 0)
+    shape_error(std::to_string(size) + " elements cannot be divided into " +
+                std::to_string(shards) + " shards");
+  return {DType::kF32, {size / shards}};
+}
+
+void eval_reduce_scatter(const EvalContext&, RefTensor&) {
+  throw UserError("reduce_scatter: needs the gradients of all ranks");
+}
+
 std::vector<ValueId> grad_pack(GradContext& ctx) {
   const std::vector<std::int64_t> offsets = ctx.self().attrs.list("offsets");
   std::vector<ValueId> grads;
@@ -262,6 +275,8 @@ namespace ops {
 constinit const OpDef concat =
     make_op("concat", OpKind::kConcat, -1, infer_concat, grad_concat, eval_concat);
 constinit const OpDef pack = make_op("pack", OpKind::kPack, -1, infer_pack, grad_pack, eval_pack);
+constinit const OpDef reduce_scatter = make_op("reduce_scatter", OpKind::kPack, -1,
+                                               infer_reduce_scatter, nullptr, eval_reduce_scatter);
 constinit const OpDef gather =
     make_op("gather", OpKind::kGather, 2, infer_gather, grad_gather, eval_gather);
 constinit const OpDef scatter_add =

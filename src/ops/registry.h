@@ -18,6 +18,9 @@ extern const OpDef iota;
 extern const OpDef reshape, permute, broadcast, slice, pad, flip, unfold;
 extern const OpDef reduce_sum, reduce_max, reduce_min, argmax, argmin;
 extern const OpDef concat, pack, gather, scatter_add, index_update, matmul;
+// reduce_scatter{offsets, size, shards}: like pack, but the result has only this rank's part of the
+// mean over all ranks. The host computes it (plan/bucket_placement.h).
+extern const OpDef reduce_scatter;
 // Attribute of a split-K matmul: the number of elements of K in each part.
 inline constexpr const char* kPartDepth = "part_depth";
 extern const OpDef attention, attention_lse, attention_dq, attention_dkv, attention_backward;

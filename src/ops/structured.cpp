@@ -80,6 +80,7 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::argmin,
                                      &ops::concat,
                                      &ops::pack,
+                                     &ops::reduce_scatter,
                                      &ops::gather,
                                      &ops::scatter_add,
                                      &ops::index_update,

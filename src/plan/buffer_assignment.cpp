@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "base/check.h"
@@ -13,6 +14,7 @@
 #include "ops/opaque.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
+#include "plan/bucket_placement.h"
 #include "plan/fused_sequences.h"
 #include "plan/schedule.h"
 
@@ -38,6 +40,7 @@ class Placer {
     place_outputs();
     place_updates();
     order_groups();
+    place_buckets();
     place_slots();
     drop_unread_groups();
     find_copied();
@@ -55,7 +58,12 @@ class Placer {
   void drop_unread_groups() {
     std::vector<int> kept;
     bool first = false;  // the first of a concurrent group or sequence was dropped
-    for (const int g : result_.order) {
+    auto step = result_.host_steps.begin();
+    for (std::size_t p = 0; p <= result_.order.size(); ++p) {
+      for (; step != result_.host_steps.end() && step->before == p; ++step)
+        step->before = kept.size();
+      if (p == result_.order.size()) break;
+      const int g = result_.order[p];
       const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
       const bool stores = std::any_of(members.begin(), members.end(),
                                       [&](ValueId id) { return result_.places.contains(id); });
@@ -166,13 +174,17 @@ class Placer {
       const Node& node = graph_[id];
       if (node.op->kind != OpKind::kLeaf || node.op == &ops::constant || node.op == &ops::scalar)
         continue;
+      if (bucket_of(node)) continue;  // place_buckets()
       result_.places[id] = place_leaf(node);
     }
   }
 
   BufferRange place_leaf(const Node& node) {
-    if (node.op == &ops::parameter || node.op == &ops::arena)
-      return {params_buffer(), node.attrs.integer("offset")};
+    if (node.op == &ops::arena) return {params_buffer(), node.attrs.integer("offset")};
+    if (node.op == &ops::parameter) {
+      const std::int64_t end = options_.buckets.empty() ? 0 : options_.buckets.back().end();
+      return {params_buffer(), node.attrs.integer("offset") - (end - end / options_.shards)};
+    }
     if (node.op == &ops::literal) {
       const int buffer = add_buffer(std::to_string(result_.buffers.size()), BufferKind::kConstant,
                                     bytes_of(node.type));
@@ -200,6 +212,7 @@ class Placer {
       const std::string name = count++ == 0 ? "" : std::to_string(count);
       const int buffer = add_buffer(name, BufferKind::kGrads, bytes_of(node.type));
       result_.places[id] = {buffer, 0};
+      if (node.op == &ops::reduce_scatter) continue;  // place_buckets()
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId part = through_views(graph_, node.inputs[i]).value;
         CHECK(!result_.places.contains(part), "a part of a pack has a place already");
@@ -494,6 +507,41 @@ class Placer {
     // It needs the copy that precedes it.
     if (update != kNoValue && !updates_in_place(update)) work.concurrent = 0;
     return work;
+  }
+
+  // Returns the bucket of a sharded parameter.
+  [[nodiscard]] std::optional<std::size_t> bucket_of(const Node& node) const {
+    if (node.op != &ops::parameter) return std::nullopt;
+    return bucket_at(node.attrs.integer("offset"));
+  }
+  [[nodiscard]] std::optional<std::size_t> bucket_at(std::int64_t offset) const {
+    const auto after =
+        std::find_if(options_.buckets.begin(), options_.buckets.end(),
+                     [&](const ParameterBucket& bucket) { return offset < bucket.end(); });
+    if (after == options_.buckets.end()) return std::nullopt;
+    return static_cast<std::size_t>(after - options_.buckets.begin());
+  }
+
+  void place_buckets() {
+    if (options_.buckets.empty()) return;
+    BucketPlacer placer(graph_, options_.buckets, result_, reads_);
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (const auto bucket = bucket_of(node)) {
+        placer.add_parameter(id, *bucket);
+      } else if (node.op == &ops::reduce_scatter) {
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+          const std::int64_t offset = node.attrs.list("offsets")[i];
+          placer.add_gradient(through_views(graph_, node.inputs[i]).value, *bucket_at(offset),
+                              offset);
+        }
+      }
+    }
+    params_buffer();  // of which the host reads its part, even if no launch does
+    result_.host_steps =
+        placer.place([&](BufferKind kind, const std::string& name, std::int64_t bytes) {
+          return add_buffer(name, kind, bytes);
+        });
   }
 
   // Returns the position of the last launch that reads each value.

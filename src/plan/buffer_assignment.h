@@ -31,6 +31,7 @@ struct Placement {
   // What to copy, and where to, before the launch of a group: the operand of an index_update that
   // is not in place.
   std::map<int, std::pair<ValueId, BufferRange>> copied;
+  std::vector<HostStep> host_steps;  // `before` counts groups in `order`
   std::vector<Port> inputs, outputs;
   std::set<ValueId> ringed;  // values of outputs that have a ring
   bool stores_f16 = true;    // as in the options

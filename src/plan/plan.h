@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ir/graph.h"
 #include "kernel/gpu_model.h"
@@ -13,8 +14,15 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+// Consecutive parameters of the arena, whose values the ranks of distributed training exchange at
+// once. Each rank keeps an equal part.
+struct ParameterBucket {
+  std::int64_t begin = 0, elements = 0;  // multiples of 64 times the number of ranks
+  [[nodiscard]] std::int64_t end() const { return begin + elements; }
+};
+
 struct PlanOptions {
-  std::int64_t params_elements = 0;  // size of the parameter arena
+  std::int64_t params_elements = 0;  // size of the buffer of parameters
   std::map<std::string, int> rings;  // scalar outputs that keep the values of this many steps
   std::int64_t memory_budget = 0;    // in bytes; 0: none
   // Limits of the device, in bytes; 0: none.
@@ -31,6 +39,11 @@ struct PlanOptions {
   // An output that the host replaces bucket by bucket while the launches run; see split_exchange().
   std::string exchange;
   std::int64_t bucket_bytes = 0;
+  // The beginning of the arena, if parameters are sharded. The buffer of parameters then has only
+  // this rank's parts of the buckets, followed by the rest of the arena. See
+  // Program::host_steps.
+  std::vector<ParameterBucket> buckets = {};
+  int shards = 1;  // number of ranks that divide the buckets
 };
 
 // Returns the dtype in which values of `dtype` are stored.

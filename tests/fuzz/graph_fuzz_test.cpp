@@ -172,9 +172,10 @@ TEST(FuzzedGraph, has_ops_of_all_families) {
   }
   for (const OpDef* op : all_ops()) {
     const bool apart = op == &ops::custom || op == &ops::data || op == &ops::literal ||
-                       op == &ops::barrier || op == &ops::topk_indices ||  // of more than 8
-                       op == &ops::sample_tokens ||                        // rounds sums
-                       op == &ops::attention_backward ||                   // of many heads
+                       op == &ops::barrier || op == &ops::reduce_scatter ||  // of several ranks
+                       op == &ops::topk_indices ||                           // of more than 8
+                       op == &ops::sample_tokens ||                          // rounds sums
+                       op == &ops::attention_backward ||                     // of many heads
                        op == &ops::selective_scan_adjoint;  // needs more than 256 steps
     if (!apart) {
       EXPECT_TRUE(seen.contains(op->name)) << op->name;

@@ -20,7 +20,8 @@ const std::map<const OpDef*, std::string> kRefused = {
     {&ops::philox, ": random numbers cannot be exported"},
     {&ops::bitcast, "export_onnx: bitcast: ONNX has no operator to bitcast "},
     {&ops::sample_tokens, "sample_tokens: ONNX has no operator that samples by top_k and top_p"},
-    {&ops::custom, ""},  // errors/export_of_a_custom_op
+    {&ops::custom, ""},          // errors/export_of_a_custom_op
+    {&ops::reduce_scatter, ""},  // is not traced
 };
 
 // ONNX does not specify the handling of NaN in comparisons: reductions, pooling, sorting.

@@ -134,9 +134,10 @@ TEST(Coverage, every_op_has_a_case) {
     for (const Node& node : builder.graph().nodes) seen.insert(node.op);
   }
   // Leaves.are_read and Leaves.arena_is_updated cover these; the tests Checkpoint, CustomGradient
-  // and Custom cover the last four.
-  for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar,
-                          &ops::barrier, &ops::checkpoint, &ops::custom_gradient, &ops::custom})
+  // and Custom cover those from barrier on, and ShardedParameters covers reduce_scatter.
+  for (const OpDef* op :
+       {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar, &ops::reduce_scatter,
+        &ops::barrier, &ops::checkpoint, &ops::custom_gradient, &ops::custom})
     seen.insert(op);
   std::string differentiable;
   for (const OpDef* op : all_ops()) {

@@ -30,6 +30,9 @@ struct FuseOptions {
   // gradients are then not fused with weight gradients, because both are written through one
   // binding.
   bool arena_fits_binding = true;
+  // Ends of the buckets of sharded parameters, in elements of the arena. The parameters of a bucket
+  // have a buffer of their own. Empty: parameters are not sharded.
+  std::vector<std::int64_t> bucket_ends = {};
   // Maximum number of columns of a product whose epilogue may contain reductions over its rows
   // (layer norm). 0: no such epilogues.
   int row_epilogue_columns = 0;

@@ -496,7 +496,12 @@ void Partition::add_dependencies(int g, ValueId member) {
 // Returns the number of the value, or a negative key if it is in an arena.
 int Partition::buffer_key(ValueId id) const {
   const Node& node = graph_[id];
-  if (node.op == &ops::parameter && options_.arena_fits_binding) return arena_key("params");
+  if (node.op == &ops::parameter && options_.arena_fits_binding) {
+    const std::vector<std::int64_t>& ends = options_.bucket_ends;
+    const auto bucket = std::upper_bound(ends.begin(), ends.end(), node.attrs.integer("offset"));
+    if (bucket == ends.end()) return arena_key("params");
+    return -3 - static_cast<int>(arenas_.size()) - static_cast<int>(bucket - ends.begin());
+  }
   if (node.op == &ops::arena) return arena_key(node.attrs.text("name"));
   return id;
 }
