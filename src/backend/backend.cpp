@@ -66,6 +66,12 @@ std::size_t Device::run_some(Executable& executable, const RuntimeScalars& row, 
   return 0;
 }
 
+Ticket Device::run_part(Executable& executable, const RuntimeScalars& row, std::size_t first,
+                        std::size_t end) {
+  if (first < end) run_some(executable, row, first, end, kUnlimited);
+  return 0;
+}
+
 Ticket Device::run_replacing(Executable& executable, const RuntimeScalars& row, BufferHandle buffer,
                              std::span<const HostRange> ranges, std::size_t resume,
                              const HostReplace& replace) {

@@ -135,6 +135,11 @@ class Device {
   virtual std::size_t run_some(Executable& executable, const RuntimeScalars& row, std::size_t first,
                                std::size_t end, std::chrono::duration<double> budget);
 
+  // As run_some(), but runs all launches from `first` to `end`, and may return before they are
+  // done. By default, calls run_some().
+  virtual Ticket run_part(Executable& executable, const RuntimeScalars& row, std::size_t first,
+                          std::size_t end);
+
   // Returns the contents of a buffer if the host can access them, otherwise an empty span. Must not
   // be used while a run is in progress, except for ranges of run_replacing().
   virtual std::span<std::byte> host_memory(BufferHandle) { return {}; }

@@ -150,6 +150,14 @@ std::size_t WebGpuDevice::run_some(Executable& executable, const RuntimeScalars&
   return runner_.run_some(own(executable), row, first, end, budget);
 }
 
+Ticket WebGpuDevice::run_part(Executable& executable, const RuntimeScalars& row, std::size_t first,
+                              std::size_t end) {
+  if (!runner_.can_submit_parts()) return Device::run_part(executable, row, first, end);
+  const std::lock_guard lock(mutex_);
+  queue_.throw_faults();
+  return runner_.run_part(own(executable), row, first, end);
+}
+
 Ticket WebGpuDevice::run_replacing(Executable& any, const RuntimeScalars& row, BufferHandle handle,
                                    std::span<const HostRange> ranges, std::size_t resume,
                                    const HostReplace& replace) {

@@ -50,6 +50,8 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::vector<LaunchTiming> profile(Executable& executable, const RuntimeScalars& row) override;
+  Ticket run_part(Executable& executable, const RuntimeScalars& row, std::size_t first,
+                  std::size_t end) override;
   Ticket run_replacing(Executable& executable, const RuntimeScalars& row, BufferHandle buffer,
                        std::span<const HostRange> ranges, std::size_t resume,
                        const HostReplace& replace) override;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Runs in which the host replaces ranges of a buffer. All launches before the last range are
-// submitted at once, each range followed by a copy to a staging buffer that is then mapped: the
-// device computes later ranges while the host reads, adds and writes earlier ones.
+// Parts of runs, and runs in which the host replaces ranges of a buffer. In these, all launches
+// before the last range are submitted at once, each range followed by a copy to a staging buffer
+// that is then mapped: the device computes later ranges while the host reads, adds and writes
+// earlier ones.
 #include "backend/webgpu/runner.h"
 #include "base/check.h"
 
@@ -48,6 +49,21 @@ void Runner::submit_in_parts(const WebGpuExecutable& executable, std::size_t fir
   if (first == end) return;
   queue_.make_room(false);
   submit_dispatches(executable, first, end - first, run, false);
+}
+
+Ticket Runner::run_part(WebGpuExecutable& executable, const RuntimeScalars& row, std::size_t first,
+                        std::size_t end) {
+  const std::size_t begin = first_dispatch(executable, first);
+  const std::size_t stop = first_dispatch(executable, end);
+  if (begin == stop) return queue_.last_ticket();
+  check_unrun(executable);
+  // The part counts as a run, as it has a row of scalars.
+  queue_.make_room(true);
+  const Runs run = write_rows(executable, {&row, 1}, 0);
+  submit_in_parts(executable, begin, stop - 1, run);
+  queue_.make_room(false);
+  submit_dispatches(executable, stop - 1, 1, run, true);
+  return queue_.last_ticket();
 }
 
 void Runner::begin_replacing(WebGpuExecutable& executable, const RuntimeScalars& row,

@@ -57,9 +57,14 @@ class Runner {
   std::size_t run_some(WebGpuExecutable& executable, const RuntimeScalars& row, std::size_t first,
                        std::size_t end, std::chrono::duration<double> budget);
 
+  // True if the options allow run_part().
+  [[nodiscard]] bool can_submit_parts() const { return submit_seconds_ == 0; }
+  Ticket run_part(WebGpuExecutable& executable, const RuntimeScalars& row, std::size_t first,
+                  std::size_t end);
+
   // The parts of Device::run_replacing(). True if the library and the options allow it.
   [[nodiscard]] bool can_replace() const {
-    return submit_seconds_ == 0 && api_.BufferGetMappedRange != nullptr;
+    return can_submit_parts() && api_.BufferGetMappedRange != nullptr;
   }
   // Submits the launches before `resume`, and after those of each range a copy to its staging
   // buffer. Does not wait for them.

@@ -148,10 +148,19 @@ std::size_t Instance::run_some(const ScalarValues& row, std::size_t first,
                            program_.launches.size(), budget);
 }
 
+void Instance::check_whole_runs() const {
+  if (shadow_) throw UserError("TENSORGRAD_SHADOW: not supported in distributed training");
+}
+
+Ticket Instance::run_part(const ScalarValues& row, std::size_t first, std::size_t end) {
+  check_whole_runs();
+  return device_->run_part(*executable_, make_runtime_scalars(program_, row), first, end);
+}
+
 Ticket Instance::run_replacing(const ScalarValues& row, const std::string& buffer,
                                std::span<const HostRange> ranges, std::size_t resume,
                                const HostReplace& replace) {
-  if (shadow_) throw UserError("TENSORGRAD_SHADOW: not supported in distributed training");
+  check_whole_runs();
   return device_->run_replacing(*executable_, make_runtime_scalars(program_, row),
                                 buffers_[index_of(buffer)], ranges, resume, replace);
 }

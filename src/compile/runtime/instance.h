@@ -110,6 +110,8 @@ class Instance {
   // Runs some launches of one run; see Device::run_some().
   std::size_t run_some(const ScalarValues& row, std::size_t first,
                        std::chrono::duration<double> budget);
+  // Runs launches from `first` to `end`; see Device::run_part(). Throws as run_replacing().
+  Ticket run_part(const ScalarValues& row, std::size_t first, std::size_t end);
   // Runs once and replaces ranges of a buffer meanwhile; see Device::run_replacing(). Throws
   // UserError if TENSORGRAD_SHADOW is set, which needs whole runs.
   Ticket run_replacing(const ScalarValues& row, const std::string& buffer,
@@ -130,6 +132,7 @@ class Instance {
   void shadow(const Compiled& compiled, const PlanOptions& options);
 
  private:
+  void check_whole_runs() const;
   Ticket run_inspected(const std::vector<RuntimeScalars>& rows);
   [[nodiscard]] std::size_t index_of(const std::string& buffer) const;
 
