@@ -32,6 +32,7 @@ FIELDS_LEFT_OUT = {
     ("RecoveryOptions", "dataset"), ("LoaderOptions", "workers"),
     ("CompileOptions", "progress"), ("FunctionOptions", "progress"),
     ("CompileOptions", "distributed"), ("CompileOptions", "shard_optimizer"),
+    ("CompileOptions", "shard_parameters"),
     ("LoaderOptions", "parts"), ("LoaderOptions", "part"),
 }
 # Ops whose results are never f32, and such fields of structs, for the types of TypeScript. The test

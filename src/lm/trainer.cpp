@@ -85,7 +85,8 @@ CompileOptions compile_options(const nn::LanguageModelConfig& config,
                       .seed = options.seed,
                       .device = options.device,
                       .distributed = options.distributed,
-                      .shard_optimizer = options.shard_optimizer};
+                      .shard_optimizer = options.shard_optimizer,
+                      .shard_parameters = options.shard_parameters};
   if (options.train_only_bc) made.groups = train_only_bc(config, true, loc);
   return made;
 }
@@ -305,7 +306,9 @@ TextScore LanguageTrainer::validate(const ValidationOptions& options, Loc loc) {
   for (std::int64_t round = 0; round < count; round += batch * options.parts) {
     if (options.before_batch) options.before_batch();
     const std::int64_t from = round + options.part * batch;
-    if (from >= count) break;  // of the last round, as every part has as many rounds
+    // In the last round only, as every part has as many rounds. Sharded parameters are gathered by
+    // all ranks in each round.
+    if (from >= count && !options_.shard_parameters) break;
     std::fill(tokens.begin(), tokens.end(), 0);
     std::fill(next.begin(), next.end(), kIgnoreIndex);
     for (std::int64_t row = 0; row < std::min(batch, count - from); ++row) {

@@ -28,9 +28,11 @@ CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable 
                                            std::shared_ptr<CallLock> call_lock,
                                            const std::vector<const Instance*>& owners,
                                            const SourceLocation& location,
-                                           std::shared_ptr<Recoverer> recoverer)
+                                           std::shared_ptr<Recoverer> recoverer,
+                                           std::shared_ptr<Communicator> ranks)
     : call_lock_(std::move(call_lock)),
       recoverer_(std::move(recoverer)),
+      ranks_(std::move(ranks)),
       model_(std::move(model)),
       table_(std::move(table)),
       function_(std::move(function)),
@@ -89,7 +91,7 @@ std::unique_ptr<ProgramSession> CompiledFunctionImpl::build(
   if (sizes_.first().session == nullptr) printed_ = std::move(traced->trace.printed);
   CompileRequest request;
   request.name = "forward";
-  request.plan.params_elements = table_.elements();
+  table_.describe(request.plan);
   request.plan.memory_budget = options_.memory_budget;
   request.progress = options_.progress;
   request.graph = std::move(traced->trace.graph);
@@ -151,7 +153,7 @@ void CompiledFunctionImpl::repeat(const FeedView& inputs, bool captures, std::ui
   ProgramSession& session = captures ? capturing(sized, {}) : *sized.session;
   session.upload_inputs(inputs);
   const ScalarValues scalars = scalars_of(*sized.session, run);
-  session.instance().run({&scalars, 1});
+  run_once(session, scalars);
 }
 
 void CompiledFunctionImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
@@ -222,6 +224,8 @@ auto CompiledFunctionImpl::run_guarded(const FeedView& inputs, const StepOptions
 
 Profile CompiledFunctionImpl::profile(const FeedView& inputs, const ProfileOptions& options) {
   const ScopedCall scoped_call(*call_lock_);
+  if (table_.sharded_params() != nullptr)
+    throw UserError("profile: not supported with shard_parameters");
   check_retrace();
   const std::uint32_t run = runs_;
   Profile profile = guarded([&] {
@@ -244,7 +248,7 @@ CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const FeedView& inputs,
   scoped_call.check();  // compilation may have taken long
   session.upload_inputs(inputs);
   const ScalarValues scalars = scalars_of(*sized.session, runs_++);
-  session.instance().run({&scalars, 1});
+  run_once(session, scalars);
   session.print(printed_);
   Ran ran{sized, session, {}};
   for (const Port& port : first().compiled().program.outputs) {
@@ -321,11 +325,11 @@ void CompiledFunctionImpl::upload_params(const std::map<std::string, HostTensor>
 void CompiledFunctionImpl::set_params(const NamedTensors& params, const NamedTensors& buffers,
                                       bool partial) {
   if (partial && !table_.entries().empty()) {
-    std::vector<float> flat = first().download_floats("params");
+    std::vector<float> flat = download_arena();
     table_.write(params, "upload_params", true, flat);
-    first().upload_params(flat);
+    upload_arena(flat);
   } else {
-    first().upload_params(table_.pack(params, "upload_params"));
+    upload_arena(table_.pack(params, "upload_params"));
   }
   for (const auto& [name, tensor] : buffers) first().upload_state(name, tensor);
 }
@@ -346,7 +350,7 @@ void CompiledFunctionImpl::load(const FileSource& source, WeightSource weights) 
       states[state.name] = &find_state(checkpoint, state.name, state.type, path);
   }
   guarded([&] {
-    first().upload_params(params);
+    upload_arena(params);
     for (const auto& [name, tensor] : states)
       first().instance().upload(state_buffer(name), 0, tensor->bytes);
     changed();
@@ -360,17 +364,37 @@ void CompiledFunctionImpl::import_weights(const FileSource& source, const Import
   guarded([&] {
     const ImportedModel model =
         import_model(source, options, table_, first().states(), download_arena());
-    first().upload_params(model.params);
+    upload_arena(model.params);
     for (const auto& [name, tensor] : model.states)
       first().instance().upload(state_buffer(name), 0, tensor.bytes);
     changed();
   });
 }
 
+void CompiledFunctionImpl::run_once(ProgramSession& session, const ScalarValues& scalars) {
+  const ParameterRange* const sharded = table_.sharded_params();
+  if (sharded != nullptr && session.device()->info().computes) {
+    run_sharded(*ranks_, session.instance(), scalars, *sharded);
+  } else {
+    session.instance().run({&scalars, 1});
+  }
+}
+
 std::vector<float> CompiledFunctionImpl::download_arena() const {
+  const ParameterRange* const sharded = table_.sharded_params();
+  if (sharded != nullptr) return download_sharded(*ranks_, first(), *sharded);
   if (!first().instance().has_buffer("params"))
     return std::vector<float>(static_cast<size_t>(table_.elements()));
   return first().download_floats("params");
+}
+
+void CompiledFunctionImpl::upload_arena(const std::vector<float>& arena) {
+  const ParameterRange* const sharded = table_.sharded_params();
+  if (sharded != nullptr) {
+    upload_sharded(*ranks_, first(), *sharded, arena);
+  } else {
+    first().upload_params(arena);
+  }
 }
 
 NamedTensors CompiledFunctionImpl::download_buffers() const {

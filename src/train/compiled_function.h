@@ -7,6 +7,7 @@
 #include "pages/model.h"
 #include "train/call_lock.h"
 #include "train/checkpoint.h"
+#include "train/distributed.h"
 #include "train/program_session.h"
 #include "train/recoverer.h"
 #include "train/retrace.h"
@@ -17,12 +18,14 @@ namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctionImpl> {
  public:
   // With `owners`, shares their parameters and states. Its calls are then serialized with the
-  // trainer's, and the trainer's recoverer guards them.
+  // trainer's, and the trainer's recoverer guards them. `ranks` are those of the trainer; they make
+  // all calls together if parameters are sharded.
   CompiledFunctionImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
                        const FunctionOptions& options, std::shared_ptr<Device> device,
                        std::string reason, std::shared_ptr<CallLock> call_lock,
                        const std::vector<const Instance*>& owners, const SourceLocation& location,
-                       std::shared_ptr<Recoverer> recoverer = nullptr);
+                       std::shared_ptr<Recoverer> recoverer = nullptr,
+                       std::shared_ptr<Communicator> ranks = nullptr);
 
   // For the recoverer, after a device was lost: moves to `device`, with the owners' parameters and
   // states.
@@ -115,12 +118,15 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
       const std::vector<std::int64_t>& sizes) const;
   void check_size_of_one(const TracedFunction& usual) const;
   void set_params(const NamedTensors& params, const NamedTensors& buffers, bool partial);
+  void run_once(ProgramSession& session, const ScalarValues& scalars);
   [[nodiscard]] std::vector<float> download_arena() const;
+  void upload_arena(const std::vector<float>& arena);
   void refuse_averages(const char* who) const;
 
   std::shared_ptr<CallLock> call_lock_;
   std::shared_ptr<Weights> weights_ = std::make_shared<Weights>();
   std::shared_ptr<Recoverer> recoverer_;  // null without a trainer
+  std::shared_ptr<Communicator> ranks_;   // null without distributed training
   ModelFunctions model_;
   ParameterTable table_;
   TraceFunction function_;

@@ -5,11 +5,14 @@
 
 #include "base/hash.h"
 #include "train/training_graph.h"
+#include "train/update.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr const char* kParamsBuffer = "params";
+constexpr const char* kGradsBuffer = "grads";
+constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t kMinPiece = 256;  // bytes of a shard, which has at least 64 elements
 
 }  // namespace
@@ -60,7 +63,6 @@ std::vector<ElementRange> common_ranges(Communicator& ranks, const Program& prog
 
 Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarValues& row,
                         const std::vector<ElementRange>& ranges) {
-  constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
   const ExchangeStops stops = exchange_stops(instance.program(), kExchange, ranges);
   std::vector<HostRange> host;
   for (std::size_t i = 0; i < ranges.size(); ++i)
@@ -76,7 +78,6 @@ Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarVal
 
 // The ranks exchange pieces of bounded size, so that the copies on the host stay small.
 void gather_params(Communicator& ranks, Instance& instance, const ParameterRange& trained) {
-  constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
   const std::int64_t shard = trained.shard_elements() * kFloatBytes;
   const std::int64_t piece = std::clamp<std::int64_t>(
       ranks.bucket_bytes() / trained.shards / kFloatBytes * kFloatBytes, kMinPiece, shard);
@@ -96,17 +97,153 @@ void gather_params(Communicator& ranks, Instance& instance, const ParameterRange
   }
 }
 
-std::vector<float> gathered(Communicator& ranks, const std::vector<float>& mine) {
+std::vector<float> gathered(Communicator& ranks, const ParameterRange& trained,
+                            const std::vector<float>& mine) {
   std::vector<float> all(mine.size() * static_cast<std::size_t>(ranks.size()));
   ranks.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-  return all;
+  std::vector<float> whole(all.size());
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const std::size_t begin = mine.size() * static_cast<std::size_t>(rank);
+    trained.put_shard(std::span(all).subspan(begin, mine.size()), rank, whole);
+  }
+  return whole;
 }
 
-std::vector<float> scattered(Communicator& ranks, std::vector<float> all) {
+std::vector<float> scattered(Communicator& ranks, const ParameterRange& trained,
+                             std::vector<float> all) {
   ranks.broadcast(std::as_writable_bytes(std::span(all)));
-  const auto count = static_cast<std::ptrdiff_t>(all.size()) / ranks.size();
-  const auto first = all.begin() + ranks.rank() * count;
-  return {first, first + count};
+  std::vector<float> mine(static_cast<std::size_t>(trained.shard_elements()));
+  trained.take_shard(all, ranks.rank(), mine);
+  return mine;
+}
+
+std::vector<float> download_sharded(Communicator& ranks, const ProgramSession& session,
+                                    const ParameterRange& trained) {
+  std::vector<float> local = session.download_floats(kParamsBuffer);
+  const auto shard = local.begin() + trained.shard_elements();
+  std::vector<float> whole = gathered(ranks, trained, {local.begin(), shard});
+  whole.insert(whole.end(), shard, local.end());
+  return whole;
+}
+
+void upload_sharded(Communicator& ranks, ProgramSession& session, const ParameterRange& trained,
+                    std::vector<float> whole) {
+  ranks.broadcast(std::as_writable_bytes(std::span(whole)));
+  std::vector<float> local(static_cast<std::size_t>(trained.shard_elements()));
+  trained.take_shard(whole, ranks.rank(), local);
+  local.insert(local.end(), whole.begin() + trained.elements, whole.end());
+  session.upload_params(local);
+}
+
+namespace {
+
+// Carries out the steps of the host in one run.
+class HostSteps {
+ public:
+  HostSteps(Communicator& ranks, Instance& instance, const ParameterRange& trained)
+      : ranks_(ranks),
+        instance_(instance),
+        trained_(trained),
+        shard_(static_cast<std::size_t>(trained.shard_elements())) {
+    std::int64_t largest = 0;
+    for (const ParameterBucket& bucket : trained.buckets)
+      largest = std::max(largest, bucket.elements);
+    values_.resize(static_cast<std::size_t>(largest));
+    // A copy on the host, so that a device does not have to be waited for at each bucket.
+    instance_.download(kParamsBuffer, 0, std::as_writable_bytes(std::span(shard_)));
+  }
+
+  void run(const HostStep& step) {
+    switch (step.kind) {
+      case HostStep::Kind::kGather: return gather(step);
+      case HostStep::Kind::kReduce: return reduce(step);
+      case HostStep::Kind::kSum: return sum(step);
+    }
+  }
+
+ private:
+  [[nodiscard]] const ParameterBucket& bucket_of(const HostStep& step) const {
+    return trained_.buckets[static_cast<std::size_t>(step.bucket)];
+  }
+  [[nodiscard]] const std::string& buffer_of(const HostStep& step) const {
+    return instance_.program().buffers[static_cast<std::size_t>(step.buffer)].name;
+  }
+  [[nodiscard]] std::span<float> values_of(const ParameterBucket& bucket) {
+    return std::span(values_).first(static_cast<std::size_t>(bucket.elements));
+  }
+
+  void gather(const HostStep& step) {
+    const ParameterBucket& bucket = bucket_of(step);
+    const auto begin = static_cast<std::size_t>(bucket.begin / trained_.shards);
+    const auto count = static_cast<std::size_t>(bucket.elements / trained_.shards);
+    const std::span<float> all = values_of(bucket);
+    ranks_.all_gather(std::as_bytes(std::span(shard_).subspan(begin, count)),
+                      std::as_writable_bytes(all));
+    instance_.upload(buffer_of(step), 0, std::as_bytes(all));
+  }
+
+  void reduce(const HostStep& step) {
+    const ParameterBucket& bucket = bucket_of(step);
+    const std::span<float> all = values_of(bucket);
+    instance_.download(buffer_of(step), 0, std::as_writable_bytes(all));
+    clear_padding(bucket, all);
+    for (float& each : all) each /= static_cast<float>(ranks_.size());
+    ranks_.all_reduce_sum(all);
+    const std::int64_t count = bucket.elements / trained_.shards;
+    instance_.upload(kGradsBuffer, bucket.begin / trained_.shards * kFloatBytes,
+                     std::as_bytes(all.subspan(static_cast<std::size_t>(ranks_.rank() * count),
+                                               static_cast<std::size_t>(count))));
+  }
+
+  // Nothing writes the elements between parameters. Those of a window are of other values.
+  void clear_padding(const ParameterBucket& bucket, std::span<float> values) const {
+    std::int64_t at = bucket.begin;
+    const auto clear = [&](std::int64_t end) {
+      std::fill(values.begin() + (at - bucket.begin), values.begin() + (end - bucket.begin), 0.0F);
+    };
+    for (const ParameterEntry& entry : trained_.entries) {
+      if (entry.offset < bucket.begin || entry.offset >= bucket.end()) continue;
+      clear(entry.offset);
+      at = entry.offset + entry.count();
+    }
+    clear(bucket.end());
+  }
+
+  void sum(const HostStep& step) {
+    float value = 0;
+    instance_.download(buffer_of(step), 0, std::as_writable_bytes(std::span(&value, 1)));
+    ranks_.all_reduce_sum({&value, 1});
+    instance_.upload(buffer_of(step), 0, std::as_bytes(std::span(&value, 1)));
+  }
+
+  Communicator& ranks_;
+  Instance& instance_;
+  const ParameterRange& trained_;
+  std::vector<float> shard_, values_;
+};
+
+}  // namespace
+
+// Ranks that differ would wait for each other, or exchange different parameters.
+Ticket run_sharded(Communicator& ranks, Instance& instance, const ScalarValues& row,
+                   const ParameterRange& trained) {
+  const Program& program = instance.program();
+  std::string text;
+  for (const HostStep& step : program.host_steps)
+    text += std::to_string(static_cast<int>(step.kind)) + " " + std::to_string(step.bucket) + ",";
+  check_common(ranks, shard_option(trained),
+               {{"the program, or the order of its launches,", fnv1a(text)}});
+  HostSteps steps(ranks, instance, trained);
+  std::size_t at = 0;
+  Ticket before = 0, last = 0;
+  for (const HostStep& step : program.host_steps) {
+    before = std::exchange(last, instance.run_part(row, at, step.before));
+    at = step.before;
+    // Uploads wait on the host for the device, so their number is bounded.
+    instance.wait(before);
+    steps.run(step);
+  }
+  return instance.run_part(row, at, program.launches.size());
 }
 
 void mean_over_ranks(Communicator& ranks, std::span<float> values) {

@@ -58,11 +58,27 @@ Ticket run_and_exchange(Communicator& ranks, Instance& instance, const ScalarVal
                         const std::vector<ElementRange>& ranges);
 // Replaces the parameters of each shard by those of its rank.
 void gather_params(Communicator& ranks, Instance& instance, const ParameterRange& trained);
-// Returns the elements of all shards. `mine` has those of this rank's shard.
-std::vector<float> gathered(Communicator& ranks, const std::vector<float>& mine);
+// Returns the elements of all shards in the order of the parameters. `mine` has those of this
+// rank's shard.
+std::vector<float> gathered(Communicator& ranks, const ParameterRange& trained,
+                            const std::vector<float>& mine);
 // Returns the elements of this rank's shard. `all` has those of all shards; the ranks take those of
 // rank 0.
-std::vector<float> scattered(Communicator& ranks, std::vector<float> all);
+std::vector<float> scattered(Communicator& ranks, const ParameterRange& trained,
+                             std::vector<float> all);
+
+// The following are for sharded parameters (ParameterRange::shards_params).
+
+// Return and set the whole arena. The ranks take the values of rank 0.
+std::vector<float> download_sharded(Communicator& ranks, const ProgramSession& session,
+                                    const ParameterRange& trained);
+void upload_sharded(Communicator& ranks, ProgramSession& session, const ParameterRange& trained,
+                    std::vector<float> whole);
+// Runs a program and carries out Program::host_steps. The host is at most one bucket ahead of the
+// device. Throws DistributedError if the steps of
+// another rank differ.
+Ticket run_sharded(Communicator& ranks, Instance& instance, const ScalarValues& row,
+                   const ParameterRange& trained);
 // Replaces the numbers by their means over all ranks.
 void mean_over_ranks(Communicator& ranks, std::span<float> values);
 // Replaces the states by their means over all ranks, and those that are not f32 by those of rank 0.

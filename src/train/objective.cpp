@@ -602,6 +602,8 @@ float ObjectiveImpl::state_number(ScaleNumber which) const {
 
 NamedTensors ObjectiveImpl::download_grads() const {
   const auto lock = call_lock_->lock();
+  if (part_.shards_params)
+    throw UserError("download_grads: not supported with shard_parameters: no rank has all of them");
   std::vector<float> grads = recoverer_.guarded([&] { return session().download_floats("grads"); });
   if (scales() && step_ > 0) {
     const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));

@@ -80,6 +80,10 @@ class ObjectiveImpl {
   // sharded; the values of rank 0 are then set.
   [[nodiscard]] std::vector<float> download_state(const std::string& state) const;
   void upload_state(const std::string& state, const std::vector<float>& values) const;
+  // Return and set all parameters, in the order of the arena. All ranks must make the call if
+  // parameters are sharded; the values of rank 0 are then set.
+  [[nodiscard]] std::vector<float> download_arena() const;
+  void upload_arena(const std::vector<float>& arena) const;
   // Initializes the averages with the parameters.
   void start_averages(const std::vector<float>& params);
   // Copies the schedule and the scalars of `other`.

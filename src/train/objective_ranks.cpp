@@ -56,9 +56,10 @@ void ObjectiveImpl::agree() {
                        {{"the version of the library", fnv1a(TENSORGRAD_VERSION_STRING)},
                         {"the model", fnv1a(parameters)},
                         {"the option shard_optimizer", std::uint64_t{options_.shard_optimizer}},
+                        {"the option shard_parameters", std::uint64_t{options_.shard_parameters}},
                         {"the loss or the optimizer", step_hash()},
                         {"an option, such as seed, batch, accumulate or lr,", fnv1a(options)}});
-  exchanged_ = common_ranges(*ranks_, session().compiled().program);
+  if (!part_.shards_params) exchanged_ = common_ranges(*ranks_, session().compiled().program);
 }
 
 void ObjectiveImpl::check_one_rank(const char* call) const {
@@ -72,13 +73,16 @@ Ticket ObjectiveImpl::run_on_ranks(ProgramSession& session, std::span<const Scal
   if (ranks_ == nullptr || !instance.device().info().computes) return instance.run(rows);
   Ticket last = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if ((step + static_cast<std::int64_t>(i) + 1) % options_.accumulate != 0) {
+    const bool updates = (step + static_cast<std::int64_t>(i) + 1) % options_.accumulate == 0;
+    if (part_.shards_params) {
+      last = run_sharded(*ranks_, instance, rows[i], part_);
+    } else if (updates) {
+      last = run_and_exchange(*ranks_, instance, rows[i], exchanged_);
+      if (part_.shards > 1) gather_params(*ranks_, instance, part_);
+    } else {
       last = instance.run(rows.subspan(i, 1));
-      continue;
     }
-    last = run_and_exchange(*ranks_, instance, rows[i], exchanged_);
-    if (part_.shards > 1) gather_params(*ranks_, instance, part_);
-    mean_of_states(*ranks_, this->session(), averaged_states_);
+    if (updates) mean_of_states(*ranks_, this->session(), averaged_states_);
   }
   return last;
 }
@@ -91,11 +95,21 @@ bool ObjectiveImpl::is_sharded(const std::string& state) const {
 
 std::vector<float> ObjectiveImpl::download_state(const std::string& state) const {
   std::vector<float> values = session().download_floats(state_buffer(state));
-  return is_sharded(state) ? gathered(*ranks_, values) : values;
+  return is_sharded(state) ? gathered(*ranks_, part_, values) : values;
+}
+
+std::vector<float> ObjectiveImpl::download_arena() const {
+  if (!part_.shards_params) return session().download_floats("params");
+  return download_sharded(*ranks_, session(), part_);
+}
+
+void ObjectiveImpl::upload_arena(const std::vector<float>& arena) const {
+  if (!part_.shards_params) return session().upload_params(arena);
+  upload_sharded(*ranks_, session(), part_, arena);
 }
 
 void ObjectiveImpl::upload_state(const std::string& state, const std::vector<float>& values) const {
-  session().upload_state(state, is_sharded(state) ? scattered(*ranks_, values) : values);
+  session().upload_state(state, is_sharded(state) ? scattered(*ranks_, part_, values) : values);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -17,6 +17,8 @@ namespace {
 
 // Parameters are aligned to this number of elements, so that each can be bound separately.
 constexpr std::int64_t kAlignment = 64;
+// Minimum number of buckets of sharded parameters, unless they would have fewer elements (1 MiB).
+constexpr std::int64_t kMinBuckets = 8, kMinBucket = 256 << 10;
 
 bool picked(const ParamFilter& filter, const ParameterEntry& entry) {
   return filter(entry.name, entry.parameter->shape());
@@ -111,6 +113,33 @@ std::string ParameterRange::state(const std::string& name) const {
   return std::string(kOptimPrefix) + (objective.empty() ? "" : objective + ".") + name;
 }
 
+std::int64_t ParameterRange::elements_before(std::int64_t element, int shard) const {
+  std::int64_t count = 0;
+  for (const ParameterBucket& bucket : buckets) {
+    const std::int64_t part = bucket.elements / shards;
+    count += std::clamp<std::int64_t>(element - bucket.begin - shard * part, 0, part);
+  }
+  return count;
+}
+
+void ParameterRange::take_shard(std::span<const float> whole, int shard,
+                                std::span<float> out) const {
+  for (const ParameterBucket& bucket : buckets) {
+    const std::int64_t part = bucket.elements / shards;
+    std::copy_n(whole.begin() + bucket.begin + shard * part, part,
+                out.begin() + bucket.begin / shards);
+  }
+}
+
+void ParameterRange::put_shard(std::span<const float> part, int shard,
+                               std::span<float> whole) const {
+  for (const ParameterBucket& bucket : buckets) {
+    const std::int64_t count = bucket.elements / shards;
+    std::copy_n(part.begin() + bucket.begin / shards, count,
+                whole.begin() + bucket.begin + shard * count);
+  }
+}
+
 NamedTensors ParameterRange::unpack(const std::vector<float>& flat) const {
   return unpacked(entries, flat);
 }
@@ -161,15 +190,21 @@ void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
   for (std::size_t i = 0; i < entries_.size(); ++i)
     order.emplace_back(sort_key(picks, entries_[i]), i);
   std::sort(order.begin(), order.end());
-  for (const TrainingPick& pick : picks)
-    parts_.push_back(
-        {.objective = pick.objective, .averaged = pick.averaged, .shards = pick.shards});
+  for (const TrainingPick& pick : picks) {
+    parts_.push_back({.objective = pick.objective,
+                      .averaged = pick.averaged,
+                      .shards = pick.shards,
+                      .shards_params = pick.bucket_bytes > 0});
+  }
+  std::int64_t trained = 0;
+  for (const ParameterEntry& entry : entries_)
+    trained += !picks.empty() && trains(picks[0], entry) ? entry.count() : 0;
   for (const auto& [rank, i] : order) {
     ParameterEntry& entry = entries_[i];
-    if (std::none_of(picks.begin(), picks.end(),
-                     [&](const TrainingPick& pick) { return trains(pick, entry); })) {
-      pad_shards();
-    }
+    const bool frozen = std::none_of(picks.begin(), picks.end(),
+                                     [&](const TrainingPick& pick) { return trains(pick, entry); });
+    entry.offset = elements_;
+    if (frozen || exceeds_bucket(entry, picks, trained)) end_bucket();
     entry.offset = elements_;
     elements_ = entry.end();
     for (std::size_t k = 0; k < picks.size(); ++k) {
@@ -178,18 +213,48 @@ void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
       add_to(parts_[k], entry, group == static_cast<int>(picks[k].groups.size()) ? -1 : group);
     }
   }
-  pad_shards();
+  end_bucket();
 }
 
-void ParameterTable::pad_shards() {
+// Small models have several buckets as well, since the parameters of a bucket are in memory at the
+// same time.
+bool ParameterTable::exceeds_bucket(const ParameterEntry& entry,
+                                    const std::vector<TrainingPick>& picks,
+                                    std::int64_t trained) const {
+  if (picks.empty() || picks[0].bucket_bytes == 0) return false;
+  const ParameterRange& part = parts_[0];
+  const std::int64_t begin = part.buckets.empty() ? 0 : part.buckets.back().end();
+  const std::int64_t most =
+      std::min<std::int64_t>(picks[0].bucket_bytes / static_cast<std::int64_t>(sizeof(float)),
+                             std::max(trained / kMinBuckets, kMinBucket));
+  return elements_ > begin && entry.end() - begin > most;
+}
+
+void ParameterTable::end_bucket() {
   for (ParameterRange& part : parts_) {
-    if (part.shards == 1 || part.entries.empty()) continue;
+    if (part.shards == 1) continue;
+    const std::int64_t begin = part.buckets.empty() ? 0 : part.buckets.back().end();
+    if (part.elements == begin) continue;
     CHECK(parts_.size() == 1 && part.begin == 0, "a part with shards is the first and only one");
     const std::int64_t multiple = kAlignment * part.shards;
     part.elements = (part.elements + multiple - 1) / multiple * multiple;
     part.ranges.back().end = part.elements;
+    part.buckets.push_back({begin, part.elements - begin});
     elements_ = std::max(elements_, part.elements);
   }
+}
+
+const ParameterRange* ParameterTable::sharded_params() const {
+  return parts_.size() == 1 && parts_[0].shards_params ? &parts_[0] : nullptr;
+}
+
+void ParameterTable::describe(PlanOptions& plan) const {
+  plan.params_elements = elements_;
+  const ParameterRange* const part = sharded_params();
+  if (part == nullptr) return;
+  plan.params_elements -= part->elements - part->shard_elements();
+  plan.buckets = part->buckets;
+  plan.shards = part->shards;
 }
 
 void ParameterTable::add_to(ParameterRange& part, const ParameterEntry& entry, int group) const {

@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compile/compile.h"
 #include "tensorgrad/train/trainer.h"
 #include "trace/trace.h"
 
@@ -29,7 +31,9 @@ struct TrainingPick {
   std::vector<ParamGroup> groups = {};
   ParamFilter first = {};  // parameters to place first within a group
   bool averaged = false;   // it keeps averages
-  int shards = 1;          // number of equal parts to divide its range into
+  int shards = 1;          // number of ranks that divide its range
+  // Maximum bytes of a bucket, if the parameters are sharded as well. 0: only the states are.
+  std::int64_t bucket_bytes = 0;
 };
 
 // Elements of one group, or of no group (-1).
@@ -47,13 +51,21 @@ struct ParameterRange {
   std::vector<GroupRange> ranges = {};       // in arena order; a group may have several
   std::int64_t begin = 0, elements = 0;
   bool exclusive = true;  // true if the range contains only parameters that it trains
-  // Shard k of `shards` has the elements from k * shard_elements(). If there are several, each rank
-  // of distributed training keeps the optimizer states of one. `elements` is then padded to a
-  // multiple of `shards`.
+  // If there are several shards, each rank of distributed training keeps the optimizer states of
+  // one. Shard k has the k-th of `shards` equal parts of each bucket. Buckets are padded to a
+  // multiple of 64 times `shards`, and are empty if there is one shard.
   int shards = 1;
+  std::vector<ParameterBucket> buckets = {};
+  // True if each rank keeps only the parameters of its shard. There is one bucket otherwise.
+  bool shards_params = false;
 
   // Returns the number of elements of a shard, a multiple of 64.
   [[nodiscard]] std::int64_t shard_elements() const { return elements / shards; }
+  // Returns how many elements of a shard are before `element` of the range.
+  [[nodiscard]] std::int64_t elements_before(std::int64_t element, int shard) const;
+  // Copies the elements of a shard out of a tensor with the layout of the range, or into it.
+  void take_shard(std::span<const float> whole, int shard, std::span<float> out) const;
+  void put_shard(std::span<const float> part, int shard, std::span<float> whole) const;
   // Returns the name of an optimizer state: "optim.NAME" or "optim.OBJECTIVE.NAME".
   [[nodiscard]] std::string state(const std::string& name) const;
   // As the members of ParameterTable, for its own parameters and a flat tensor of its layout.
@@ -80,6 +92,10 @@ class ParameterTable {
   // Returns the part of an element of `picks`.
   [[nodiscard]] const ParameterRange& part(std::size_t pick) const { return parts_[pick]; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
+  // Returns null unless parameters are sharded.
+  [[nodiscard]] const ParameterRange* sharded_params() const;
+  // Sets what the plan of a program needs to know about the arena.
+  void describe(PlanOptions& plan) const;
   [[nodiscard]] bool has_buffer(const std::string& name) const;
   [[nodiscard]] const std::map<const Buffer*, std::string>& buffers() const { return buffers_; }
   [[nodiscard]] std::set<std::string> buffer_names() const;
@@ -112,8 +128,12 @@ class ParameterTable {
   void check(const TrainingPick& pick) const;
   void lay_out(const std::vector<TrainingPick>& picks);
   void add_to(ParameterRange& part, const ParameterEntry& entry, int group) const;
-  // Pads the parts that have several shards. Call it after their last parameters.
-  void pad_shards();
+  // Ends the bucket of the parts that have several shards. Call it after their last parameters, and
+  // before one with which the bucket would exceed its size.
+  void end_bucket();
+  [[nodiscard]] bool exceeds_bucket(const ParameterEntry& entry,
+                                    const std::vector<TrainingPick>& picks,
+                                    std::int64_t trained) const;
   void check_averages() const;
 
   std::vector<ParameterEntry> entries_;

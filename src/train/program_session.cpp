@@ -385,6 +385,13 @@ void ProgramSession::set_scalars(ScalarValues& values) const {
 }
 
 std::int64_t ProgramSession::exchange_bytes() const {
+  if (!plan_.buckets.empty()) {  // of run_sharded()
+    std::int64_t largest = 0;
+    for (const ParameterBucket& bucket : plan_.buckets)
+      largest = std::max(largest, bucket.elements);
+    return (plan_.buckets.back().end() / plan_.shards + largest) *
+           static_cast<std::int64_t>(sizeof(float));
+  }
   if (plan_.exchange.empty() || !device_->info().asynchronous) return 0;
   const std::int64_t elements = numel(output(plan_.exchange).shape);
   return 2 * elements * static_cast<std::int64_t>(sizeof(float));  // to the host and back
@@ -442,7 +449,14 @@ std::string ProgramSession::explain(const std::string& lines) const {
   out << "device    " << device_text() << "\nlaunches  " << count_dispatches(program)
       << "\npeak      " << program.peak_bytes << " bytes (" << bytes_text(program.peak_bytes)
       << ") in " << program.buffers.size() << " buffers\n";
-  if (!plan_.exchange.empty()) {
+  if (!program.host_steps.empty()) {
+    const auto gathers =
+        std::count_if(program.host_steps.begin(), program.host_steps.end(),
+                      [](const auto& step) { return step.kind == HostStep::Kind::kGather; });
+    out << "exchange  " << plan_.buckets.size() << " buckets in " << gathers
+        << " gathers of parameters, " << exchange_bytes() << " bytes on the host ("
+        << bytes_text(exchange_bytes()) << ")\n";
+  } else if (!plan_.exchange.empty()) {
     out << "exchange  " << exchange_ranges(program, plan_.exchange).size() << " buckets, "
         << exchange_bytes() << " bytes on the host (" << bytes_text(exchange_bytes()) << ")\n";
   }

@@ -40,16 +40,19 @@ void check_name(const std::string& name, std::set<std::string>& names) {
 }
 
 int shard_count(const CompileOptions& options) {
-  const bool shards = options.shard_optimizer && options.distributed != nullptr;
-  return shards ? options.distributed->size() : 1;
+  const bool shards = options.shard_optimizer || options.shard_parameters;
+  return shards && options.distributed != nullptr ? options.distributed->size() : 1;
 }
 
 std::vector<TrainingPick> picks_of(const std::vector<ObjectiveSource>& sources) {
   std::vector<TrainingPick> picks;
   for (const ObjectiveSource& source : sources) {
     const CompileOptions& options = source.options;
+    const int shards = shard_count(options);
+    const bool shards_params = options.shard_parameters && shards > 1;
     picks.push_back({source.name, source.params, options.groups, options.optimizer.first(),
-                     options.ema_decay != 0, shard_count(options)});
+                     options.ema_decay != 0, shards,
+                     shards_params ? options.distributed->bucket_bytes() : 0});
   }
   return picks;
 }
@@ -124,7 +127,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
   recoverer_->set_up([&] {
     allocate();
     if (!device->info().computes) return;
-    session().upload_params(params);
+    upload_arena(params);
     for (const State& state : states_) state.session().reset_state(state.entry);
     start_averages(params, true);
     take_from_first();
@@ -143,7 +146,7 @@ TrainerImpl::~TrainerImpl() {
 
 void TrainerImpl::take_from_first() {
   if (ranks() == nullptr || !session().device()->info().computes) return;
-  detail::take_from_first(*ranks(), session().instance(), "params");
+  if (!shards_params()) detail::take_from_first(*ranks(), session().instance(), "params");
   for (const State& state : states_) {
     if (state.objective->is_sharded(state.entry.name)) continue;
     detail::take_from_first(*ranks(), state.session().instance(), state.buffer());
@@ -302,21 +305,20 @@ void TrainerImpl::reset(const ResetOptions& options) {
 
 void TrainerImpl::reset_now(const ResetOptions& options) {
   const bool computes = session().device()->info().computes;
-  if (options.params && computes)
-    session().upload_params(table_.initial(options_.seed, options_.initial));
+  if (options.params && computes) upload_arena(table_.initial(options_.seed, options_.initial));
   for (const State& state : states_) {
     if (state.models() ? options.params : options.optimizer)
       state.session().reset_state(state.entry);
   }
   if (!options.optimizer) return;
-  if (computes && averages()) start_averages(session().download_floats("params"), true);
+  if (computes && averages()) start_averages(arena(), true);
   for (const auto& objective : objectives_) objective->reset();
   loaders_.reset();
 }
 
 NamedTensors TrainerImpl::download_params() {
   const auto lock = call_lock_->lock();
-  return recoverer_->guarded([&] { return table_.unpack(session().download_floats("params")); });
+  return recoverer_->guarded([&] { return table_.unpack(arena()); });
 }
 
 NamedTensors TrainerImpl::download_ema() {
@@ -326,7 +328,7 @@ NamedTensors TrainerImpl::download_ema() {
 }
 
 NamedTensors TrainerImpl::averaged() const {
-  return table_.averages(session().download_floats("params"),
+  return table_.averages(arena(),
                          [&](const std::string& name) { return states_.find(name)->download(); });
 }
 
@@ -352,9 +354,9 @@ void TrainerImpl::upload_params(const NamedTensors& given, bool partial) {
     objective->session().check_states("upload_params", buffers);
   recoverer_->guarded([&] {
     std::vector<float> flat(static_cast<size_t>(table_.elements()));
-    if (partial) flat = session().download_floats("params");
+    if (partial) flat = arena();
     table_.write(params, "upload_params", partial, flat);
-    session().upload_params(flat);
+    upload_arena(flat);
     for (const State& state : states_) {
       const auto value = buffers.find(state.entry.name);
       if (value != buffers.end()) state.session().upload_state(value->first, value->second);
@@ -370,10 +372,11 @@ void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& 
   std::vector<StateEntry> entries;
   for (const State& state : states_) entries.push_back(state.entry);
   recoverer_->guarded([&] {
+    const std::vector<float> params = arena();
     const ImportedModel model = together(ranks(), "import_weights", [&] {
-      return import_model(source, options, table_, entries, session().download_floats("params"));
+      return import_model(source, options, table_, entries, params);
     });
-    session().upload_params(model.params);
+    upload_arena(model.params);
     for (const State& state : states_) {
       const auto given = model.states.find(state.entry.name);
       if (given == model.states.end()) continue;
@@ -422,9 +425,10 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
   if (options.weights == WeightSource::kEma && !averages())
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
   if (options.weights == WeightSource::kEma && objectives_.front()->part().shards > 1) {
-    throw UserError(
-        "attach: the averages are not supported with shard_optimizer: each rank has only a part",
-        location);
+    throw UserError("attach: the averages are not supported with " +
+                        std::string(shard_option(objectives_.front()->part())) +
+                        ": each rank has only a part",
+                    location);
   }
   FunctionOptions own = options;
   if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
@@ -432,7 +436,8 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
   auto attached = recoverer_->guarded([&] {
     return std::make_shared<CompiledFunctionImpl>(
         model_, table_, forward, own, session().device(), "shared with the trainer",
-        call_lock_->shared_lock(), instances(), location, recoverer_);
+        call_lock_->shared_lock(), instances(), location, recoverer_,
+        objectives_.front()->source().options.distributed);
   });
   for (const StateEntry& theirs : attached->first().states()) {
     const State* const ours = states_.find(theirs.name);
@@ -484,6 +489,7 @@ std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
 }
 
 CompileReport TrainerImpl::report() const {
+  constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
   CompileReport all;
   for (const auto& objective : objectives_) {
     const CompileReport one = objective->session().report();
@@ -496,10 +502,11 @@ CompileReport TrainerImpl::report() const {
   all.snapshot_bytes = recoverer_->host_bytes();
   for (const State& state : states_) {
     if (!state.optimizers()) continue;
-    constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
     all.optimizer_bytes += numel(state.entry.type.shape) * kFloatBytes;
     all.unsharded_optimizer_bytes += state.objective->part().elements * kFloatBytes;
   }
+  all.parameter_bytes = session().instance().buffer_bytes("params");
+  all.unsharded_parameter_bytes = table_.elements() * kFloatBytes;
   return all;
 }
 
@@ -509,9 +516,14 @@ std::string TrainerImpl::states_text() const {
   const auto text = [](std::int64_t bytes) {
     return std::to_string(bytes) + " bytes (" + bytes_text(bytes) + ")";
   };
-  return "optimizer " + text(all.optimizer_bytes) + " on each of " +
-         std::to_string(ranks()->size()) + " ranks, " + text(all.unsharded_optimizer_bytes) +
-         " without shard_optimizer\n";
+  const auto line = [&](const char* what, std::int64_t bytes, std::int64_t unsharded) {
+    return what + text(bytes) + " on each of " + std::to_string(ranks()->size()) + " ranks, " +
+           text(unsharded) + " without " + shard_option(objectives_.front()->part()) + "\n";
+  };
+  const std::string params =
+      shards_params() ? line("parameters ", all.parameter_bytes, all.unsharded_parameter_bytes)
+                      : "";
+  return params + line("optimizer ", all.optimizer_bytes, all.unsharded_optimizer_bytes);
 }
 
 std::string TrainerImpl::explain() const {

@@ -75,6 +75,12 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
 
   // The other ranks of distributed training, or null.
   [[nodiscard]] Communicator* ranks() const { return objectives_.front()->ranks(); }
+  // Return and set the whole arena; see ObjectiveImpl.
+  [[nodiscard]] std::vector<float> arena() const { return objectives_.front()->download_arena(); }
+  void upload_arena(const std::vector<float>& values) const {
+    objectives_.front()->upload_arena(values);
+  }
+  [[nodiscard]] bool shards_params() const { return table_.sharded_params() != nullptr; }
   // True if this is not the rank that writes the file.
   [[nodiscard]] bool leaves_to_first(const FileSink& sink) const {
     return ranks() != nullptr && ranks()->rank() != 0 && sink.bytes() == nullptr;

@@ -210,7 +210,7 @@ void TrainerImpl::save(const FileSink& sink, const SaveOptions& options) {
   try {
     checkpoint = recoverer_->guarded([&] {
       Checkpoint now;
-      now.params = table_.unpack(session().download_floats("params"));
+      now.params = table_.unpack(arena());
       states_.write(now, [](const State& state) { return state.download(); });
       now.fields = fields();
       now.fields.merge(loaders_.fields());
@@ -227,6 +227,7 @@ void TrainerImpl::save(const FileSink& sink, const SaveOptions& options) {
 }
 
 void TrainerImpl::gather_states() const {
+  if (shards_params()) static_cast<void>(arena());
   for (const State& state : states_) {
     if (state.objective->is_sharded(state.entry.name)) static_cast<void>(state.download());
   }
@@ -249,7 +250,7 @@ void TrainerImpl::load_params(const FileSource& source, WeightSource weights) {
     return table_.pack(checkpoint.params, source.name());
   });
   recoverer_->guarded([&] {
-    session().upload_params(params);
+    upload_arena(params);
     for (const auto& [state, values] : written)
       state->session().upload_state(state->entry.name, values);
     start_averages(params, false);
@@ -263,14 +264,15 @@ void TrainerImpl::save_weights(const FileSink& sink, WeightSource weights) {
   if (weights == WeightSource::kEma && !averages())
     throw UserError("save_weights: ema_decay is not set");
   if (leaves_to_first(sink)) {
-    if (weights == WeightSource::kEma && objectives_.front()->part().shards > 1)
+    if (weights == WeightSource::kEma && objectives_.front()->part().shards > 1) {
       static_cast<void>(averaged());
+    } else if (shards_params()) {
+      static_cast<void>(arena());
+    }
     return;
   }
   write_weights(sink, recoverer_->guarded([&] {
-    NamedTensors all = weights == WeightSource::kEma
-                           ? averaged()
-                           : table_.unpack(session().download_floats("params"));
+    NamedTensors all = weights == WeightSource::kEma ? averaged() : table_.unpack(arena());
     all.merge(states_.buffers());
     return all;
   }));
@@ -303,7 +305,7 @@ void TrainerImpl::load(const FileSource& source) {
   if (ranks() != nullptr)
     check_common(*ranks(), "load", {{"the checkpoint", fnv1a(loaded.fields)}});
   recoverer_->guarded([&] {
-    session().upload_params(loaded.params);
+    upload_arena(loaded.params);
     std::size_t i = 0;
     for (const State& state : states_) state.upload(loaded.states[i++]);
     for (const auto& [each, state] : loaded.loaders) each->load_state(state);

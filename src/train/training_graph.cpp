@@ -12,17 +12,28 @@
 #include "tensorgrad/ops/pointwise.h"
 #include "tensorgrad/ops/reduction.h"
 #include "tensorgrad/ops/state.h"
+#include "tensorgrad/ops/views.h"
 #include "train/loss_scale.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-// Returns the sum over all ranks of `part`, one rank's share of the gradients. What reads it runs
-// after the exchange.
+int rank_count(const CompileOptions& options) {
+  return options.distributed == nullptr ? 1 : options.distributed->size();
+}
+
+// Returns the sum over all ranks of `part`, one rank's share of the gradients or of a number. What
+// reads it runs after the exchange.
 Tensor exchanged(Trace& trace, const Tensor& part) {
   OpContext ctx("exchange", {});
   trace.graph.outputs.push_back({kExchange, part.id()});
   return ctx.out(op::apply(ctx.builder, ops::barrier, {ctx.in(part)}));
+}
+
+// Returns the sum of the elements on all ranks. Only a tensor that is not a scalar is read from the
+// output that the host replaces.
+Tensor sum_over_ranks(Trace& trace, const Tensor& part) {
+  return reshape(exchanged(trace, sum(reshape(part, {1, part.size(0)}), 1)), {});
 }
 
 std::string optimizer_name(const Optimizer& optimizer) {
@@ -48,7 +59,7 @@ Tensor accumulate(ArenaUpdate& update, Trace& trace, const CompileOptions& optio
   if (ranks > 1) sum = exchanged(trace, sum);
   update.set_state(kSumState, where(due, 0.0, sum));
   update.grad = whole = sum;
-  if (!options.normalize_grads.present()) update.keep_shard(optimizer_name(options.optimizer));
+  if (!options.normalize_grads.present()) update.keep_shard();
   change_both(update, whole,
               [&](const Tensor& grad) { return grad / (options.accumulate * ranks); });
   update.change_only_if(due);
@@ -87,25 +98,26 @@ void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& o
                       LossScaler* scaler) {
   const Tensor scaled = update.grad;
   const bool scales = scaler != nullptr && scaler->scales();
+  const int ranks = rank_count(options);
+  const bool reduced = ranks > 1 && options.shard_parameters;  // by reduce_scatter
   if (scales) update.grad = scaled * scaler->unscale();
   std::optional<Tensor> due;
-  Tensor whole;  // the gradients of all shards
-  const int ranks = options.distributed == nullptr ? 1 : options.distributed->size();
+  Tensor whole;  // the gradients of all shards; if they are reduced, of this one
   if (options.accumulate > 1) {
-    due = accumulate(update, trace, options, ranks, whole);
-  } else if (ranks > 1) {
+    due = accumulate(update, trace, options, reduced ? 1 : ranks, whole);
+  } else if (ranks > 1 && !reduced) {
     const Composite composite("exchange", {});
     update.grad = exchanged(trace, update.grad / ranks);
   }
   if (options.accumulate == 1 || options.normalize_grads.present()) {
     if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
     whole = update.grad;
-    update.keep_shard(optimizer_name(options.optimizer));
+    update.keep_shard();
   }
   if (options.clip_grad_value != 0) clip_value(update, whole, options.clip_grad_value);
   if (options.clip_grad_norm == 0 && scaler == nullptr) return;
   const Composite composite("grad_norm", {});
-  const Tensor norm = sqrt(sum(square(whole)));
+  const Tensor norm = sqrt(reduced ? sum_over_ranks(trace, square(whole)) : sum(square(whole)));
   trace.graph.outputs.push_back({kGradNorm, norm.id()});
   if (scaler != nullptr) {
     scaler->follow(norm, due);
@@ -147,8 +159,18 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
     throw UserError("compile: ema_decay: expected at least 0 and less than 1, got " +
                     number_text(options.ema_decay));
   }
-  if (options.shard_optimizer && options.distributed == nullptr) {
-    throw UserError("compile: shard_optimizer: expected distributed to be set, got null", location);
+  if (options.distributed == nullptr && (options.shard_optimizer || options.shard_parameters)) {
+    throw UserError(
+        "compile: " +
+            std::string(options.shard_parameters ? "shard_parameters" : "shard_optimizer") +
+            ": expected distributed to be set, got null",
+        location);
+  }
+  if (options.shard_parameters && options.normalize_grads.present()) {
+    throw UserError(
+        "compile: shard_parameters: not supported with normalize_grads, which needs whole "
+        "gradients",
+        location);
   }
   if (options.distributed != nullptr && options.detect_nan)
     throw UserError("compile: detect_nan: not supported with distributed", location);
@@ -158,15 +180,17 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
 
 // Throws UserError if an op of the optimizer, whose values begin with `first`, is not elementwise.
 // It would see only the elements of a shard.
-void check_elementwise(const Graph& graph, ValueId first, const Optimizer& optimizer) {
+void check_elementwise(const Graph& graph, ValueId first, const Optimizer& optimizer,
+                       const ParameterRange& trained) {
   for (ValueId id = first; id < graph.size(); ++id) {
     const OpDef* op = graph[id].op;
     if (op->kind == OpKind::kLeaf || op->kind == OpKind::kPointwise || op == &ops::reshape ||
         op == &ops::broadcast || op == &ops::barrier || op == &ops::checkpoint) {
       continue;
     }
-    throw UserError("compile: shard_optimizer: expected an elementwise optimizer, but " +
-                        optimizer_name(optimizer) + " uses the op '" + op->name + "'",
+    throw UserError("compile: " + std::string(shard_option(trained)) +
+                        ": expected an elementwise optimizer, but " + optimizer_name(optimizer) +
+                        " uses the op '" + op->name + "'",
                     graph[id].location);
   }
 }
@@ -205,12 +229,12 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   check_options(options, table, trained, location);
   CompileRequest request;
   request.name = trained.objective.empty() ? "train" : "train_" + trained.objective;
-  request.plan.params_elements = table.elements();
+  table.describe(request.plan);
   request.plan.memory_budget = options.memory_budget;
   request.progress = options.progress;
   request.plan.rings = {{"loss", kLossRing}};
-  request.in_parts = options.distributed != nullptr && options.distributed->size() > 1;
-  if (request.in_parts) {
+  request.in_parts = rank_count(options) > 1;
+  if (request.in_parts && !trained.shards_params) {
     request.plan.exchange = kExchange;
     request.plan.bucket_bytes = options.distributed->bucket_bytes();
   }
@@ -221,6 +245,8 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   // The optimizer's ops are added to the trace's graph; compile_graph() passes its own copy.
   const auto scaler = make_scaler(traced.trace, trained, options);
   if (scaler && scaler->scales()) request.loss_scale = scaler->factor();
+  if (trained.shards_params && (scaler || options.clip_grad_norm != 0))
+    request.plan.exchange = kExchange;  // of the norm
   const int shard = trained.shards == 1 ? 0 : rank.value_or(options.distributed->rank());
   request.extend = [&traced, &trained, &options, location, scaler, shard](
                        Graph& graph, const std::vector<ValueId>& grads) {
@@ -233,14 +259,15 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
     std::swap(trace.graph, graph);
     {
       const TraceScope scope(trace);
-      ArenaUpdate update(trace, trained, options.groups, grads, shard);
+      ArenaUpdate update(trace, trained, options.groups, grads, optimizer_name(options.optimizer),
+                         shard);
       change_gradients(update, trace, options, scaler.get());
       const ValueId first = trace.graph.size();
       {
         const Composite composite("optimizer", location);
         options.optimizer.apply(update);
       }
-      if (trained.shards > 1) check_elementwise(trace.graph, first, options.optimizer);
+      if (trained.shards > 1) check_elementwise(trace.graph, first, options.optimizer, trained);
       if (!update.new_param()) throw UserError("optimizer: set_param() was never called", location);
       if (options.ema_decay > 0) average(update, options.ema_decay);
     }

@@ -38,15 +38,17 @@ bool has_own_lr(const ParamGroup& group) { return group.lr || group.lr_factor !=
 
 ArenaUpdate::ArenaUpdate(Trace& trace, const ParameterRange& trained,
                          const std::vector<ParamGroup>& groups, const std::vector<ValueId>& grads,
-                         int shard)
+                         std::string optimizer, int shard)
     : trace_(trace),
       trained_(trained),
       groups_(groups),
       builder_{trace.graph, {}, "optimizer"},
-      shard_begin_(shard * trained.shard_elements()) {
-  if (trained_.shards > 1) shard_index_ = arange(trained_.shard_elements()) + shard_begin_;
+      optimizer_(std::move(optimizer)),
+      shard_(shard) {
+  if (trained_.shards > 1) shard_index_ = arange(trained_.shard_elements());
   Attrs attrs = flat_attrs("params", trained_.shard_elements());
-  attrs.set("offset", trained_.begin + shard_begin_);
+  const bool whole = !trained_.shards_params;  // the whole part is in memory
+  attrs.set("offset", trained_.begin + (whole ? shard_ * trained_.shard_elements() : 0));
   param_leaf_ = op::apply(builder_, ops::arena, {}, std::move(attrs));
   param = trace_.tensor(param_leaf_);
   if (!trained_.exclusive) {
@@ -55,10 +57,15 @@ ArenaUpdate::ArenaUpdate(Trace& trace, const ParameterRange& trained,
   }
   for (const ParameterEntry& entry : trained_.entries)
     params_.push_back({entry.name, entry.parameter->shape()});
-  std::vector<Tensor> gradients;
-  gradients.reserve(grads.size());
-  for (const ValueId id : grads) gradients.push_back(trace_.tensor(id));
-  grad = flatten(gradients);
+  if (trained_.shards_params) {
+    grad = reduce_scatter(grads);
+    of_shard_ = true;
+  } else {
+    std::vector<Tensor> gradients;
+    gradients.reserve(grads.size());
+    for (const ValueId id : grads) gradients.push_back(trace_.tensor(id));
+    grad = flatten(gradients);
+  }
   rows_ = trained_rows();
   if (rows_) grad = where(*rows_, grad, 0.0);
   std::vector<Tensor> rates;
@@ -84,17 +91,39 @@ Tensor ArenaUpdate::element_index(bool of_shard) const {
   return of_shard && shard_index_ ? *shard_index_ : arange(trained_.elements);
 }
 
-void ArenaUpdate::keep_shard(const std::string& optimizer) {
-  if (!shard_index_) return;
-  optimizer_ = optimizer;
-  grad = narrow(grad, 0, shard_begin_, trained_.shard_elements());
+Tensor ArenaUpdate::between(std::int64_t begin, std::int64_t end) const {
+  const Tensor index = element_index(of_shard_);
+  if (of_shard_ && shard_index_) {
+    begin = trained_.elements_before(begin, shard_);
+    end = trained_.elements_before(end, shard_);
+  }
+  return index >= begin && index < end;
+}
+
+Tensor ArenaUpdate::reduce_scatter(const std::vector<ValueId>& grads) const {
+  std::vector<Expr> inputs;
+  std::vector<std::int64_t> offsets;
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    inputs.push_back({&builder_, grads[i]});
+    offsets.push_back(trained_.entries.at(i).offset);
+  }
+  return trace_.tensor(
+      op::apply(builder_, ops::reduce_scatter, inputs,
+                {{"offsets", offsets}, {"size", trained_.elements}, {"shards", trained_.shards}}));
+}
+
+void ArenaUpdate::keep_shard() {
+  if (of_shard_ || !shard_index_) return;
+  of_shard_ = true;
+  grad = narrow(grad, 0, shard_ * trained_.shard_elements(), trained_.shard_elements());
   rows_ = trained_rows();
 }
 
 void ArenaUpdate::check_whole(const char* call) const {
-  if (!optimizer_) return;
-  throw UserError("compile: shard_optimizer: expected an elementwise optimizer, but " +
-                  *optimizer_ + " calls " + call + ", which needs whole parameters");
+  if (!of_shard_) return;
+  throw UserError("compile: " + std::string(shard_option(trained_)) +
+                  ": expected an elementwise optimizer, but " + optimizer_ + " calls " + call +
+                  ", which needs whole parameters");
 }
 
 Tensor ArenaUpdate::by_range(const std::vector<Tensor>& values) const {
@@ -105,7 +134,9 @@ Tensor ArenaUpdate::by_range(const std::vector<Tensor>& values) const {
         std::all_of(values.begin() + static_cast<std::ptrdiff_t>(i), values.end(),
                     [&](const Tensor& v) { return v.id() == values[i].id(); });
     if (all_equal) continue;
-    result = where(element_index(true) < ranges[i].end, values[i], result);
+    const std::int64_t end =
+        shard_index_ ? trained_.elements_before(ranges[i].end, shard_) : ranges[i].end;
+    result = where(element_index(true) < end, values[i], result);
   }
   return result;
 }
@@ -114,7 +145,7 @@ Tensor ArenaUpdate::state(const std::string& name, double initial) {
   const std::string full = trained_.state(name);
   ValueId leaf = trace_.graph.find_leaf(ops::state, full);
   if (leaf == kNoValue) {
-    Attrs attrs = flat_attrs(full, optimizer_ ? trained_.shard_elements() : trained_.elements);
+    Attrs attrs = flat_attrs(full, of_shard_ ? trained_.shard_elements() : trained_.elements);
     attrs.set("init", initial);
     leaf = op::apply(builder_, ops::state, {}, std::move(attrs)).id;
   }
@@ -173,10 +204,8 @@ std::optional<Tensor> ArenaUpdate::trained_rows() const {
     }
   }
   if (!some) return std::nullopt;
-  const Tensor index = element_index(optimizer_.has_value());
-  Tensor result = full(index.shape(), 0, boolean);
-  for (const RowRange& each : elements)
-    result = result || (index >= each.begin && index < each.end);
+  Tensor result = full(element_index(of_shard_).shape(), 0, boolean);
+  for (const RowRange& each : elements) result = result || between(each.begin, each.end);
   return result;
 }
 
@@ -244,11 +273,10 @@ Tensor ArenaUpdate::flatten(const std::vector<Tensor>& params) {
 }
 
 Tensor ArenaUpdate::mask(const ParamFilter& filter) {
-  const Tensor index = element_index(optimizer_.has_value());
-  Tensor result = full(index.shape(), 0, boolean);
+  Tensor result = full(element_index(of_shard_).shape(), 0, boolean);
   std::int64_t begin = -1, end = 0;  // current run of selected parameters
   const auto add = [&] {
-    if (begin >= 0) result = result || (index >= begin && index < end);
+    if (begin >= 0) result = result || between(begin, end);
     begin = -1;
   };
   for (const ParameterEntry& entry : trained_.entries) {

@@ -35,6 +35,7 @@ int run(const std::string& test, double timeout_seconds) {
   if (test == "classifier") print(ranks, train_classifier(ranks).hash());
   if (test == "language_model") print(ranks, train_language_model(ranks).hash());
   if (test == "sharded") print(ranks, train_language_model(ranks, true).hash());
+  if (test == "sharded_parameters") print(ranks, train_language_model(ranks, false, true).hash());
   if (test == "exit" || test == "throw" || test == "hang") fail(ranks, test);
   if (test == "differ") {
     CompileOptions options = classifier_options(ranks);

@@ -60,6 +60,12 @@ TEST(MpiRanks, trains_with_sharded_states_to_the_bits_of_whole_ones) {
                     [](const Ranks& member) { return train_language_model(member).hash(); });
 }
 
+TEST(MpiRanks, trains_with_sharded_parameters_to_the_bits_of_threads) {
+  expect_as_threads("sharded_parameters", {1, 2, 3}, [](const Ranks& member) {
+    return train_language_model(member, false, true).hash();
+  });
+}
+
 TEST(MpiRanks, exchanges_the_bits_of_threads) {
   expect_as_threads("exchange", {1, 2, 3, 5}, exchanged_hash);
 }

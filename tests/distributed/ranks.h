@@ -110,7 +110,8 @@ inline RankResult train_classifier(std::shared_ptr<Communicator> ranks) {
 
 // Trains a language model with every kind of layer on random text, with accumulation.
 inline RankResult train_language_model(std::shared_ptr<Communicator> ranks,
-                                       bool shard_optimizer = false) {
+                                       bool shard_optimizer = false,
+                                       bool shard_parameters = false) {
   constexpr std::int64_t kSymbols = 7;
   lm::TrainingOptions options = {.length = 8,
                                  .steps = 10,
@@ -122,6 +123,7 @@ inline RankResult train_language_model(std::shared_ptr<Communicator> ranks,
   options.batch = kWholeBatch / (ranks == nullptr ? 1 : ranks->size());
   options.distributed = std::move(ranks);
   options.shard_optimizer = shard_optimizer;
+  options.shard_parameters = shard_parameters;
   lm::LanguageTrainer trainer(mixed_mamba(kSymbols, 16),
                               TokenSequence(random_tokens(400, kSymbols, 1)), TokenSequence(),
                               options);

@@ -51,7 +51,8 @@ struct TrainingOptions {
   /// See CompileOptions::distributed. `batch` is that of one rank, and each rank draws its own part
   /// of the windows.
   std::shared_ptr<Communicator> distributed = {};
-  bool shard_optimizer = false;  ///< See CompileOptions::shard_optimizer.
+  bool shard_optimizer = false;   ///< See CompileOptions::shard_optimizer.
+  bool shard_parameters = false;  ///< See CompileOptions::shard_parameters.
 
   /// Token with which each document starts, such as the eos token between documents. If set,
   /// windows are packed documents of nn::LanguageModel: nothing is carried from one document to the
@@ -109,7 +110,8 @@ class LanguageTrainer {
 
   /// Returns the score of the validation text, in windows of the same length that each start
   /// without context. Throws UserError if the validation text has fewer than two tokens or an
-  /// option is out of range.
+  /// option is out of range. With `shard_parameters`, all ranks must call it with the same number
+  /// of parts.
   TextScore validate(const ValidationOptions& options, Loc loc = Loc::current());
   /// As above, with at most `most` windows, and with calls of `before_batch`.
   TextScore validate(std::int64_t most, const std::function<void()>& before_batch,
@@ -137,7 +139,8 @@ class LanguageTrainer {
   /// TrainerBase::load().
   void load(const FileSource& source, Loc loc = Loc::current()) { trainer_.load(source, loc); }
 
-  /// Returns the model with its current weights and the given tokenizer.
+  /// Returns the model with its current weights and the given tokenizer. With `shard_parameters`,
+  /// all ranks must call it.
   [[nodiscard]] SavedModel model(std::optional<Tokenizer> tokenizer = std::nullopt) const;
 
   /// Returns the configuration of the model.

@@ -121,6 +121,16 @@ struct CompileOptions {
   /// or the optimizer is not elementwise, such as optim::Muon.
   bool shard_optimizer = false;
 
+  /// Divides parameters and gradients among the ranks as well, as stage 3 of ZeRO (Rajbhandari et
+  /// al. 2020), also known as fully sharded data parallel training. It implies `shard_optimizer`.
+  /// Between steps, a rank keeps only its part of the parameters. In a step, the ranks exchange
+  /// buckets of consecutive parameters, of at most Communicator::bucket_bytes(), just before they
+  /// are used in the forward pass, and again in the backward pass. Checkpoints are those of
+  /// training without it. All ranks must also make the calls that download parameters, and those of
+  /// attached functions. Compiling throws UserError as with `shard_optimizer`, and with
+  /// `normalize_grads`.
+  bool shard_parameters = false;
+
   /// Called before each pass of a compile, and now and then within one. If it returns false, the
   /// compile throws AbortedError. It must not call the trainer. Recovery from a lost device
   /// compiles again.
@@ -269,7 +279,8 @@ struct CompileReport {
   /// Host memory of the trainer's snapshot (RecoveryOptions), of its copies of dataset entries and
   /// of the inputs that it keeps now; 0 without snapshots.
   std::int64_t snapshot_bytes = 0;
-  /// Host memory through which a GPU exchanges gradients with other ranks.
+  /// Host memory through which a GPU exchanges gradients with other ranks. With
+  /// CompileOptions::shard_parameters, that of a step on any device.
   std::int64_t exchange_bytes = 0;
 
   /// Device memory of the optimizer's states, of accumulated gradients and of averages, on this
@@ -277,6 +288,11 @@ struct CompileReport {
   std::int64_t optimizer_bytes = 0;
   /// What `optimizer_bytes` would be without CompileOptions::shard_optimizer.
   std::int64_t unsharded_optimizer_bytes = 0;
+  /// Device memory of the parameters that this rank keeps between steps. It is a part of
+  /// `peak_bytes`, and 0 for functions.
+  std::int64_t parameter_bytes = 0;
+  /// What `parameter_bytes` would be without CompileOptions::shard_parameters.
+  std::int64_t unsharded_parameter_bytes = 0;
   std::vector<std::pair<std::string, double>> passes;  ///< Name and milliseconds of each pass.
 };
 

@@ -182,7 +182,7 @@ class Stepper {
 
   /// Returns the gradients of the last step by parameter, for all parameters that this loss trains.
   /// They are the gradients of that step's unscaled loss, before accumulation, normalization and
-  /// clipping.
+  /// clipping. Throws UserError with CompileOptions::shard_parameters.
   [[nodiscard]] std::map<std::string, HostTensor> download_grads(Loc loc = Loc::current()) const;
 
   /// Queues download_grads() and returns its future result; see step_async().
