@@ -133,6 +133,9 @@ void add_rank_options(CLI::App& command, RankOptions& ranks) {
   command.add_flag("--shard-optimizer", ranks.shard_optimizer,
                    "Divide the optimizer's states among the processes of mpirun (ZeRO-1), to save "
                    "memory; the results and files stay the same");
+  command.add_flag("--shard-parameters", ranks.shard_parameters,
+                   "Divide parameters and gradients as well (ZeRO-3), and gather parameters in "
+                   "parts while a step uses them; implies --shard-optimizer");
 }
 
 void add_ui(CLI::App& command, UiOptions& ui) {

@@ -25,7 +25,7 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
 CLI::Option* add_max_expansion(CLI::App& command, double& limit, const std::string& what);
 // Adds --checkpoint-every, a time such as 30s, 5m or 2h, or "never".
 void add_checkpoint_every(CLI::App& command, double& seconds);
-// Adds --distributed, --distributed-timeout and --shard-optimizer.
+// Adds --distributed, --distributed-timeout, --shard-optimizer and --shard-parameters.
 void add_rank_options(CLI::App& command, RankOptions& ranks);
 // Adds --ui, the live view of the run.
 void add_ui(CLI::App& command, UiOptions& ui);

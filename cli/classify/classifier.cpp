@@ -96,7 +96,8 @@ NetTrainer compile_training(const Run& run, const DeviceOptions& device, const R
        .seed = run.settings.seed,
        .device = device,
        .distributed = ranks.communicator(),
-       .shard_optimizer = ranks.shards()});
+       .shard_optimizer = ranks.shards(),
+       .shard_parameters = ranks.shards_params()});
 }
 
 void upload(NetTrainer& trainer, const Task& task, const Samples& train) {
@@ -186,7 +187,9 @@ std::vector<float> Predictor::log_probabilities(const Samples& samples, const Ra
   for (std::int64_t from = 0; from < samples.count; from += round) {
     ranks.check_interrupted();
     const std::int64_t own = from + ranks.rank() * batch_;
-    if (own < samples.count) mine = predict(samples, own);
+    // Sharded parameters are gathered by all ranks in each round.
+    if (own < samples.count || ranks.shards_params())
+      mine = predict(samples, std::min(own, samples.count - 1));
     ranks.gather(mine, all);
     const std::int64_t count = std::min(round, samples.count - from);
     results.insert(results.end(), all.begin(), all.begin() + count * task_.classes());

@@ -103,6 +103,10 @@ int follow(const Run& run, NetTrainer& trainer, const TrainingData& data, const 
       trainer.save(name_of(RunFile::kModel));  // rank 0 writes the file
       continue;
     }
+    if (given.order == Order::kParams) {
+      (void)trainer.download_params();
+      continue;
+    }
     try {
       predictor.log_probabilities(data.test, ranks);
     } catch (const Interrupted&) {  // rank 0 ends the run
@@ -244,7 +248,9 @@ class Training {
 
   // Replaces the saved model. Throws UserError if a parameter is not finite; the file is then kept.
   void save() {
-    for (const auto& [name, tensor] : trainer_.download_params()) {
+    const NamedTensors params =
+        ranks_.lead_with_params(Order::kParams, [&] { return trainer_.download_params(); });
+    for (const auto& [name, tensor] : params) {
       const std::vector<float> values = tensor.floats();
       if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
         continue;

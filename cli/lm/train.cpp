@@ -71,8 +71,49 @@ lm::TextScore validate_together(lm::LanguageTrainer& trainer, std::int64_t windo
   return {all[0], static_cast<std::int64_t>(all[1])};
 }
 
+// Generates the samples of a run.
+class Sampler {
+ public:
+  Sampler(const LmRun& run, lm::LanguageTrainer& trainer, const Tokenizer& tokenizer, Ranks& ranks)
+      : run_(run), trainer_(trainer), tokenizer_(tokenizer), ranks_(ranks) {}
+
+  // Throws Interrupted if a signal is caught. If the parameters are divided, all ranks make the
+  // call, and all throw.
+  SampleLine make() {
+    if (!generator_) {
+      lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .max_chunk = 16});
+      generator_.emplace(std::move(decoder), tokenizer_);
+    }
+    const std::string prompt =
+        run_.settings.prompt.empty() && !tokenizer_.eos_id() ? "\n" : run_.settings.prompt;
+    const lm::Completion made =
+        generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
+                                      .max_tokens = run_.settings.sample_tokens,
+                                      .on_text = [this](const lm::GeneratedChunk&) {
+                                        check_signals();
+                                        return true;
+                                      }});
+    return {trainer_.steps(), prompt, made.text};
+  }
+
+ private:
+  void check_signals() {
+    if (ranks_.shards_params()) return ranks_.check_interrupted();
+    ranks_.keep_waiting();
+    check_interrupted();
+  }
+
+  const LmRun& run_;
+  lm::LanguageTrainer& trainer_;
+  const Tokenizer& tokenizer_;
+  Ranks& ranks_;
+  std::optional<lm::Generator> generator_;
+};
+
 // Carries out the orders of rank 0 until the run ends. Returns the exit code.
-int lm_follow(const LmRun& run, lm::LanguageTrainer& trainer, const Ranks& ranks) {
+int lm_follow(const LmRun& run, lm::LanguageTrainer& trainer, const Tokenizer& tokenizer,
+              Ranks& ranks) {
+  Sampler sampler(run, trainer, tokenizer, ranks);
   for (;;) {
     const GivenOrder given = ranks.next_order();
     if (given.order == Order::kEnd) return static_cast<int>(given.number);
@@ -80,10 +121,16 @@ int lm_follow(const LmRun& run, lm::LanguageTrainer& trainer, const Ranks& ranks
       trainer.save(name_of(RunFile::kCheckpoint));  // rank 0 writes the file
       continue;
     }
+    if (given.order == Order::kParams) {
+      (void)trainer.trainer().download_params();
+      continue;
+    }
     const std::int64_t done = trainer.steps();
     try {
       if (given.order == Order::kTrain) {
         trainer.step();
+      } else if (given.order == Order::kSample) {
+        sampler.make();
       } else {
         (void)validate_together(trainer, run.settings.eval_windows, ranks);
       }
@@ -111,6 +158,7 @@ class LmTraining {
         last_step_(arguments.stop_after > 0 ? std::min(arguments.stop_after, total_) : total_),
         checkpoint_seconds_(arguments.checkpoint_seconds),
         progress_(total_ * trainer.tokens_per_step(), 0, token_progress(ranks, live)),
+        sampler_(run, trainer, tokenizer, ranks),
         live_(live) {
     for (const ValidationLine& line : history.validations) {
       if (stop_.update(line.loss)) best_step_ = line.step;
@@ -219,7 +267,7 @@ class LmTraining {
     if (best) best_step_ = done;
     metrics_.write(line);
     if (sample) metrics_.write(*sample);
-    if (best || !validates) lm::save_model(path(RunFile::kModel), trainer_.model(tokenizer_));
+    if (best || !validates) save_model();
     save();
     progress_.print(fmt::format(
         "step {}/{}  loss {:.4f}{}  {} tokens/s  {:.0f} s", done, total_, line.train_loss,
@@ -249,33 +297,24 @@ class LmTraining {
     if (live_ != nullptr) live_->saved(saved_step_);
   }
 
+  void save_model() {
+    lm::save_model(path(RunFile::kModel), ranks_.lead_with_params(Order::kParams, [this] {
+      return trainer_.model(tokenizer_);
+    }));
+  }
+
   // Saves the state between two validations.
   void checkpoint() {
     const std::int64_t done = trainer_.steps();
     if (done == saved_step_) return;
     metrics_.write(PauseLine{done, static_cast<int>(trainer_.epochs()), loss_sum_, seconds_});
     save();
-    if (run_.validation_tokens <= 1 || best_step_ == 0)
-      lm::save_model(path(RunFile::kModel), trainer_.model(tokenizer_));
+    if (run_.validation_tokens <= 1 || best_step_ == 0) save_model();
   }
 
   std::optional<SampleLine> make_sample() {
     if (!run_.settings.samples) return std::nullopt;
-    if (!generator_) {
-      lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .max_chunk = 16});
-      generator_.emplace(std::move(decoder), tokenizer_);
-    }
-    const std::string prompt =
-        run_.settings.prompt.empty() && !tokenizer_.eos_id() ? "\n" : run_.settings.prompt;
-    const lm::Completion made =
-        generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
-                                      .max_tokens = run_.settings.sample_tokens,
-                                      .on_text = [this](const lm::GeneratedChunk&) {
-                                        ranks_.keep_waiting();
-                                        check_interrupted();
-                                        return true;
-                                      }});
-    return SampleLine{trainer_.steps(), prompt, made.text};
+    return ranks_.lead_with_params(Order::kSample, [this] { return sampler_.make(); });
   }
 
   void print_sample(const SampleLine& sample) {
@@ -353,7 +392,7 @@ class LmTraining {
   double checkpoint_seconds_, saved_at_ = lm_now();
   Progress progress_;
   ShownLoss shown_;
-  std::optional<lm::Generator> generator_;
+  Sampler sampler_;
   double seconds_ = 0;  // training time, without validation
   double loss_sum_ = 0, line_began_ = 0;
   std::int64_t line_step_ = 0;  // step of the last validation
@@ -415,6 +454,7 @@ std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText
   options.batch = batch_per_rank(options.batch, ranks);
   options.distributed = ranks.communicator();
   options.shard_optimizer = ranks.shards();
+  options.shard_parameters = ranks.shards_params();
   if (run.settings.pack) options.document_start = text.tokenizer.eos_id();
   if (from) {
     return std::make_unique<lm::LanguageTrainer>(*from, text.split.train, text.split.validation,
@@ -522,8 +562,10 @@ int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
     made.emplace(folder, arguments.force);
   });
   ranks.together([&] { trainer->save(path_in(made, RunFile::kCheckpoint)); });
+  std::optional<lm::SavedModel> model;
+  if (ranks.first() || ranks.shards_params()) model = trainer->model(text.tokenizer);
   ranks.on_first([&] {
-    lm::save_model(made->path(RunFile::kModel), trainer->model(text.tokenizer));
+    lm::save_model(made->path(RunFile::kModel), *model);
     text.tokenizer.save(made->path(RunFile::kTokenizer));
     write_file_atomically(made->path(RunFile::kTokenizerConfig),
                           lm::tokenizer_config_json(text.tokenizer));
@@ -535,7 +577,7 @@ int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
     print_lm_head(run, *trainer, text, folder, ranks);
     if (live) live->open(run_head(run, *trainer, folder, ranks));
   });
-  if (!ranks.first()) return lm_follow(run, *trainer, ranks);
+  if (!ranks.first()) return lm_follow(run, *trainer, text.tokenizer, ranks);
   return ranks.lead_run([&] {
     return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments, live.get(), ranks).go();
   });
@@ -605,7 +647,7 @@ int lm_resume(const LmTrainArguments& arguments, Ranks& ranks) {
     }
     if (live) live->open(run_head(run, *trainer, folder, ranks));
   });
-  if (!ranks.first()) return lm_follow(run, *trainer, ranks);
+  if (!ranks.first()) return lm_follow(run, *trainer, text->tokenizer, ranks);
   return ranks.lead_run([&] {
     return LmTraining(run, folder, *trainer, text->tokenizer, history, arguments, live.get(), ranks)
         .go();

@@ -70,18 +70,20 @@ MpiJoin load_mpi(std::string& reason) {
   return nullptr;
 }
 
-// Throws UserError if this process cannot have others among which the states are divided.
+// Throws UserError if this process cannot have others among which states or parameters are divided.
 void check_sharding(const RankOptions& options, const std::optional<Launcher>& launcher) {
-  if (!options.shard_optimizer) return;
+  const char* const option = options.sharding();
+  if (option == nullptr) return;
   if (options.mode == "off") {
-    throw UserError(
-        "--shard-optimizer: not supported with --distributed off, where each process trains a run "
-        "of its own");
+    throw UserError(fmt::format(
+        "{}: not supported with --distributed off, where each process trains a run of its own",
+        option));
   }
   if (options.mode == "auto" && !launcher) {
-    throw UserError(
-        "--shard-optimizer: divides the optimizer's states among the processes of mpirun, but no "
-        "launcher of MPI started this process; use it as in: mpirun -n 4 tg ... --shard-optimizer");
+    throw UserError(fmt::format(
+        "{}: divides {} among the processes of mpirun, but no launcher of MPI started this "
+        "process; use it as in: mpirun -n 4 tg ... {}",
+        option, options.shard_parameters ? "the parameters" : "the optimizer's states", option));
   }
 }
 

@@ -17,7 +17,15 @@ struct RankOptions {
   // off: each process trains a run of its own.
   std::string mode = "auto";
   double timeout_seconds = kRankTimeout;
-  bool shard_optimizer = false;  // CompileOptions::shard_optimizer, if there are several ranks
+  // As in CompileOptions, if there are several ranks.
+  bool shard_optimizer = false, shard_parameters = false;
+
+  // Returns the option that divides what one process has, or null.
+  [[nodiscard]] const char* sharding() const {
+    return shard_parameters  ? "--shard-parameters"
+           : shard_optimizer ? "--shard-optimizer"
+                             : nullptr;
+  }
 };
 
 // The launcher that started this process, according to its environment.
@@ -30,7 +38,7 @@ std::optional<Launcher> find_launcher();
 
 // Makes this process a rank of those that the launcher started. Returns null if it is to train by
 // itself. Throws UserError if this tg has no MPI, if MPI finds another number of processes than the
-// launcher started, or if optimizer states are to be divided and there is no launcher.
+// launcher started, or if states or parameters are to be divided and there is no launcher.
 std::shared_ptr<Communicator> join_mpi(const RankOptions& options);
 
 }  // namespace tensorgrad::cli

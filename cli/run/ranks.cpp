@@ -189,9 +189,10 @@ GivenOrder Ranks::next_order() const {
 }
 
 Ranks join_ranks(const RankOptions& options, const std::string& command) {
-  Ranks ranks(join_mpi(options), options.shard_optimizer);
+  Ranks ranks(join_mpi(options), options);
   check_versions(ranks, TENSORGRAD_VERSION_STRING, command);
-  ranks.check_same({{"--shard-optimizer", options.shard_optimizer ? "true" : "false"}});
+  ranks.check_same({{"--shard-optimizer", options.shard_optimizer ? "true" : "false"},
+                    {"--shard-parameters", options.shard_parameters ? "true" : "false"}});
   return ranks;
 }
 
@@ -245,8 +246,11 @@ int run_rank(const Ranks& ranks, const std::function<int()>& work) {
 }
 
 std::string ranks_text(const Ranks& ranks, std::int64_t batch, std::string_view unit) {
-  if (ranks.has_nothing_to_shard()) return "ranks   1: --shard-optimizer has no effect\n";
-  if (!ranks.several()) return "";
+  if (!ranks.several()) {
+    return ranks.sharding() == nullptr
+               ? ""
+               : fmt::format("ranks   1: {} has no effect\n", ranks.sharding());
+  }
   return fmt::format("ranks   {}, each with {} of the {} {} of a batch\n", ranks.size(),
                      batch / ranks.size(), batch, unit);
 }
@@ -256,11 +260,17 @@ std::string rank_memory_text(const Ranks& ranks, const CompileReport& report) {
   const auto text = [](std::int64_t bytes) {
     return fmt::format("{} bytes ({})", bytes, bytes_text(bytes));
   };
+  const auto part = [&](const char* what, std::int64_t bytes, std::int64_t unsharded) {
+    return fmt::format(
+        ", of which {} {}{}", what, text(bytes),
+        ranks.shards() ? fmt::format(", {} without {}", text(unsharded), ranks.sharding()) : "");
+  };
   return fmt::format(
-      "memory  per rank: {}, of which the optimizer has {}{}\n", text(report.peak_bytes),
-      text(report.optimizer_bytes),
-      ranks.shards() ? ", " + text(report.unsharded_optimizer_bytes) + " without --shard-optimizer"
-                     : "");
+      "memory  per rank: {}{}{}\n", text(report.peak_bytes),
+      part("the optimizer has", report.optimizer_bytes, report.unsharded_optimizer_bytes),
+      ranks.shards_params()
+          ? part("the parameters have", report.parameter_bytes, report.unsharded_parameter_bytes)
+          : "");
 }
 
 }  // namespace tensorgrad::cli

@@ -28,12 +28,14 @@ struct ReportedByFirst {};
 
 // What rank 0 tells the others to do.
 enum class Order : std::int32_t {
-  kWait,   // wait for the next order
-  kTrain,  // run as many steps as the number of the order
-  kTest,   // evaluate the model on the held-out data
-  kSave,   // call save() of the trainer
-  kEnd,    // end; the number is the exit code
-  kFail,   // end: rank 0 reports an error
+  kWait,    // wait for the next order
+  kTrain,   // run as many steps as the number of the order
+  kTest,    // evaluate the model on the held-out data
+  kSave,    // call save() of the trainer
+  kParams,  // download the parameters
+  kSample,  // generate a sample
+  kEnd,     // end; the number is the exit code
+  kFail,    // end: rank 0 reports an error
 };
 struct GivenOrder {
   Order order = Order::kWait;
@@ -50,9 +52,9 @@ class Ranks {
  public:
   // One process.
   Ranks() = default;
-  // A rank of a group; null: one process. `shard_optimizer`: see shards().
-  explicit Ranks(std::shared_ptr<Communicator> group, bool shard_optimizer = false)
-      : group_(std::move(group)), shard_optimizer_(shard_optimizer) {}
+  // A rank of a group; null: one process. `options`: what the ranks divide.
+  explicit Ranks(std::shared_ptr<Communicator> group, const RankOptions& options = {})
+      : group_(std::move(group)), options_(options) {}
 
   [[nodiscard]] bool several() const { return group_ != nullptr && group_->size() > 1; }
   [[nodiscard]] int size() const { return group_ == nullptr ? 1 : group_->size(); }
@@ -64,9 +66,12 @@ class Ranks {
   }
 
   // For CompileOptions::shard_optimizer: whether there are several ranks, which divide the states.
-  [[nodiscard]] bool shards() const { return shard_optimizer_ && several(); }
-  // Returns true if the states were to be divided, but there is one process.
-  [[nodiscard]] bool has_nothing_to_shard() const { return shard_optimizer_ && !several(); }
+  [[nodiscard]] bool shards() const { return options_.sharding() != nullptr && several(); }
+  // For CompileOptions::shard_parameters: whether they divide the parameters as well. Downloads of
+  // parameters and attached functions are then calls that all ranks make.
+  [[nodiscard]] bool shards_params() const { return options_.shard_parameters && several(); }
+  // Returns the option that divides something, or null.
+  [[nodiscard]] const char* sharding() const { return options_.sharding(); }
 
   // All ranks call the following functions, in the same order.
 
@@ -111,6 +116,11 @@ class Ranks {
       throw;
     }
   }
+  // Rank 0: as lead(), but the others do the work only if the parameters are divided.
+  template <class Work>
+  auto lead_with_params(Order order, const Work& work) {
+    return shards_params() ? lead(order, 0, work) : work();
+  }
   // Rank 0: called if the work of lead() threw the same error on all ranks, or if the others have
   // done theirs.
   void failed_on_all_ranks() { leads_ = false; }
@@ -130,14 +140,14 @@ class Ranks {
   Message exchange(Order order, std::int64_t number) const;
 
   std::shared_ptr<Communicator> group_;
-  bool shard_optimizer_ = false;
+  RankOptions options_;
   bool leads_ = false;                               // in the work of lead()
   std::chrono::steady_clock::time_point told_ = {};  // of the last keep_waiting()
 };
 
 // Joins the processes of the launcher. Throws as join_mpi(), and if the ranks have different
 // versions of tg, different commands, such as "tg train --resume", or if only some have
-// --shard-optimizer.
+// --shard-optimizer or --shard-parameters.
 Ranks join_ranks(const RankOptions& options, const std::string& command);
 // Compares the version and the command.
 void check_versions(const Ranks& ranks, const std::string& version, const std::string& command);

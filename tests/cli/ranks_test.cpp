@@ -128,7 +128,7 @@ TEST(Ranks, follow_the_orders_of_the_first) {
 
 TEST(Ranks, that_divide_states_save_together) {
   const Endings endings = on_rank_threads(2, [](const Ranks& group) {
-    Ranks ranks(group.communicator(), true);
+    Ranks ranks(group.communicator(), {.shard_optimizer = true});
     EXPECT_TRUE(ranks.shards());
     // As save() of a trainer: all send their states, then the first one writes.
     const auto save = [&](bool fails) {
@@ -152,6 +152,29 @@ TEST(Ranks, that_divide_states_save_together) {
   EXPECT_THAT(endings, ElementsAre("no space left", "reported"));
 }
 
+TEST(Ranks, that_divide_parameters_download_them_together) {
+  for (const bool divide : {false, true}) {
+    const Endings endings = on_rank_threads(2, [&](const Ranks& group) {
+      Ranks ranks(group.communicator(), {.shard_optimizer = true, .shard_parameters = divide});
+      EXPECT_EQ(ranks.shards_params(), divide);
+      const auto download = [&] { return divide ? ranks.sum({2})[0] : 2; };
+      if (!ranks.first()) {
+        if (divide) {
+          EXPECT_EQ(ranks.next_order().order, Order::kParams);
+          (void)download();
+        }
+        EXPECT_EQ(ranks.next_order().order, Order::kEnd);
+        return;
+      }
+      (void)ranks.lead_run([&] {
+        EXPECT_EQ(ranks.lead_with_params(Order::kParams, download), divide ? 4 : 2);
+        return 0;
+      });
+    });
+    EXPECT_THAT(endings, ElementsAre("", ""));
+  }
+}
+
 TEST(Ranks, with_whole_states_save_on_the_first_only) {
   const Endings endings = on_rank_threads(2, [](Ranks& ranks) {
     EXPECT_FALSE(ranks.shards());
@@ -168,16 +191,24 @@ TEST(Ranks, print_their_memory) {
   report.peak_bytes = 5000;
   report.optimizer_bytes = 1000;
   report.unsharded_optimizer_bytes = 2000;
+  report.parameter_bytes = 300;
+  report.unsharded_parameter_bytes = 600;
   EXPECT_EQ(rank_memory_text({}, report), "");
-  EXPECT_EQ(ranks_text(Ranks(nullptr, true), 8, "rows"),
+  EXPECT_EQ(ranks_text(Ranks(nullptr, {.shard_optimizer = true}), 8, "rows"),
             "ranks   1: --shard-optimizer has no effect\n");
+  EXPECT_EQ(ranks_text(Ranks(nullptr, {.shard_parameters = true}), 8, "rows"),
+            "ranks   1: --shard-parameters has no effect\n");
   const Endings endings = on_rank_threads(2, [&](const Ranks& ranks) {
     EXPECT_EQ(rank_memory_text(ranks, report),
               "memory  per rank: 5000 bytes (5.0 kB), of which the optimizer has 1000 bytes "
               "(1.0 kB)\n");
-    EXPECT_EQ(rank_memory_text(Ranks(ranks.communicator(), true), report),
+    EXPECT_EQ(rank_memory_text(Ranks(ranks.communicator(), {.shard_optimizer = true}), report),
               "memory  per rank: 5000 bytes (5.0 kB), of which the optimizer has 1000 bytes "
               "(1.0 kB), 2000 bytes (2.0 kB) without --shard-optimizer\n");
+    EXPECT_EQ(rank_memory_text(Ranks(ranks.communicator(), {.shard_parameters = true}), report),
+              "memory  per rank: 5000 bytes (5.0 kB), of which the optimizer has 1000 bytes "
+              "(1.0 kB), 2000 bytes (2.0 kB) without --shard-parameters, of which the parameters "
+              "have 300 bytes (300 B), 600 bytes (600 B) without --shard-parameters\n");
   });
   EXPECT_THAT(endings, ElementsAre("", ""));
 }
@@ -241,6 +272,8 @@ TEST(Launcher, is_recognized_by_its_variables) {
   EXPECT_FALSE(find_launcher());
   EXPECT_EQ(join_mpi({}), nullptr);
   expect_refused({.shard_optimizer = true}, "no launcher of MPI started this process");
+  expect_refused({.shard_optimizer = true, .shard_parameters = true},
+                 "--shard-parameters: divides the parameters among the processes of mpirun, but");
   {
     const ScopedVariable rank("PMIX_RANK", "0");
     EXPECT_FALSE(find_launcher()->size);

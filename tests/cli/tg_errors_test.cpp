@@ -132,6 +132,10 @@ TEST_F(TgErrors, states_are_sharded_among_several_processes_only) {
         text);
   train_fails({"--data", "images", "--shard-optimizer", "--distributed", "off"},
               "--shard-optimizer: not supported with --distributed off");
+  train_fails({"--data", "images", "--shard-parameters", "--distributed", "off"},
+              "--shard-parameters: not supported with --distributed off");
+  fails({"lm", "train", "things.csv", "--out", "new", "--device", "cpu", "--shard-parameters"},
+        "--shard-parameters: divides the parameters among the processes");
 }
 
 TEST_F(TgErrors, a_run_that_goes_on_keeps_its_settings) {

@@ -144,7 +144,7 @@ TEST(MpiTool, trains_a_language_model_as_one_process_does) {
                         "best validation loss");
 }
 
-const std::string kShard = " --shard-optimizer";
+const std::string kShard = " --shard-optimizer", kShardParameters = " --shard-parameters";
 
 std::string memory_line(const std::string& text) {
   const std::size_t begin = text.find("memory  per rank: ");
@@ -166,11 +166,23 @@ void expect_less_memory(const std::string& sharded, const std::string& whole) {
   EXPECT_GT(std::stoll(bytes_of_whole[1]), unsharded / 2);
 }
 
-// Trains with whole and with sharded states, and compares all bits.
-void expect_same_files_sharded(const TestFolder& folder, const std::string& arguments) {
+// Expects that each of two ranks has half of the states and half of the parameters.
+void expect_half_of_the_parameters(const std::string& line) {
+  const std::string part = R"( (\d+) bytes \(.*\), (\d+) bytes \(.*\) without --shard-parameters)";
+  const std::regex both(R"(memory  per rank: \d+ bytes \(.*\), of which the optimizer has)" + part +
+                        ", of which the parameters have" + part);
+  std::smatch bytes;
+  ASSERT_TRUE(std::regex_match(line, bytes, both)) << line;
+  EXPECT_EQ(std::stoll(bytes[2]), 2 * std::stoll(bytes[1]));
+  EXPECT_EQ(std::stoll(bytes[4]), 2 * std::stoll(bytes[3]));
+}
+
+// Trains with whole and with sharded states, or parameters, and compares all bits.
+void expect_same_files_sharded(const TestFolder& folder, const std::string& arguments,
+                               const std::string& option = kShard) {
   const Finished whole = tg(folder, 2, arguments + " --out whole");
   ASSERT_EQ(whole.status, 0) << whole.text;
-  const Finished sharded = tg(folder, 2, arguments + kShard + " --out sharded");
+  const Finished sharded = tg(folder, 2, arguments + option + " --out sharded");
   ASSERT_EQ(sharded.status, 0) << sharded.text;
   EXPECT_EQ(files_in(folder.path() / "whole"), files_in(folder.path() / "sharded"));
   for (const std::string& file : files_in(folder.path() / "whole")) {
@@ -179,7 +191,26 @@ void expect_same_files_sharded(const TestFolder& folder, const std::string& argu
   }
   EXPECT_EQ(metrics_of(folder, "whole"), metrics_of(folder, "sharded"));
   const std::string with = memory_line(sharded.text), without = memory_line(whole.text);
+  if (option == kShardParameters) return expect_half_of_the_parameters(with);
   expect_less_memory(with, without);
+}
+
+TEST(MpiTool, sharded_parameters_of_a_classifier_make_the_same_files) {
+  const TestFolder folder;
+  test::write_image_folder(folder.path() / "images");
+  expect_same_files_sharded(folder, kImages, kShardParameters);
+}
+
+// Rounding differs, since the norm for clipping is added in another order.
+TEST(MpiTool, sharded_parameters_of_a_language_model_train_alike) {
+  const TestFolder folder;
+  write_book(folder);
+  ASSERT_EQ(tg(folder, 2, kText + " --out whole").status, 0);
+  const Finished sharded = tg(folder, 2, kText + kShardParameters + " --out sharded");
+  ASSERT_EQ(sharded.status, 0) << sharded.text;
+  EXPECT_EQ(files_in(folder.path() / "whole"), files_in(folder.path() / "sharded"));
+  expect_near(metrics_of(folder, "whole"), metrics_of(folder, "sharded"));
+  expect_half_of_the_parameters(memory_line(sharded.text));
 }
 
 TEST(MpiTool, sharded_states_of_a_classifier_make_the_same_files) {
@@ -236,6 +267,17 @@ TEST(MpiTool, resumes_a_sharded_language_model_with_another_number_of_processes)
   const TestFolder folder;
   write_book(folder);
   expect_resumed_by_others(folder, kText, " lm train", kShard);
+}
+
+TEST(MpiTool, resumes_sharded_parameters_with_another_number_of_processes) {
+  {
+    const TestFolder folder;
+    test::write_image_folder(folder.path() / "images");
+    expect_resumed_by_others(folder, kImages, " train", kShardParameters);
+  }
+  const TestFolder folder;
+  write_book(folder);
+  expect_resumed_by_others(folder, kText, " lm train", kShardParameters);
 }
 
 TEST(MpiTool, sharding_with_one_process_has_no_effect) {
@@ -323,9 +365,12 @@ TEST(MpiTool, a_killed_process_ends_all_and_the_run_can_be_resumed) {
   expect_resumable(folder);
 }
 
-TEST(MpiTool, one_error_says_that_a_sharded_run_cannot_be_saved) {
+class MpiToolSharded : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Options, MpiToolSharded, ::testing::Values(kShard, kShardParameters));
+
+TEST_P(MpiToolSharded, one_error_says_that_a_run_cannot_be_saved) {
   const TestFolder folder;
-  const Finished result = disturb(folder, kShard, [&] {
+  const Finished result = disturb(folder, GetParam(), [&] {
     const fs::path model = folder.path() / "run/model.safetensors";
     std::error_code ignored;
     for (int i = 0; i < 1000 && !fs::is_directory(model, ignored); ++i) {  // tg may be faster
