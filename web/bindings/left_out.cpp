@@ -5,6 +5,7 @@
 #include "compile/debug/shadow.h"
 #include "io/atomic_file.h"
 #include "io/tuning_file.h"
+#include "plan/bucket_placement.h"
 #include "tensorgrad/error.h"
 #include "train/distributed.h"
 #include "train/trainer.h"
@@ -28,6 +29,12 @@ std::vector<ElementRange> exchange_ranges(const Program&, const std::string&) { 
 ExchangeStops exchange_stops(const Program&, const std::string&, const std::vector<ElementRange>&) {
   return {};
 }
+BucketPlacer::BucketPlacer(const Graph& graph, const std::vector<ParameterBucket>& buckets,
+                           Placement& placement, const std::vector<std::vector<Source>>& reads)
+    : graph_(graph), buckets_(buckets), placement_(placement), reads_(reads) {}
+void BucketPlacer::add_parameter(ValueId, std::size_t) {}
+void BucketPlacer::add_gradient(ValueId, std::size_t, std::int64_t) {}
+std::vector<HostStep> BucketPlacer::place(const AddBuffer&) { return {}; }
 Ticket Device::run_replacing(Executable&, const RuntimeScalars&, BufferHandle,
                              std::span<const HostRange>, std::size_t, const HostReplace&) {
   return 0;
@@ -40,6 +47,13 @@ void fail_together(Communicator&, const std::string&, const std::exception_ptr&)
 std::vector<ElementRange> common_ranges(Communicator&, const Program&) { return {}; }
 Ticket run_and_exchange(Communicator&, Instance&, const ScalarValues&,
                         const std::vector<ElementRange>&) {
+  return 0;
+}
+std::vector<float> download_sharded(Communicator&, const ProgramSession&, const ParameterRange&) {
+  return {};
+}
+void upload_sharded(Communicator&, ProgramSession&, const ParameterRange&, std::vector<float>) {}
+Ticket run_sharded(Communicator&, Instance&, const ScalarValues&, const ParameterRange&) {
   return 0;
 }
 void mean_over_ranks(Communicator&, std::span<float>) {}
