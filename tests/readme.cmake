@@ -13,7 +13,11 @@ foreach(source IN LISTS programs)
   cmake_path(GET source STEM name)
   add_executable(document_${name} "${source}")
   target_link_libraries(document_${name} PRIVATE tensorgrad::tensorgrad)
-  # Shown code is written to be read: the house's warnings stay out of it.
+  # Of the project's warnings, only those that readers are likely to turn on.
+  if(TENSORGRAD_WERROR AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(document_${name} PRIVATE
+      -Wextra -Werror -Wno-error=maybe-uninitialized)
+  endif()
   if(TENSORGRAD_SANITIZE)
     target_compile_options(document_${name} PRIVATE "-fsanitize=${TENSORGRAD_SANITIZE}")
   endif()

@@ -30,16 +30,16 @@ struct CsvOptions {
 
   /// Label column by name or by index from 0; negative indices count from the end. Empty: the last
   /// column. A number is an index unless `header` is kYes and a column has that name.
-  std::string label;
+  std::string label = {};
 
   bool unlabeled = false;         ///< All columns are features.
-  std::string label_hint;         ///< Appended to errors about the label: how to set its column.
+  std::string label_hint = {};    ///< Appended to errors about the label: how to set its column.
   Header header = Header::kAuto;  ///< Whether the first row is a header.
   char delimiter = ',';           ///< Not a quote, a line break or a zero byte.
 
   /// Class names in the order of their numbers, for example those that a trained model knows.
   /// Empty: the labels in the file.
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names = {};
 
   double holdout = 0.0;    ///< Fraction of the rows that go to CsvData::test, in [0, 1).
   std::uint64_t seed = 0;  ///< Seed of the choice of these rows.
