@@ -11,7 +11,6 @@
 #include <memory>
 #include <new>
 #include <source_location>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -30,6 +29,7 @@
 #include "tensorgrad/error.h"
 #include "text.h"
 #include "tokenizer/commands.h"
+#include "usage.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -95,10 +95,10 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
   constexpr std::int64_t kMaxBatch = 1 << 24;
   return {
       command.add_option("--epochs", s.epochs, "Number of passes over the training set")
-          ->check(CLI::Range(1, 1'000'000))
+          ->check(in_range(1, 1'000'000))
           ->capture_default_str(),
       command.add_option("--batch", s.batch, "Images or rows per training step")
-          ->check(CLI::Range(std::int64_t{1}, kMaxBatch))
+          ->check(in_range(std::int64_t{1}, kMaxBatch))
           ->default_str(std::to_string(kDefaultBatch)),
       command.add_option("--lr", s.lr, "Initial learning rate; follows a cosine down to 0")
           ->check(kPositive)
@@ -110,12 +110,12 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
           ->option_text("SIZES (256,128)"),
       command
           .add_option("--optimizer", s.optimizer, "Optimizer: adamw, adam or sgd (momentum 0.9)")
-          ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
+          ->check(one_of({"adamw", "adam", "sgd"}))
           ->capture_default_str(),
       command
           .add_option("--weight-decay", s.weight_decay,
                       "Weight decay (default: 0.01 for adamw, 0 for others)")
-          ->check(CLI::NonNegativeNumber),
+          ->check(kFromZero),
       command
           .add_option("--seed", s.seed, "Random seed for initial weights, data order and holdout")
           ->capture_default_str(),
@@ -127,7 +127,7 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
       command
           .add_option("--header", s.header,
                       "CSV: whether line 1 is a header; auto decides by its fields")
-          ->check(CLI::IsMember({"auto", "yes", "no"}))
+          ->check(one_of({"auto", "yes", "no"}))
           ->option_text("auto|yes|no (auto)"),
       command
           .add_option("--holdout", s.holdout,
@@ -144,7 +144,7 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
       command
           .add_option("--channels", s.channels,
                       "Class folders: 1: grayscale, 3: RGB (default: as in the first image)")
-          ->check(CLI::IsMember({1, 3}))
+          ->check(one_of({"1", "3"}))
           ->option_text("1|3")};
 }
 
@@ -179,7 +179,7 @@ void add_train(CLI::App& app, Action& action) {
   fixed.push_back(command.add_flag("--force", args->force,
                                    "Replace an existing run; other files in the folder are kept"));
   command.add_option("--stop-after", args->stop_after, "Stop after this step, as with Ctrl-C")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 40));
   add_checkpoint_every(command, args->checkpoint_seconds);
   add_tensorboard(command, args->tensorboard);
   add_ui(command, args->ui);
@@ -250,7 +250,7 @@ void add_export(CLI::App& app, Action& action) {
                   "Batch size, in images or rows (default: dynamic; with --web, 1). With --web, "
                   "several: --batch 1,32")
       ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 20));
   command.footer(
       "Examples:\n  tg export --run runs/fashion-mnist --out fashion.onnx\n"
       "  tg export --run runs/fashion-mnist --web --out site/model");
@@ -306,7 +306,7 @@ void add_profile(CLI::App& app, Action& action) {
       "profile", "Time each launch of a training step and compare it with the device's roofline");
   const auto finish = add_model(command, args->model, {});
   command.add_option("--steps", args->steps, "Steps to time; the median is reported")
-      ->check(CLI::Range(1, 10'000))
+      ->check(in_range(1, 10'000))
       ->capture_default_str();
   command.add_flag_callback(
       "--no-roofline", [args] { args->roofline = false; },
@@ -384,10 +384,10 @@ void add_bisect(CLI::App& app, Action& action) {
       "bisect", "Find the first pass after which the results of two devices differ");
   add_ir_options(command, args->ir);
   command.add_option("--a", args->a, "First device: reference, cpu or webgpu")
-      ->check(CLI::IsMember({"reference", "cpu", "webgpu"}))
+      ->check(one_of({"reference", "cpu", "webgpu"}))
       ->option_text("DEVICE (reference)");
   command.add_option("--b", args->b, "Second device: cpu or webgpu")
-      ->check(CLI::IsMember({"cpu", "webgpu"}))
+      ->check(one_of({"cpu", "webgpu"}))
       ->option_text("DEVICE (cpu)");
   command.add_option("--tolerance", args->tolerance, "Maximum relative error of one op")
       ->check(kPositive)
@@ -397,14 +397,6 @@ void add_bisect(CLI::App& app, Action& action) {
       "Example:\n  tg bisect --b webgpu 01_autodiff.ir\n"
       "Exits with code 1 if the results differ.");
   command.callback([=, &action] { action = [args] { return bisect_ir(*args); }; });
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
 }
 
 // Returns a message without control characters, which file names may have, except line breaks.
@@ -442,23 +434,13 @@ int parse_and_run(int argc, char** argv) {
   add_bisect(app, action);
   add_tokenizer(app, action);
   add_lm(app, action);
-  // The message of CLI11 does not list the commands.
-  const std::vector<std::string> names = command_names(app);
-  if (argc > 1 && argv[1][0] != '-' &&
-      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    fmt::print(stderr, "unknown command '{}'; available: {}\n", printable(argv[1]),
-               fmt::join(names, ", "));
-    return 2;
-  }
   try {
     app.parse(argc, argv);
     check_adapter(app);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out, err;
-    const int code = app.exit(error, out, err);
-    fmt::print("{}", out.str());
-    fmt::print(stderr, "{}", printable_lines(err.str()));
-    return code == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help or --version
+    fmt::print(stderr, "error: {}\n", printable_lines(usage_message(app, error)));
+    return 2;
   }
   if (!action) {
     fmt::print(stderr, "{}", app.help());

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "usage.h"
+
 namespace tensorgrad::cli {
 
 const CLI::Validator kPositive(
@@ -17,6 +19,14 @@ const CLI::Validator kPositive(
       return value > 0 && std::isfinite(value) ? "" : "expected a number above 0, got " + text;
     },
     "NUMBER > 0");
+const CLI::Validator kFromZero(
+    [](std::string& text) {
+      char* end = nullptr;
+      const double value = std::strtod(text.c_str(), &end);
+      const bool valid = *end == '\0' && value >= 0 && std::isfinite(value);
+      return valid ? "" : "expected a number of at least 0, got " + text;
+    },
+    "NUMBER >= 0");
 const CLI::Validator kShare(
     [](std::string& text) {
       const double value = std::strtod(text.c_str(), nullptr);
@@ -26,7 +36,7 @@ const CLI::Validator kShare(
 
 void add_adapter_options(CLI::App& command, DeviceOptions& device) {
   command.add_option("--adapter", device.adapter, "WebGPU adapter, by its number in `tg devices`")
-      ->check(CLI::Range(0, 1000));
+      ->check(in_range(0, 1000));
   command.add_flag("--allow-software", device.allow_software,
                    "Allow webgpu to use a software adapter");
   command.add_option("--tuning-cache", device.tuning_cache,
@@ -41,10 +51,10 @@ void add_adapter_options(CLI::App& command, DeviceOptions& device) {
           },
           "webgpu: compute products of f32 in f32, or as three products of f16 on matrix units, if "
           "there are any")
-      ->check(CLI::IsMember({"highest", "f16x3"}))
+      ->check(one_of({"highest", "f16x3"}))
       ->option_text("highest|f16x3 (highest)");
   command.add_option("--threads", device.threads, "CPU threads; 0: one per core")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
 }
 
@@ -57,7 +67,7 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
   command
       .add_option("--device", device.kind,
                   "Device; auto selects a GPU if there is one, else the CPU")
-      ->check(CLI::IsMember(kinds))
+      ->check(one_of(kinds))
       ->option_text(text + " (auto)");
   add_adapter_options(command, device);
 }
@@ -120,7 +130,7 @@ void add_rank_options(CLI::App& command, RankOptions& ranks) {
       .add_option("--distributed", ranks.mode,
                   "Whether the processes of mpirun train one run together; auto: if it started "
                   "several; off: each trains its own run")
-      ->check(CLI::IsMember({"auto", "mpi", "off"}))
+      ->check(one_of({"auto", "mpi", "off"}))
       ->option_text("auto|mpi|off (auto)");
   command
       .add_option_function<std::string>(

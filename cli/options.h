@@ -14,6 +14,7 @@
 namespace tensorgrad::cli {
 
 extern const CLI::Validator kPositive;  // accepts numbers above 0
+extern const CLI::Validator kFromZero;  // accepts numbers of at least 0
 extern const CLI::Validator kShare;     // accepts numbers between 0 and 1, exclusive
 
 // Adds the options of devices except --device.

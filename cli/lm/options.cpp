@@ -9,6 +9,7 @@
 
 #include "lm/commands.h"
 #include "options.h"
+#include "usage.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -23,14 +24,6 @@ const std::map<std::string, nn::OutNorm> kOutNorms = {{"none", nn::OutNorm::kNon
 
 const std::map<std::string, nn::DecayActivation> kDecays = {
     {"softplus", nn::DecayActivation::kSoftplus}, {"heavy_tail", nn::DecayActivation::kHeavyTail}};
-
-const CLI::Validator kFromZero(
-    [](std::string& text) {
-      char* end = nullptr;
-      const double value = std::strtod(text.c_str(), &end);
-      return *end == '\0' && value >= 0 ? "" : "expected a number of at least 0, got " + text;
-    },
-    "NUMBER >= 0");
 
 const CLI::Validator kArch(
     [](std::string& text) {
@@ -52,7 +45,7 @@ const CLI::Validator kArch(
 std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
   const auto counted = [&](const char* name, std::int64_t& value, const char* what) {
     return command.add_option(name, value, what)
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+        ->check(in_range(std::int64_t{1}, std::int64_t{1} << 20))
         ->capture_default_str();
   };
   return {
@@ -65,24 +58,24 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
               "Number of layers; each includes an MLP, except in mamba1 to mamba3 and lists"),
       counted("--width", s.shape.width, "Width of the model"),
       command.add_option("--state", s.shape.state, "State size per channel (mamba1) or per head")
-          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+          ->check(in_range(std::int64_t{1}, std::int64_t{1} << 16))
           ->option_text("INT (16; 64 in mamba2, mamba3)"),
       command
           .add_option_function<std::string>(
               "--out-norm",
               [&s](const std::string& name) { s.shape.out_norm = kOutNorms.at(name); },
               "Norm between scan and output projection of Mamba-3 (mamba3, zamba)")
-          ->check(CLI::IsMember(kOutNorms))
+          ->check(one_of_keys(kOutNorms))
           ->option_text("none|before_gate|after_gate (none)"),
       command
           .add_option_function<std::string>(
               "--decay", [&s](const std::string& name) { s.shape.decay = kDecays.at(name); },
               "Activation of the decays of Mamba-3 (mamba3, zamba)")
-          ->check(CLI::IsMember(kDecays))
+          ->check(one_of_keys(kDecays))
           ->option_text("softplus|heavy_tail (softplus)"),
       counted("--heads", s.shape.heads, "Number of attention heads"),
       command.add_option("--context", s.shape.context, "Context length of attention, in tokens")
-          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+          ->check(in_range(std::int64_t{1}, std::int64_t{1} << 20))
           ->option_text("INT (1024; gpt, gpt2: --length)"),
       command
           .add_option("--tokenizer", s.tokenizer,
@@ -96,7 +89,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
   lm::TrainingOptions& t = s.training;
   const auto counted = [&](const char* name, std::int64_t& value, const char* what) {
     return command.add_option(name, value, what)
-        ->check(CLI::Range(std::int64_t{1}, kMaxOfLm))
+        ->check(in_range(std::int64_t{1}, kMaxOfLm))
         ->capture_default_str();
   };
   std::vector<CLI::Option*> options = {
@@ -104,7 +97,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
       counted("--batch", t.batch, "Windows per batch"),
       counted("--length", t.length, "Tokens per window"),
       command.add_option("--accumulate", t.accumulate, "Batches per optimizer step")
-          ->check(CLI::Range(1, 1'000'000))
+          ->check(in_range(1, 1'000'000))
           ->capture_default_str(),
       command.add_option("--lr", t.lr, "Peak learning rate")
           ->check(kPositive)
@@ -113,7 +106,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
                      ->check(kFromZero)
                      ->option_text("FLOAT (a tenth of --lr)"),
       command.add_option("--warmup", t.warmup, "Warmup steps: the learning rate rises from 0")
-          ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
+          ->check(in_range(std::int64_t{0}, kMaxOfLm))
           ->capture_default_str(),
       command
           .add_option("--weight-decay", t.weight_decay, "Weight decay, applied to matrices only")
@@ -134,19 +127,19 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
       command
           .add_option("--holdout", s.holdout,
                       "Fraction at the end of each text held out for validation")
-          ->check(CLI::Range(0.0, 0.9))
+          ->check(in_range(0.0, 0.9))
           ->capture_default_str(),
       add_max_expansion(command, s.max_expansion, "Gzipped texts"),
       command.add_option("--eval-every", s.eval_every, "Steps between validations")
-          ->check(CLI::Range(std::int64_t{1}, kMaxOfLm))
+          ->check(in_range(std::int64_t{1}, kMaxOfLm))
           ->option_text("INT (a tenth of --steps)"),
       command.add_option("--eval-windows", s.eval_windows, "Windows per validation; 0: all")
-          ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
+          ->check(in_range(std::int64_t{0}, kMaxOfLm))
           ->capture_default_str(),
       command
           .add_option("--patience", s.patience,
                       "Stop after N validations without improvement; 0: never")
-          ->check(CLI::Range(0, 1'000'000))
+          ->check(in_range(0, 1'000'000))
           ->capture_default_str(),
       command.add_option("--prompt", s.prompt,
                          "Prompt of the samples generated after each validation"),
@@ -191,7 +184,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
                                    "Replace an existing run; other files in the folder are kept"));
   for (CLI::Option* const option : fixed) option->excludes(resume);
   command.add_option("--stop-after", args->stop_after, "Stop after this step, as with Ctrl-C")
-      ->check(CLI::Range(std::int64_t{1}, kMaxOfLm));
+      ->check(in_range(std::int64_t{1}, kMaxOfLm));
   add_checkpoint_every(command, args->checkpoint_seconds);
   add_tensorboard(command, args->tensorboard);
   add_ui(command, args->ui);
@@ -241,10 +234,10 @@ void add_lm_generate(CLI::App& app, LmAction& action) {
                   "Prompt; may be repeated (default: the beginning of a text)")
       ->allow_extra_args(false);
   command.add_option("--count", args->count, "Texts per prompt")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command.add_option("--max-tokens", o.max_tokens, "Maximum number of tokens per text")
-      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
+      ->check(in_range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command
       .add_option("--temperature", o.sampling.temperature,
@@ -253,17 +246,17 @@ void add_lm_generate(CLI::App& app, LmAction& action) {
       ->capture_default_str();
   command
       .add_option("--top-k", o.sampling.top_k, "Sample only from the K most likely tokens; 0: all")
-      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
+      ->check(in_range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command
       .add_option("--top-p", o.sampling.top_p,
                   "Sample from the smallest set of tokens with at least this total probability")
-      ->check(CLI::Range(1e-12, 1.0))
+      ->check(in_range(1e-12, 1.0))
       ->option_text("0..1 (1)");
   command
       .add_option("--min-p", o.sampling.min_p,
                   "Drop tokens less likely than this fraction of the most likely one")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(in_range(0.0, 1.0))
       ->option_text("0..1 (0)");
   command
       .add_option("--repetition-penalty", o.sampling.repetition_penalty,
@@ -275,7 +268,7 @@ void add_lm_generate(CLI::App& app, LmAction& action) {
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", o.ignore_eos, "Continue after an end-of-text token");
   command.add_option("--batch", args->batch, "Texts generated at once")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 16))
       ->option_text("INT (all, at most 16)");
   command.add_flag("--json", args->json, "Print one JSON object per line, with the tokens");
   command.add_flag("--quiet", args->quiet, "Do not print the speed");
@@ -296,19 +289,19 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
                      "Texts, as for `tg lm train` (default: the validation text of the run)");
   command.add_flag("--eos", args->eos, "End each text of --data with eos, as in training");
   command.add_option("--chunk", args->options.chunk, "Tokens processed at once")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command
       .add_option("--batch", args->options.batch,
                   "Parts of the text scored in parallel, each without the text before it; faster")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 16))
       ->capture_default_str();
   command
       .add_option(
           "--context", args->options.context,
           "Reset the context every N tokens, a multiple of --chunk; 0: never, or at the context "
           "length of attention layers")
-      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
+      ->check(in_range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command.add_flag("--json", args->json, "Print one JSON object");
   add_device_options(command, args->device);
@@ -340,10 +333,10 @@ void add_lm_embed(CLI::App& app, LmAction& action) {
           "--pooling",
           [args](const std::string& name) { args->options.pooling = kPoolings.at(name); },
           "Mean over the tokens of a text, or its last token")
-      ->check(CLI::IsMember(kPoolings))
+      ->check(one_of_keys(kPoolings))
       ->option_text("mean|last (mean)");
   command.add_option("--batch", args->options.batch, "Texts processed at once")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+      ->check(in_range(std::int64_t{1}, std::int64_t{1} << 16))
       ->capture_default_str();
   command.add_option("-o,--out", args->out, "FILE.npy to write (default: print JSON lines)");
   add_device_options(command, args->options.device);
@@ -375,7 +368,7 @@ void add_lm_import(CLI::App& app, LmAction& action) {
   command
       .add_option("--context", args->context,
                   "Limit of the context length of attention layers; 0: that of the model")
-      ->check(CLI::Range(std::int64_t{0}, kMaxOfLm))
+      ->check(in_range(std::int64_t{0}, kMaxOfLm))
       ->capture_default_str();
   command.add_flag("--euler", args->euler,
                    "MBJS: the weights were trained with Euler discretization");
@@ -415,7 +408,7 @@ void add_lm_quantize(CLI::App& app, LmAction& action) {
   command.add_option("MODEL", args->model, "Run folder or model file")->required();
   command.add_option("--type", *type, "Weight format of the embedding and the projections")
       ->required()
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "int8", "int8_per_tensor", "int4"}))
+      ->check(one_of({"f32", "f16", "bf16", "int8", "int8_per_tensor", "int4"}))
       ->option_text("f32|f16|bf16|int8|int8_per_tensor|int4");
   command.add_option("-o,--out", args->out, "File to write")->required();
   command.footer(

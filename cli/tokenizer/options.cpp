@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tokenizer/commands.h"
+#include "usage.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -33,19 +34,19 @@ void add_tokenizer_train(CLI::App& app, TokenizerAction& action) {
       ->required()
       ->option_text("FILE");
   command.add_option("--vocab-size", args->vocab_size, "Vocabulary size, for bpe")
-      ->check(CLI::Range(std::int64_t{256}, std::int64_t{1} << 24))
+      ->check(in_range(std::int64_t{256}, std::int64_t{1} << 24))
       ->capture_default_str();
   command
       .add_option("--kind", args->kind,
                   "bpe (byte-level byte-pair encoding), bytes, or characters (those of the text)")
-      ->check(CLI::IsMember({"bpe", "bytes", "characters"}))
+      ->check(one_of({"bpe", "bytes", "characters"}))
       ->option_text("bpe|bytes|characters (bpe)");
   command.add_option("--pattern", args->pattern, "Pre-tokenization pattern, named after its model")
-      ->check(CLI::IsMember({"none", "gpt2", "cl100k", "qwen2", "o200k"}))
+      ->check(one_of({"none", "gpt2", "cl100k", "qwen2", "o200k"}))
       ->option_text("gpt2|cl100k|qwen2|o200k|none (gpt2)");
   command
       .add_option("--min-frequency", args->min_frequency, "Minimum count of a pair to be merged")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->check(in_range(std::int64_t{0}, std::int64_t{1} << 40))
       ->capture_default_str();
   command
       .add_option("--special-token", args->specials,
@@ -90,7 +91,7 @@ void add_tokenizer_import(CLI::App& app, TokenizerAction& action) {
   CLI::Option* const pattern =
       command
           .add_option("--pattern", args->pattern, "Pre-tokenization pattern, named after its model")
-          ->check(CLI::IsMember({"none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"}))
+          ->check(one_of({"none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"}))
           ->option_text("gpt2|cl100k|tiktoken_cl100k|qwen2|o200k|none (gpt2)");
   command
       .add_option("--special-token", args->specials,

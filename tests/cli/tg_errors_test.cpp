@@ -64,7 +64,7 @@ struct TgErrors : ::testing::Test {
   void misused(const std::vector<std::string>& arguments, const std::string& text = "") const {
     const ToolResult result = folder.tg(arguments);
     EXPECT_EQ(result.code, 2) << result.out << result.err;
-    EXPECT_NE(result.err, "");
+    EXPECT_THAT(result.err, arguments.empty() ? StartsWith("Train") : StartsWith("error: "));
     EXPECT_THAT(result.err, HasSubstr(text));
     EXPECT_EQ(names(), before);
   }
@@ -85,7 +85,7 @@ TEST_F(TgErrors, wrong_usage_is_code_2) {
   misused({"train", "--data", "images", "--lr", "-1"});
   misused({"train", "--data", "images", "--lr", "nan"});
   misused({"train", "--data", "images", "--matmul-precision", "tf32"},
-          "tf32 not in {highest,f16x3}");
+          "--matmul-precision: unknown value 'tf32'; available: highest, f16x3\n");
   misused({"train", "--data", "images", "--optimizer", "magic"});
   misused({"train", "--data", "images", "--device", "tpu"});
   misused({"train", "--data", "things.csv", "--holdout", "1"});
@@ -101,10 +101,46 @@ TEST_F(TgErrors, wrong_usage_is_code_2) {
   misused({"dump"});
 }
 
+TEST_F(TgErrors, unknown_options_name_the_nearest) {
+  const auto unknown = [&](const std::vector<std::string>& arguments, const std::string& text) {
+    misused(arguments, "error: unknown option " + text + "\n");
+  };
+  unknown({"train", "--data", "images", "--epoch", "3"}, "'--epoch'; did you mean '--epochs'?");
+  unknown({"train", "--data", "images", "--epoch=3"}, "'--epoch'; did you mean '--epochs'?");
+  unknown({"train", "--dtaa", "images"}, "'--dtaa'; did you mean '--data'?");
+  unknown({"train", "--max", "3"}, "'--max'; did you mean '--max-expansion'?");
+  unknown({"train", "--data", "images", "--frobnicate"}, "'--frobnicate'; see `tg train --help`");
+  unknown({"train", "--data", "images", "-x"}, "'-x'; see `tg train --help`");
+  unknown({"lm", "train", "things.csv", "--stpes", "3"}, "'--stpes'; did you mean '--steps'?");
+  unknown({"--versio"}, "'--versio'; did you mean '--version'?");
+}
+
+TEST_F(TgErrors, wrong_values_say_what_is_expected) {
+  misused({"train", "--data", "images", "--epochs", "0"},
+          "error: --epochs: expected an integer from 1 to 1000000, got '0'\n");
+  misused({"train", "--data", "images", "--epochs", "1.5"}, "from 1 to 1000000, got '1.5'\n");
+  misused({"train", "--data", "images", "--epochs"}, "error: --epochs: expects a value\n");
+  misused({"train", "--data", "images", "--epochs", "1", "--epochs", "2"},
+          "error: --epochs: given more than once\n");
+  misused({"train", "--data", "images", "--seed", "x"},
+          "error: --seed: expected an integer, got 'x'\n");
+  misused({"train", "--data", "images", "--weight-decay", "inf"},
+          "error: --weight-decay: expected a number of at least 0, got inf\n");
+  misused({"train", "--data", "images", "--optimizer", "magic"},
+          "error: --optimizer: unknown value 'magic'; available: adamw, adam, sgd\n");
+  misused({"train", "images"}, "error: unexpected argument 'images'; see `tg train --help`\n");
+  misused({"train"}, "error: --data or --resume is required\n");
+  misused({"explain", "--run", "run", "--data", "images"},
+          "error: --run: cannot be used with --data\n");
+  misused({"tokenizer", "import", "--vocab", "v.json", "--out", "t.json"},
+          "error: --vocab: requires --merges\n");
+}
+
 TEST_F(TgErrors, without_a_command_the_commands_are_listed) {
   misused({}, "Usage: tg [OPTIONS]");
   misused({}, "bisect");
-  misused({"fly"}, "unknown command 'fly'; available: train, eval, predict,");
+  misused({"fly"}, "error: unknown command 'fly'; available: train, eval, predict,");
+  misused({"lm", "fly"}, "unknown command 'fly'; available: train, generate, eval,");
   misused({"fly", "--data", "images"}, "unknown command 'fly'");
   misused({"--fly"}, "--fly");
   misused({"env", "opt"}, "");

@@ -692,7 +692,7 @@ TEST(TgLm, errors_name_what_is_wrong) {
   says({"lm", "train", "stories", "--decay", "heavy_tail"}, 2,
        "--decay: applies only to Mamba-3 layers; hybrid has none");
   says({"lm", "train", "stories", "--arch", "mamba3", "--out-norm", "some"}, 2,
-       "some not in {after_gate,before_gate,none}");
+       "--out-norm: unknown value 'some'; available: after_gate, before_gate, none");
   says({"lm", "train", "stories", "--prompt", "Zo\xc3\xab"}, 1, "--prompt: tokenizer: ");
   says({"lm", "generate", "stories"}, 1, "model.safetensors");
   write_text(folder / "stories/c.txt", "caf\xe9 is no UTF-8");
