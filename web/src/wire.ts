@@ -110,14 +110,8 @@ export function decode(bytes: Uint8Array): any {
       case Tag.Bool: return count !== 0;
       case Tag.String: return text.decode(raw(count));
       case Tag.List: return Array.from({ length: count }, value);
-      case Tag.Object: {
-        const result: Record<string, unknown> = {};
-        for (let i = 0; i < count; ++i) {
-          const key = value();
-          result[key] = value();
-        }
-        return result;
-      }
+      case Tag.Object:  // an assignment to the key `__proto__` would not add it
+        return Object.fromEntries(Array.from({ length: count }, () => [value(), value()]));
       case Tag.Tensor: {
         const dtype = word(), rank = word();
         return new Tensor(count, Array.from({ length: rank }, double), dtypes[dtype]!);

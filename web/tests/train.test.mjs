@@ -173,7 +173,7 @@ test('a checkpoint carries metadata', async () => {
   const trainer = await sine();
   await trainer.step(batch(0));
   const plain = await trainer.save();
-  const metadata = [['notes', 'Größe\n"1"'], ['', ''], ['settings', JSON.stringify({ width: 64 })]];
+  const metadata = [['notes', 'Größe\n"1"'], ['', ''], ['settings', JSON.stringify({ width: 64 })], ['__proto__', 'p']];
   const bytes = await trainer.save({ metadata });
   const all = await tg.readMetadata(bytes);
   assert.deepEqual(all, { ...await tg.readMetadata(plain), ...Object.fromEntries(metadata) });
