@@ -242,6 +242,8 @@ async function takesCpu({ kind = 'auto', allowSoftware = false }: DeviceOptions)
   return known;
 }
 
+const inPage = () => typeof document !== 'undefined' && typeof Worker !== 'undefined';
+
 /**
  * @internal Returns the session for programs with a device, by default the one that they take by
  * default; the kind of engine is a worker in a page, else this thread. Uses the core module if it
@@ -249,11 +251,10 @@ async function takesCpu({ kind = 'auto', allowSoftware = false }: DeviceOptions)
  */
 export async function place(kind?: EngineKind, needsFull = false, device?: DeviceOptions):
 Promise<Place> {
-  const inPage = typeof document !== 'undefined' && typeof Worker !== 'undefined';
-  const wanted = kind ?? (inPage ? 'worker' : 'thread');
+  const wanted = kind ?? (inPage() ? 'worker' : 'thread');
   const one = async (why = '') =>
     ({ own: await open(wanted, needsFull, false), device, helpers: 0, why });
-  const { count, why } = threadsFor(device?.threads, inPage && wanted === 'thread');
+  const { count, why } = threadsFor(device?.threads, inPage() && wanted === 'thread');
   if (count === 1) return one(why);
   if (!await takesCpu(device ?? {})) return one();
   try {
@@ -268,6 +269,15 @@ Promise<Place> {
 /** @internal Returns the session for what needs no device. */
 export async function session(kind?: EngineKind, needsFull = false): Promise<Session> {
   return (await place(kind, needsFull)).own;
+}
+
+/** @internal Returns a session that is open, if any, else that of programs with the default device. */
+export async function openSession(kind: EngineKind = inPage() ? 'worker' : 'thread'): Promise<Session> {
+  for (const each of [...sessions.values()]) {
+    const own = await each.catch(() => undefined);
+    if (own?.kind === kind) return own;
+  }
+  return session(kind);
 }
 
 /** @internal Returns the session with the full module that is otherwise like this one. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Training: compile() and the trainers that it returns.
 import {
-  ask, described, deviceOf, fullSession, inSession, session, type EngineKind, type Session,
+  ask, described, deviceOf, fullSession, inSession, openSession, type EngineKind, type Session,
 } from './engine.js';
 import { UserError } from './errors.js';
 import {
@@ -483,6 +483,6 @@ export async function compile(spec: any): Promise<any> {
 export async function readMetadata(
   bytes: Uint8Array, { name, engine }: { name?: string; engine?: EngineKind } = {}):
 Promise<{ [key: string]: string }> {
-  const at = userLocation(2), own = (await session(engine)).engine;
+  const at = userLocation(2), own = (await openSession(engine)).engine;
   return ask(own, 'readMetadata', at, { bytes, name });
 }

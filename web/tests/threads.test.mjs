@@ -132,6 +132,23 @@ test('a loader follows its trainer to another engine', async () => {
   }
 });
 
+test('metadata are read in an engine that is open', async () => {
+  await tg.close();
+  const trainer = await made(cpu(1));  // of the module without threads, unlike the default
+  const bytes = await trainer.save(), { instantiate } = WebAssembly;
+  let engines = 0;
+  WebAssembly.instantiate = (...all) => (++engines, instantiate(...all));
+  try {
+    assert.equal((await tg.readMetadata(bytes))['tensorgrad.step'], '0');
+    assert.equal(engines, 0);
+    await tg.close();
+    assert.equal((await tg.readMetadata(bytes))['tensorgrad.step'], '0');
+    assert.equal(engines, 1);
+  } finally {
+    WebAssembly.instantiate = instantiate;
+  }
+});
+
 test('language models generate the same texts, with a tokenizer of another engine', async () => {
   const tokenizer = await tg.Tokenizer.characters([...'abcd']);
   const texts = [];
