@@ -114,6 +114,11 @@ test('selects launches, sorts them, saves the profile and opens other models', a
   await page.waitForFunction(() => document.querySelector('main').ariaBusy === 'true');
   await profiled(page);
   await page.waitForFunction(() => /cartpole\.ts/.test(document.querySelector('#lines').textContent));
+  const [wide, shown] = await page.evaluate(() => {
+    const {scrollWidth, clientWidth} = document.querySelector('table').parentElement;
+    return [scrollWidth, clientWidth];
+  });
+  assert.ok(wide <= shown, `the table is ${wide} px wide in ${shown}`);
   await page.shot('inside_phone');
   await page.check();
   await page.close();
