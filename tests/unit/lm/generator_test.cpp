@@ -287,7 +287,9 @@ TEST(LmGenerator, texts_do_not_depend_on_tokens_per_read_on_webgpu) {
   all[0].sampling.temperature = 0;
   all[1] = {.sampling = {.temperature = 0}, .max_tokens = 6, .stop = {"dx", "lmn", "i"}};
   all[2] = {.sampling = {.temperature = 2, .top_k = 9, .seed = 3}, .max_tokens = 30};
-  all[3] = {.sampling = {.temperature = 2, .top_p = 0.7, .min_p = 0.001}, .ignore_eos = true};
+  all[3] = {.sampling = {.temperature = 2, .top_p = 0.7, .min_p = 0.001},
+            .max_tokens = 70,  // more than two reads of 32
+            .ignore_eos = true};
   all[4] = {.sampling = {.temperature = 0}, .max_tokens = 1};
   all[5].sampling.temperature = 0;
   all[5].on_text = [](const lm::GeneratedChunk& written) { return written.text != "h"; };
