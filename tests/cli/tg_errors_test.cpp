@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
+#include "run/metrics.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad::test {
 namespace {
@@ -341,16 +343,24 @@ TEST_F(TgErrors, flipped_bits_of_metrics_stop_a_resume) {
   const std::string whole = read_text(folder / "run/metrics.jsonl");
   const std::size_t first = whole.find('\n') + 1;
   ASSERT_EQ(std::count(whole.begin(), whole.end(), '\n'), 2) << whole;  // a step and a pause
-  // Every bit of the second line. Most of these lines are JSON with another number or key.
+  // A bit of each byte of the second line. Most of these lines are JSON with another number or key.
+  // A process for each would take long.
   int judged_by_checksum = 0;
+  const std::string path = folder / "run/metrics.jsonl";
   for (std::size_t at = first; at + 1 < whole.size(); ++at) {
     std::string text = whole;
     text[at] = static_cast<char>(text[at] ^ 1 << at % 8);
-    write("run/metrics.jsonl", text);
-    const ToolResult result = folder.tg(resume);
-    EXPECT_EQ(result.code, 1) << text;
-    EXPECT_THAT(result.err, HasSubstr("metrics.jsonl: line ")) << text;
-    judged_by_checksum += result.err.find("checksum") != std::string::npos ? 1 : 0;
+    write_text(path, text);
+    std::string error;
+    try {
+      cli::rewind_metrics(path, 1);
+    } catch (const IoError& caught) {
+      error = caught.what();
+    }
+    EXPECT_THAT(error, HasSubstr("metrics.jsonl: line ")) << text;
+    EXPECT_EQ(read_text(path), text);
+    judged_by_checksum += error.find("checksum") != std::string::npos ? 1 : 0;
+    if (at % 16 == 0) fails(resume, "metrics.jsonl: line ");
   }
   EXPECT_GT(judged_by_checksum, 50);
   const auto without = [](const std::string& line) {
