@@ -74,6 +74,12 @@ inline Trainer<Mlp> classifier(const CompileOptions& options) {
   return trainer;
 }
 
+// A model with a single number.
+struct Scale {
+  Parameter w{{1}, init::constant(1)};
+  TG_MODULE(w)
+};
+
 // Results of a training: losses, and all parameters one after another.
 struct RankResult {
   std::vector<float> losses, params;
@@ -89,13 +95,25 @@ struct RankResult {
   }
 };
 
+inline void append(const NamedTensors& tensors, std::vector<float>& to) {
+  for (const auto& [name, tensor] : tensors) {
+    const std::vector<float> values = tensor.floats();
+    to.insert(to.end(), values.begin(), values.end());
+  }
+}
+
 inline std::vector<float> all_params(const TrainerBase& trainer) {
   std::vector<float> all;
-  for (const auto& [name, tensor] : trainer.download_params()) {
-    const std::vector<float> values = tensor.floats();
-    all.insert(all.end(), values.begin(), values.end());
-  }
+  append(trainer.download_params(), all);
   return all;
+}
+
+// Returns losses, and parameters followed by the states of the optimizer.
+template <class M>
+RankResult result_of(Trainer<M>& trainer, int steps) {
+  RankResult result{trainer.run(steps), all_params(trainer)};
+  append(trainer.download_optimizer(), result.params);
+  return result;
 }
 
 // Trains for two epochs and a part of the third.

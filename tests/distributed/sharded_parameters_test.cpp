@@ -26,26 +26,11 @@ using Change = std::function<void(CompileOptions&)>;
 // Bytes of buckets: each parameter by itself; several buckets; one bucket.
 constexpr std::array<std::int64_t, 3> kBucketBytes = {1, 3000, kDefaultBucketBytes};
 
-CompileOptions sharding_options(const Ranks& ranks, bool shard) {
+CompileOptions parameter_options(const Ranks& ranks, bool shard) {
   CompileOptions options = classifier_options(ranks);
   options.clip_grad_norm = 0;
   options.shard_parameters = shard;
   return options;
-}
-
-void append(const NamedTensors& tensors, std::vector<float>& to) {
-  for (const auto& [name, tensor] : tensors) {
-    const std::vector<float> values = tensor.floats();
-    to.insert(to.end(), values.begin(), values.end());
-  }
-}
-
-// Returns losses, and parameters followed by the states of the optimizer.
-template <class M>
-RankResult result_of(Trainer<M>& trainer, int steps) {
-  RankResult result{trainer.run(steps), all_params(trainer)};
-  append(trainer.download_optimizer(), result.params);
-  return result;
 }
 
 template <class Train>
@@ -63,7 +48,7 @@ std::vector<RankResult> results_in_buckets(int ranks, std::int64_t bucket_bytes,
 
 // Trains with whole and with sharded parameters, and compares all bits.
 template <class Train>
-void expect_same_bits(const Train& train) {
+void expect_bits_of_whole(const Train& train) {
   for (const int ranks : {2, 3}) {
     const std::vector<RankResult> whole =
         results_of(ranks, [&](const Ranks& member) { return train(member, false); });
@@ -77,9 +62,9 @@ void expect_same_bits(const Train& train) {
   }
 }
 
-void expect_same_bits_with(const Change& change) {
-  expect_same_bits([&](const Ranks& ranks, bool shard) {
-    CompileOptions options = sharding_options(ranks, shard);
+void expect_bits_of_whole_with(const Change& change) {
+  expect_bits_of_whole([&](const Ranks& ranks, bool shard) {
+    CompileOptions options = parameter_options(ranks, shard);
     change(options);
     auto trainer = classifier(options);
     return result_of(trainer, 5);
@@ -91,13 +76,13 @@ TEST(ShardedParameters, have_the_bits_of_whole_ones) {
        std::vector<Optimizer>{optim::SGD{.lr = 0.1}, optim::AdamW{.lr = 1e-2, .amsgrad = true},
                               optim::Lion{.lr = 1e-3}}) {
     SCOPED_TRACE(optimizer.name());
-    expect_same_bits_with([&](CompileOptions& options) { options.optimizer = optimizer; });
+    expect_bits_of_whole_with([&](CompileOptions& options) { options.optimizer = optimizer; });
   }
 }
 
 TEST(ShardedParameters, have_the_bits_of_whole_ones_with_groups_frozen_parameters_and_averages) {
-  expect_same_bits([](const Ranks& ranks, bool shard) {
-    CompileOptions options = sharding_options(ranks, shard);
+  expect_bits_of_whole([](const Ranks& ranks, bool shard) {
+    CompileOptions options = parameter_options(ranks, shard);
     options.optimizer = optim::AdamW{.lr = 1e-2};
     options.groups = {
         {.params = "hidden.bias", .freeze = true},
@@ -116,7 +101,7 @@ TEST(ShardedParameters, have_the_bits_of_whole_ones_with_groups_frozen_parameter
 }
 
 TEST(ShardedParameters, have_the_bits_of_whole_ones_in_mixed_precision) {
-  expect_same_bits_with([](CompileOptions& options) {
+  expect_bits_of_whole_with([](CompileOptions& options) {
     options.mixed_precision = true;
     options.loss_scale = LossScale{.init_scale = 1024, .growth_interval = 2};
   });
@@ -147,7 +132,7 @@ TEST(ShardedParameters, train_as_whole_ones_do_except_for_rounding) {
     for (const double clip : {0.0, 0.02}) {
       SCOPED_TRACE(kind + " " + std::to_string(clip));
       expect_near([&](const Ranks& ranks, bool shard) {
-        CompileOptions options = sharding_options(ranks, shard);
+        CompileOptions options = parameter_options(ranks, shard);
         if (kind == "webgpu") options.device = {.kind = kind, .allow_software = true};
         options.optimizer = optim::SGD{.lr = 0.5, .momentum = 0.9};
         options.groups = {{.params = "out.*", .lr_factor = 0.5}};
@@ -165,13 +150,8 @@ TEST(ShardedParameters, train_as_whole_ones_do_except_for_rounding) {
   }
 }
 
-struct Scale {
-  Parameter w{{1}, init::constant(1)};
-  TG_MODULE(w)
-};
-
 TEST(ShardedParameters, skip_updates_on_all_ranks_and_may_be_fewer_than_ranks) {
-  expect_same_bits([](const Ranks& ranks, bool shard) {
+  expect_bits_of_whole([](const Ranks& ranks, bool shard) {
     auto trainer = compile(
         Scale(), [](const Scale& net, const Inputs& in) { return mean(square(in["x"] * net.w)); },
         {.inputs = {{"x", {2}}},
@@ -197,7 +177,7 @@ TEST(ShardedParameters, skip_updates_on_all_ranks_and_may_be_fewer_than_ranks) {
 
 TEST(ShardedParameters, train_a_language_model) {
   constexpr std::int64_t kSymbols = 7;
-  expect_same_bits([](const Ranks& ranks, bool shard) {
+  expect_bits_of_whole([](const Ranks& ranks, bool shard) {
     lm::TrainingOptions options = {.batch = 4,
                                    .length = 8,
                                    .steps = 10,
@@ -296,7 +276,7 @@ TEST(ShardedParameters, are_saved_as_whole_ones_and_resumed_on_any_ranks) {
   const test::TempDir folder;
   const auto train = [&](const Ranks& ranks, bool shard, const std::string& from,
                          const std::string& to) {
-    CompileOptions options = sharding_options(ranks, shard);
+    CompileOptions options = parameter_options(ranks, shard);
     options.ema_decay = 0.9;
     auto trainer = classifier(options);
     if (!from.empty()) trainer.load(folder / from);
@@ -341,8 +321,8 @@ TEST(ShardedParameters, are_saved_as_whole_ones_and_resumed_on_any_ranks) {
 }
 
 TEST(ShardedParameters, take_uploads_of_rank_0_and_reset) {
-  expect_same_bits([](const Ranks& ranks, bool shard) {
-    CompileOptions options = sharding_options(ranks, shard);
+  expect_bits_of_whole([](const Ranks& ranks, bool shard) {
+    CompileOptions options = parameter_options(ranks, shard);
     options.groups = {{.params = "out.bias", .freeze = true}};
     auto trainer = classifier(options);
     const RankResult first = result_of(trainer, 3);
@@ -371,7 +351,7 @@ TEST(ShardedParameters, take_uploads_of_rank_0_and_reset) {
 TEST(ShardedParameters, are_gathered_for_attached_functions_and_captures) {
   for (const std::string kind : {"cpu", "webgpu"}) {
     const auto train = [&](const Ranks& ranks, bool shard) {
-      CompileOptions options = sharding_options(ranks, shard);
+      CompileOptions options = parameter_options(ranks, shard);
       if (kind == "webgpu") options.device = {.kind = kind, .allow_software = true};
       auto trainer = compile(Mlp(),
                              [](const Mlp& net, const Inputs& in) {
@@ -404,7 +384,9 @@ TEST(ShardedParameters, are_gathered_for_attached_functions_and_captures) {
     const std::vector<RankResult> sharded =
         results_in_buckets(2, 1, [&](const Ranks& member) { return train(member, true); });
     EXPECT_EQ(sharded[0], sharded[1]);
-    if (kind == "cpu") EXPECT_EQ(sharded[0], whole);
+    if (kind == "cpu") {
+      EXPECT_EQ(sharded[0], whole);
+    }
     ASSERT_EQ(sharded[0].params.size(), whole.params.size());
     for (std::size_t i = 0; i < whole.params.size(); ++i)
       ASSERT_NEAR(sharded[0].params[i], whole.params[i], 1e-5) << kind << " " << i;
@@ -418,7 +400,7 @@ TEST(ShardedParameters, refuse_what_needs_whole_ones) {
           [](const Ranks& ranks) {
             const auto compiled = [&](const Change& change) {
               return test::message_of([&] {
-                CompileOptions options = sharding_options(ranks, true);
+                CompileOptions options = parameter_options(ranks, true);
                 change(options);
                 classifier(options);
               });
@@ -432,11 +414,11 @@ TEST(ShardedParameters, refuse_what_needs_whole_ones) {
                 compiled([](CompileOptions& options) { options.normalize_grads = "*weight"; }),
                 "compile: shard_parameters: not supported with normalize_grads, which "
                 "needs whole gradients");
-            CompileOptions options = sharding_options(ranks, true);
+            CompileOptions options = parameter_options(ranks, true);
             options.ema_decay = 0.9;
             auto trainer = classifier(options);
             const auto first = [](const Mlp& net, const Inputs& in) { return net.out(in["x"]); };
-            EXPECT_EQ(test::message_of([&] { trainer.download_grads(); }),
+            EXPECT_EQ(test::message_of([&] { (void)trainer.download_grads(); }),
                       "download_grads: not supported with shard_parameters: no rank has all of "
                       "them");
             EXPECT_EQ(test::message_of([&] {
@@ -450,18 +432,18 @@ TEST(ShardedParameters, refuse_what_needs_whole_ones) {
                       "profile: not supported with shard_parameters");
           }),
       Each(IsEmpty()));
-  EXPECT_EQ(test::message_of([] { classifier(sharding_options(nullptr, true)); }),
+  EXPECT_EQ(test::message_of([] { classifier(parameter_options(nullptr, true)); }),
             "compile: shard_parameters: expected distributed to be set, got null");
 }
 
 TEST(ShardedParameters, must_be_set_and_used_on_all_ranks_alike) {
   EXPECT_THAT(
-      on_ranks(3,
-               [](const Ranks& ranks) { classifier(sharding_options(ranks, ranks->rank() != 1)); }),
+      on_ranks(
+          3, [](const Ranks& ranks) { classifier(parameter_options(ranks, ranks->rank() != 1)); }),
       Each(HasSubstr("the option shard_parameters of rank 1 differs from that of rank 0")));
   EXPECT_THAT(on_ranks(2,
                        [](const Ranks& ranks) {
-                         auto trainer = classifier(sharding_options(ranks, true));
+                         auto trainer = classifier(parameter_options(ranks, true));
                          auto forward = trainer.attach(
                              [](const Mlp& net, const Inputs& in) { return net.out(in["x"]); },
                              {.inputs = {{"x", {1, 32}}}});

@@ -40,21 +40,6 @@ CompileOptions sharding_options(const Ranks& ranks, bool shard) {
   return options;
 }
 
-void append(const NamedTensors& tensors, std::vector<float>& to) {
-  for (const auto& [name, tensor] : tensors) {
-    const std::vector<float> values = tensor.floats();
-    to.insert(to.end(), values.begin(), values.end());
-  }
-}
-
-// Returns losses, and parameters followed by the states of the optimizer.
-template <class M>
-RankResult result_of(Trainer<M>& trainer, int steps) {
-  RankResult result{trainer.run(steps), all_params(trainer)};
-  append(trainer.download_optimizer(), result.params);
-  return result;
-}
-
 // Trains with whole and with sharded states, and compares all bits.
 template <class Train>
 void expect_same_bits(const Train& train, std::initializer_list<int> sizes = {2, 3}) {
@@ -123,11 +108,6 @@ TEST(ShardedOptimizer, leaves_frozen_parameters_and_rows) {
                        }}};
   });
 }
-
-struct Scale {
-  Parameter w{{1}, init::constant(1)};
-  TG_MODULE(w)
-};
 
 CompileOptions scale_options(const Ranks& ranks, bool shard) {
   return {.inputs = {{"x", {2}}},
