@@ -208,7 +208,7 @@ TEST(Ranks, print_their_memory) {
     EXPECT_EQ(rank_memory_text(Ranks(ranks.communicator(), {.shard_parameters = true}), report),
               "memory  per rank: 5000 bytes (5.0 kB), of which the optimizer has 1000 bytes "
               "(1.0 kB), 2000 bytes (2.0 kB) without --shard-parameters, of which the parameters "
-              "have 300 bytes (300 B), 600 bytes (600 B) without --shard-parameters\n");
+              "have 300 bytes (0.3 kB), 600 bytes (0.6 kB) without --shard-parameters\n");
   });
   EXPECT_THAT(endings, ElementsAre("", ""));
 }

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
