@@ -40,7 +40,7 @@ def classifier(ranks):
     """Yields the messages of train_classifier() in tests/distributed/ranks.h."""
     shapes = (64 * 32, 32, 32 * 10, 10)  # each parameter begins at a multiple of PADDING
     elements = sum(-(-count // PADDING) * PADDING for count in shapes)
-    yield from all_gather(5 * 8, ranks)  # hashes of what must be equal, see ObjectiveImpl::agree()
+    yield from all_gather(6 * 8, ranks)  # hashes of what must be equal, see ObjectiveImpl::agree()
     yield from all_gather(8, ranks)      # the hash of the buckets
     for _ in range(3):                   # parameters, and two states of Adam
         yield from broadcast(FLOAT * elements, ranks)
