@@ -2,7 +2,6 @@
 // What the device prepares for a program: kernels, their pipelines, and the dispatches.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -85,17 +84,12 @@ class WebGpuExecutable final : public Executable {
     staging.clear();
   }
 
-  // Returns true if all dispatches ran with their bind groups.
-  [[nodiscard]] bool validated() const {
-    return std::all_of(dispatches.begin(), dispatches.end(),
-                       [](const BoundDispatch& dispatch) { return dispatch.group.validated; });
-  }
-
   const Program* program = nullptr;
   std::vector<BoundDispatch> dispatches;
   std::vector<BufferHandle> buffers;  // of set 0; see Device::add_set()
   std::size_t sets = 1;
   bool uses_scalars = false;
+  bool validated = false;  // all bind groups are
   int limited_runs = 0;
   std::vector<RangeStaging> staging;  // of the ranges of the last run_replacing()
 

@@ -118,7 +118,11 @@ void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers
     if (dispatch->kept.size() == kMaxKeptGroups) dispatch->kept.erase(dispatch->kept.begin());
     dispatch->kept.push_back(std::exchange(dispatch->group, std::move(group)));
   }
-  for (BoundDispatch& dispatch : executable.dispatches) dispatch.others.clear();
+  executable.validated = true;
+  for (BoundDispatch& dispatch : executable.dispatches) {
+    dispatch.others.clear();
+    executable.validated &= dispatch.group.validated;
+  }
   executable.buffers.assign(buffers.begin(), buffers.end());
   executable.sets = 1;
 }

@@ -67,7 +67,7 @@ std::size_t Runner::encode_together(const WebGpuExecutable& executable,
                                     std::span<const BoundDispatch> dispatches, const Runs& runs,
                                     CommandBuffers& made) {
   const Stopwatch timer = queue_.time_encoding();
-  const bool several = api_.vendor->concurrent() && executable.validated();
+  const bool several = api_.vendor->concurrent() && executable.validated;
   const std::size_t count = runs.count;
   const std::size_t most =
       several ? std::min(count, dispatches.size() * count / kDispatchesPerEncoder) : 1;
@@ -113,21 +113,20 @@ void Runner::run_chunk(WebGpuExecutable& executable, std::span<const RuntimeScal
   queue_.make_room(true);
   const Runs runs = write_rows(executable, rows, number);
   std::span<const BoundDispatch> dispatches = executable.dispatches;
-  const bool validated = executable.validated();
   // If the GPU is idle and the step is long, its beginning is submitted while the rest is
   // encoded.
-  const bool in_parts = rows.size() == 1 && validated && queue_.runs_in_flight() == 0;
+  const bool in_parts = rows.size() == 1 && executable.validated && queue_.runs_in_flight() == 0;
   for (std::size_t part = kFirstDispatches; in_parts && dispatches.size() >= part + part / 2;
        part *= 2) {
     submit_dispatches(executable, executable.dispatches.size() - dispatches.size(), part, runs,
                       false);
     dispatches = dispatches.subspan(part);
   }
-  if (!validated) queue_.begin_scope();
+  if (!executable.validated) queue_.begin_scope();
   CommandBuffers made;
   const std::size_t count = encode_together(executable, dispatches, runs, made);
   // Must precede the submit: wgpu-native aborts if rejected commands are submitted.
-  if (!validated) check_first_run(executable);
+  if (!executable.validated) check_first_run(executable);
   std::array<WGPUCommandBuffer, kMaxEncoders> commands = {};
   for (std::size_t i = 0; i < count; ++i) commands[i] = made[i].get();
   encoded_by_ = count;
@@ -140,6 +139,7 @@ void Runner::check_first_run(WebGpuExecutable& executable) {
   const std::string error = queue_.end_scope();
   if (error.empty()) {
     for (BoundDispatch& dispatch : executable.dispatches) dispatch.group.validated = true;
+    executable.validated = true;
     return;
   }
   queue_.throw_faults();
@@ -186,7 +186,7 @@ void Runner::run_timed(WebGpuExecutable& executable, std::size_t at, const Runs&
 
 // Lets the driver validate a program that has not run yet.
 void Runner::check_unrun(WebGpuExecutable& executable) {
-  if (executable.validated()) return;
+  if (executable.validated) return;
   queue_.begin_scope();
   CommandBuffers unused;
   encode_together(executable, executable.dispatches, {.uses_scalars = executable.uses_scalars},
