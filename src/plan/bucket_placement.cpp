@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "ops/registry.h"
+#include "plan/exchange.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -22,7 +27,45 @@ std::vector<bool> forward_values(const Graph& graph) {
   return forward;
 }
 
-}  // namespace
+class BucketPlacer {
+ public:
+  BucketPlacer(const Graph& graph, const std::vector<ParameterBucket>& buckets,
+               Placement& placement, const std::vector<std::vector<Source>>& reads);
+
+  void add_parameter(ValueId leaf, std::size_t bucket);
+  // `offset` is the position in the arena.
+  void add_gradient(ValueId value, std::size_t bucket, std::int64_t offset);
+
+  // Sets the places of what was added. Returns the steps of the host.
+  std::vector<HostStep> place(const AddBuffer& add_buffer);
+
+ private:
+  // Positions in the order of the groups, both included.
+  struct Interval {
+    std::size_t first = 0, last = 0;
+  };
+  // The values of a bucket.
+  struct Content {
+    std::size_t bucket = 0;
+    std::vector<std::pair<ValueId, std::int64_t>> values;  // with their offsets in the bucket
+    // Of parameters: in the forward and, separately, in the backward pass.
+    std::optional<Interval> used, used_again;
+    std::size_t ready = 0;  // of gradients: the number of groups that precede the reduction
+  };
+
+  void find_uses();
+  void add_use(std::optional<Interval>& used, std::size_t position) const;
+  [[nodiscard]] Interval stage(std::size_t position) const;
+  std::vector<std::vector<Content*>> assign(std::vector<Content>& contents) const;
+  void place(std::vector<Content>& contents, BufferKind kind, const AddBuffer& add_buffer);
+
+  const Graph& graph_;
+  const std::vector<ParameterBucket>& buckets_;
+  Placement& placement_;
+  const std::vector<std::vector<Source>>& reads_;
+  std::vector<Content> params_, grads_;  // one per bucket
+  std::vector<HostStep> steps_;
+};
 
 BucketPlacer::BucketPlacer(const Graph& graph, const std::vector<ParameterBucket>& buckets,
                            Placement& placement, const std::vector<std::vector<Source>>& reads)
@@ -173,6 +216,74 @@ std::vector<HostStep> BucketPlacer::place(const AddBuffer& add_buffer) {
     return key(a) < key(b);
   });
   return std::move(steps_);
+}
+
+// Returns the steps of the host with positions in planned_launches().
+std::vector<HostStep> host_steps(const Placement& placement) {
+  std::vector<std::size_t> begins = {0};  // of the launches of each group
+  for (const int g : placement.order)
+    begins.push_back(begins.back() + 1 + placement.copied.count(g));
+  std::vector<HostStep> steps = placement.host_steps;
+  for (HostStep& step : steps) step.before = begins[step.before];
+  return steps;
+}
+
+// Returns the first of the launches into which planned launches from number `planned` on were
+// split.
+std::size_t first_part(const Program& program, std::size_t planned) {
+  const auto at = std::find_if(
+      program.launches.begin(), program.launches.end(),
+      [&](const Launch& launch) { return static_cast<std::size_t>(launch.planned) >= planned; });
+  return static_cast<std::size_t>(at - program.launches.begin());
+}
+
+// Adds the step that sums a scalar output over the ranks.
+void add_sum(Program& program, const std::string& output) {
+  const Port& port = *std::find_if(program.outputs.begin(), program.outputs.end(),
+                                   [&](const Port& each) { return each.name == output; });
+  const ExchangeStops stops = exchange_stops(program, output, {{0, 1}});
+  CHECK(stops.resume < program.launches.size(), "nothing reads the output " + output);
+  const auto at = std::upper_bound(
+      program.host_steps.begin(), program.host_steps.end(), stops.resume,
+      [](std::size_t before, const HostStep& step) { return before < step.before; });
+  program.host_steps.insert(at, {HostStep::Kind::kSum, -1, port.buffer, stops.resume});
+}
+
+}  // namespace
+
+std::optional<std::size_t> bucket_at(const std::vector<ParameterBucket>& buckets,
+                                     std::int64_t element) {
+  const auto after =
+      std::find_if(buckets.begin(), buckets.end(),
+                   [&](const ParameterBucket& bucket) { return element < bucket.end(); });
+  if (after == buckets.end()) return std::nullopt;
+  return static_cast<std::size_t>(after - buckets.begin());
+}
+
+void place_buckets(const Graph& graph, const std::vector<ParameterBucket>& buckets,
+                   Placement& placement, const std::vector<std::vector<Source>>& reads,
+                   const AddBuffer& add_buffer) {
+  BucketPlacer placer(graph, buckets, placement, reads);
+  for (ValueId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.op == &ops::parameter) {
+      if (const auto bucket = bucket_at(buckets, node.attrs.integer("offset")))
+        placer.add_parameter(id, *bucket);
+    } else if (node.op == &ops::reduce_scatter) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const std::int64_t offset = node.attrs.list("offsets")[i];
+        placer.add_gradient(through_views(graph, node.inputs[i]).value, *bucket_at(buckets, offset),
+                            offset);
+      }
+    }
+  }
+  placement.host_steps = placer.place(add_buffer);
+}
+
+void set_host_steps(Program& program, const Placement& placement, const std::string& sum) {
+  program.host_steps = host_steps(placement);
+  for (HostStep& step : program.host_steps) step.before = first_part(program, step.before);
+  if (!sum.empty()) add_sum(program, sum);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <set>
 
 #include "base/check.h"
@@ -174,7 +173,7 @@ class Placer {
       const Node& node = graph_[id];
       if (node.op->kind != OpKind::kLeaf || node.op == &ops::constant || node.op == &ops::scalar)
         continue;
-      if (bucket_of(node)) continue;  // place_buckets()
+      if (is_in_bucket(node)) continue;  // place_buckets()
       result_.places[id] = place_leaf(node);
     }
   }
@@ -509,39 +508,18 @@ class Placer {
     return work;
   }
 
-  // Returns the bucket of a sharded parameter.
-  [[nodiscard]] std::optional<std::size_t> bucket_of(const Node& node) const {
-    if (node.op != &ops::parameter) return std::nullopt;
-    return bucket_at(node.attrs.integer("offset"));
-  }
-  [[nodiscard]] std::optional<std::size_t> bucket_at(std::int64_t offset) const {
-    const auto after =
-        std::find_if(options_.buckets.begin(), options_.buckets.end(),
-                     [&](const ParameterBucket& bucket) { return offset < bucket.end(); });
-    if (after == options_.buckets.end()) return std::nullopt;
-    return static_cast<std::size_t>(after - options_.buckets.begin());
+  // Returns true for a sharded parameter.
+  [[nodiscard]] bool is_in_bucket(const Node& node) const {
+    return node.op == &ops::parameter && bucket_at(options_.buckets, node.attrs.integer("offset"));
   }
 
   void place_buckets() {
     if (options_.buckets.empty()) return;
-    BucketPlacer placer(graph_, options_.buckets, result_, reads_);
-    for (ValueId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_[id];
-      if (const auto bucket = bucket_of(node)) {
-        placer.add_parameter(id, *bucket);
-      } else if (node.op == &ops::reduce_scatter) {
-        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-          const std::int64_t offset = node.attrs.list("offsets")[i];
-          placer.add_gradient(through_views(graph_, node.inputs[i]).value, *bucket_at(offset),
-                              offset);
-        }
-      }
-    }
+    tensorgrad::place_buckets(graph_, options_.buckets, result_, reads_,
+                              [&](BufferKind kind, const std::string& name, std::int64_t bytes) {
+                                return add_buffer(name, kind, bytes);
+                              });
     params_buffer();  // of which the host reads its part, even if no launch does
-    result_.host_steps =
-        placer.place([&](BufferKind kind, const std::string& name, std::int64_t bytes) {
-          return add_buffer(name, kind, bytes);
-        });
   }
 
   // Returns the position of the last launch that reads each value.

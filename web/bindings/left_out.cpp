@@ -29,12 +29,12 @@ std::vector<ElementRange> exchange_ranges(const Program&, const std::string&) { 
 ExchangeStops exchange_stops(const Program&, const std::string&, const std::vector<ElementRange>&) {
   return {};
 }
-BucketPlacer::BucketPlacer(const Graph& graph, const std::vector<ParameterBucket>& buckets,
-                           Placement& placement, const std::vector<std::vector<Source>>& reads)
-    : graph_(graph), buckets_(buckets), placement_(placement), reads_(reads) {}
-void BucketPlacer::add_parameter(ValueId, std::size_t) {}
-void BucketPlacer::add_gradient(ValueId, std::size_t, std::int64_t) {}
-std::vector<HostStep> BucketPlacer::place(const AddBuffer&) { return {}; }
+std::optional<std::size_t> bucket_at(const std::vector<ParameterBucket>&, std::int64_t) {
+  return std::nullopt;
+}
+void place_buckets(const Graph&, const std::vector<ParameterBucket>&, Placement&,
+                   const std::vector<std::vector<Source>>&, const AddBuffer&) {}
+void set_host_steps(Program&, const Placement&, const std::string&) {}
 Ticket Device::run_replacing(Executable&, const RuntimeScalars&, BufferHandle,
                              std::span<const HostRange>, std::size_t, const HostReplace&) {
   return 0;
