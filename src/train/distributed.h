@@ -75,8 +75,7 @@ std::vector<float> download_sharded(Communicator& ranks, const ProgramSession& s
 void upload_sharded(Communicator& ranks, ProgramSession& session, const ParameterRange& trained,
                     std::vector<float> whole);
 // Runs a program and carries out Program::host_steps. The host is at most one bucket ahead of the
-// device. Throws DistributedError if the steps of
-// another rank differ.
+// device. Throws DistributedError if the steps of another rank differ.
 Ticket run_sharded(Communicator& ranks, Instance& instance, const ScalarValues& row,
                    const ParameterRange& trained);
 // Replaces the numbers by their means over all ranks.

@@ -61,7 +61,8 @@ class Communicator {
   /// all_reduce_sum() with a copy of `mine`.
   virtual void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum);
 
-  /// Returns the maximum bytes of the buckets in which a trainer exchanges gradients, at least 1.
+  /// Returns the maximum bytes of the buckets in which a trainer exchanges gradients and sharded
+  /// parameters, at least 1.
   [[nodiscard]] virtual std::int64_t bucket_bytes() const { return kDefaultBucketBytes; }
 
   /// Returns when all ranks have called it.
