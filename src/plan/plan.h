@@ -40,8 +40,7 @@ struct PlanOptions {
   std::string exchange;
   std::int64_t bucket_bytes = 0;
   // The beginning of the arena, if parameters are sharded. The buffer of parameters then has only
-  // this rank's parts of the buckets, followed by the rest of the arena. See
-  // Program::host_steps.
+  // this rank's parts of the buckets, followed by the rest of the arena. See Program::host_steps.
   std::vector<ParameterBucket> buckets = {};
   int shards = 1;  // number of ranks that divide the buckets
 };
