@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <string>
@@ -14,7 +13,6 @@
 #include "distributed/ranks.h"
 #include "distributed/results.h"
 #include "support/message_of.h"
-#include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -35,19 +33,6 @@ CompileOptions parameter_options(const Ranks& ranks, bool shard) {
   return options;
 }
 
-template <class Train>
-std::vector<RankResult> results_in_buckets(int ranks, std::int64_t bucket_bytes,
-                                           const Train& train) {
-  std::vector<RankResult> results(static_cast<std::size_t>(ranks));
-  EXPECT_THAT(on_ranks(ranks,
-                       [&](const Ranks& member) {
-                         results[static_cast<std::size_t>(member->rank())] = train(member);
-                       },
-                       {.timeout_seconds = 60, .bucket_bytes = bucket_bytes}),
-              Each(IsEmpty()));
-  return results;
-}
-
 // Trains with whole and with sharded parameters, and compares all bits.
 template <class Train>
 void expect_bits_of_whole(const Train& train) {
@@ -57,8 +42,9 @@ void expect_bits_of_whole(const Train& train) {
     EXPECT_FALSE(whole[0].params.empty());
     for (const std::int64_t bytes : kBucketBytes) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks, buckets of " + std::to_string(bytes));
-      EXPECT_EQ(results_in_buckets(ranks, bytes,
-                                   [&](const Ranks& member) { return train(member, true); }),
+      EXPECT_EQ(results_of(
+                    ranks, [&](const Ranks& member) { return train(member, true); },
+                    bucket_options(bytes)),
                 whole);
     }
   }
@@ -116,8 +102,8 @@ void expect_near(const Train& train) {
       results_of(2, [&](const Ranks& member) { return train(member, false); })[0];
   for (const std::int64_t bytes : kBucketBytes) {
     SCOPED_TRACE(bytes);
-    const std::vector<RankResult> sharded =
-        results_in_buckets(2, bytes, [&](const Ranks& member) { return train(member, true); });
+    const std::vector<RankResult> sharded = results_of(
+        2, [&](const Ranks& member) { return train(member, true); }, bucket_options(bytes));
     EXPECT_EQ(sharded[0], sharded[1]);
     ASSERT_EQ(sharded[0].params.size(), whole.params.size());
     for (std::size_t i = 0; i < whole.losses.size(); ++i)
@@ -239,24 +225,24 @@ TEST(ShardedParameters, take_a_part_of_the_memory) {
       SCOPED_TRACE(kind + " " + std::to_string(ranks));
       std::vector<std::int64_t> whole(static_cast<std::size_t>(ranks)), sharded(whole);
       EXPECT_THAT(
-          on_ranks(ranks,
-                   [&](const Ranks& member) {
-                     const auto rank = static_cast<std::size_t>(member->rank());
-                     whole[rank] = compile(Deep(), deep_loss, deep_options(member, false, kind))
-                                       .report()
-                                       .peak_bytes;
-                     const auto trainer =
-                         compile(Deep(), deep_loss, deep_options(member, true, kind));
-                     EXPECT_THAT(trainer.explain(),
-                                 HasSubstr("\nexchange  6 buckets in 10 gathers of parameters, "));
-                     const CompileReport report = trainer.report();
-                     sharded[rank] = report.peak_bytes;
-                     EXPECT_EQ(report.parameter_bytes, kAll / ranks);
-                     EXPECT_EQ(report.unsharded_parameter_bytes, kAll);
-                     EXPECT_EQ(report.optimizer_bytes, 2 * kAll / ranks);
-                     EXPECT_EQ(report.unsharded_optimizer_bytes, 2 * kAll);
-                   },
-                   {.timeout_seconds = 60, .bucket_bytes = Deep::kLayerBytes}),
+          on_ranks(
+              ranks,
+              [&](const Ranks& member) {
+                const auto rank = static_cast<std::size_t>(member->rank());
+                whole[rank] = compile(Deep(), deep_loss, deep_options(member, false, kind))
+                                  .report()
+                                  .peak_bytes;
+                const auto trainer = compile(Deep(), deep_loss, deep_options(member, true, kind));
+                EXPECT_THAT(trainer.explain(),
+                            HasSubstr("\nexchange  6 buckets in 10 gathers of parameters, "));
+                const CompileReport report = trainer.report();
+                sharded[rank] = report.peak_bytes;
+                EXPECT_EQ(report.parameter_bytes, kAll / ranks);
+                EXPECT_EQ(report.unsharded_parameter_bytes, kAll);
+                EXPECT_EQ(report.optimizer_bytes, 2 * kAll / ranks);
+                EXPECT_EQ(report.unsharded_optimizer_bytes, 2 * kAll);
+              },
+              bucket_options(Deep::kLayerBytes)),
           Each(IsEmpty()));
       EXPECT_THAT(sharded, Each(whole[0] - 5 * kAll + 4 * kAll / ranks + 2 * Deep::kLayerBytes));
     }
@@ -275,51 +261,7 @@ TEST(ShardedParameters, exceed_a_budget_with_the_names_of_the_tensors) {
 }
 
 TEST(ShardedParameters, are_saved_as_whole_ones_and_resumed_on_any_ranks) {
-  const test::TempDir folder;
-  const auto train = [&](const Ranks& ranks, bool shard, const std::string& from,
-                         const std::string& to) {
-    CompileOptions options = parameter_options(ranks, shard);
-    options.ema_decay = 0.9;
-    auto trainer = classifier(options);
-    if (!from.empty()) trainer.load(folder / from);
-    RankResult result{trainer.run(4), all_params(trainer)};
-    const bool first = ranks == nullptr || ranks->rank() == 0;
-    if (!to.empty()) {
-      trainer.save(folder / (first ? to : "of another rank"));
-      trainer.save_weights(folder / (first ? to + ".weights" : "of another rank"));
-      trainer.save_weights(folder / (first ? to + ".averages" : "of another rank"),
-                           WeightSource::kEma);
-      const std::vector<std::byte> bytes = trainer.save_bytes();
-      if (first) {
-        EXPECT_EQ(std::filesystem::file_size(folder / to), bytes.size());
-      }
-    }
-    append(trainer.download_optimizer(), result.params);
-    return result;
-  };
-  const auto on = [&](int ranks, bool shard, const std::string& from, const std::string& to) {
-    return results_in_buckets(
-        ranks, 3000, [&](const Ranks& member) { return train(member, shard, from, to); })[0];
-  };
-  on(3, false, "", "whole");
-  on(3, true, "", "sharded");
-  for (const std::string kind : {"", ".weights", ".averages"}) {
-    const auto whole = read_safetensors(folder / ("whole" + kind));
-    const auto sharded = read_safetensors(folder / ("sharded" + kind));
-    EXPECT_EQ(sharded.metadata, whole.metadata);
-    ASSERT_EQ(sharded.tensors.size(), whole.tensors.size());
-    for (const auto& [name, tensor] : whole.tensors) {
-      ASSERT_TRUE(sharded.tensors.contains(name)) << name;
-      EXPECT_EQ(sharded.tensors.at(name).shape, tensor.shape) << name;
-      EXPECT_EQ(sharded.tensors.at(name).data, tensor.data) << name;
-    }
-  }
-  EXPECT_FALSE(std::filesystem::exists(folder / "of another rank"));
-  for (const int ranks : {1, 2, 4}) {
-    SCOPED_TRACE(ranks);
-    EXPECT_EQ(on(ranks, true, "sharded", ""), on(ranks, false, "whole", ""));
-  }
-  EXPECT_EQ(train(nullptr, false, "sharded", ""), train(nullptr, false, "whole", ""));
+  expect_checkpoints_of_whole(parameter_options, bucket_options(3000));
 }
 
 TEST(ShardedParameters, take_uploads_of_rank_0_and_reset) {
@@ -384,7 +326,7 @@ TEST(ShardedParameters, are_gathered_for_attached_functions_and_captures) {
     const RankResult whole =
         results_of(2, [&](const Ranks& member) { return train(member, false); })[0];
     const std::vector<RankResult> sharded =
-        results_in_buckets(2, 1, [&](const Ranks& member) { return train(member, true); });
+        results_of(2, [&](const Ranks& member) { return train(member, true); }, bucket_options(1));
     EXPECT_EQ(sharded[0], sharded[1]);
     if (kind == "cpu") {
       EXPECT_EQ(sharded[0], whole);

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -15,7 +14,6 @@
 #include "distributed/ranks.h"
 #include "distributed/results.h"
 #include "support/message_of.h"
-#include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -143,21 +141,17 @@ TEST(ShardedOptimizer, divides_fewer_parameters_than_ranks_and_skips_updates_on_
 }
 
 TEST(ShardedOptimizer, exchanges_parameters_in_pieces_of_any_size) {
-  const auto train = [](const ThreadGroupOptions& group, bool shard) {
-    std::vector<RankResult> results(3);
-    EXPECT_THAT(on_ranks(
-                    3,
-                    [&](const Ranks& ranks) {
-                      auto trainer = classifier(sharding_options(ranks, shard));
-                      results[static_cast<std::size_t>(ranks->rank())] = result_of(trainer, 4);
-                    },
-                    group),
-                Each(IsEmpty()));
-    return results;
+  const auto train = [](std::int64_t bytes, bool shard) {
+    return results_of(
+        3,
+        [&](const Ranks& ranks) {
+          auto trainer = classifier(sharding_options(ranks, shard));
+          return result_of(trainer, 4);
+        },
+        bucket_options(bytes));
   };
-  const RankResult whole = train({.timeout_seconds = 60}, false)[0];
-  for (const std::int64_t bytes : {1, 1000, 5000})
-    EXPECT_THAT(train({.timeout_seconds = 60, .bucket_bytes = bytes}, true), Each(whole));
+  const RankResult whole = train(kDefaultBucketBytes, false)[0];
+  for (const std::int64_t bytes : {1, 1000, 5000}) EXPECT_THAT(train(bytes, true), Each(whole));
 }
 
 TEST(ShardedOptimizer, takes_a_part_of_the_memory) {
@@ -224,53 +218,7 @@ TEST(ShardedOptimizer, needs_no_other_memory) {
 }
 
 TEST(ShardedOptimizer, writes_the_checkpoint_of_whole_states_and_resumes_on_any_ranks) {
-  const test::TempDir folder;
-  const auto train = [&](const Ranks& ranks, bool shard, const std::string& from,
-                         const std::string& to) {
-    CompileOptions options = sharding_options(ranks, shard);
-    options.ema_decay = 0.9;
-    auto trainer = classifier(options);
-    if (!from.empty()) trainer.load(folder / from);
-    RankResult result{trainer.run(4), all_params(trainer)};
-    const bool first = ranks == nullptr || ranks->rank() == 0;
-    if (!to.empty()) {
-      trainer.save(folder / (first ? to : "of another rank"));
-      trainer.save_weights(folder / (first ? to + ".weights" : "of another rank"),
-                           WeightSource::kEma);
-      const std::vector<std::byte> bytes = trainer.save_bytes();
-      if (first) {
-        EXPECT_EQ(std::filesystem::file_size(folder / to), bytes.size());
-      }
-    }
-    append(trainer.download_optimizer(), result.params);
-    return result;
-  };
-  const auto on = [&](int ranks, bool shard, const std::string& from, const std::string& to) {
-    return results_of(ranks,
-                      [&](const Ranks& member) { return train(member, shard, from, to); })[0];
-  };
-  const auto content = [&](const std::string& name) { return read_safetensors(folder / name); };
-  const auto expect_same_file = [&](const std::string& a, const std::string& b) {
-    const auto first = content(a), second = content(b);
-    EXPECT_EQ(first.metadata, second.metadata);
-    ASSERT_EQ(first.tensors.size(), second.tensors.size());
-    for (const auto& [name, tensor] : first.tensors) {
-      SCOPED_TRACE(name);
-      ASSERT_TRUE(second.tensors.contains(name));
-      EXPECT_EQ(tensor.shape, second.tensors.at(name).shape);
-      EXPECT_EQ(tensor.data, second.tensors.at(name).data);
-    }
-  };
-  on(3, false, "", "whole");
-  on(3, true, "", "sharded");
-  expect_same_file("whole", "sharded");
-  expect_same_file("whole.weights", "sharded.weights");
-  EXPECT_FALSE(std::filesystem::exists(folder / "of another rank"));
-  for (const int ranks : {1, 2, 3, 4}) {
-    SCOPED_TRACE(ranks);
-    EXPECT_EQ(on(ranks, true, "sharded", ""), on(ranks, false, "whole", ""));
-  }
-  EXPECT_EQ(train(nullptr, false, "sharded", ""), train(nullptr, false, "whole", ""));
+  expect_checkpoints_of_whole(sharding_options, {.timeout_seconds = 60});
 }
 
 TEST(ShardedOptimizer, takes_uploads_of_rank_0_and_resets) {
