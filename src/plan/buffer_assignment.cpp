@@ -90,6 +90,7 @@ class Placer {
       result_.members[static_cast<size_t>(g)].push_back(id);
     }
     reads_.resize(result_.members.size());
+    read_elsewhere_.resize(graph_.nodes.size());
   }
 
   // Sets reads_[g]: the values outside g that it reads from memory, with their index maps.
@@ -108,6 +109,7 @@ class Placer {
           if (node.group == g) continue;
           int& last = seen[static_cast<size_t>(source.value)];
           if (!computed_by_readers(node)) {
+            read_elsewhere_[static_cast<size_t>(source.value)] = true;
             reads_[static_cast<size_t>(g)].push_back(std::move(source));
           } else if (last != g) {
             last = g;
@@ -469,7 +471,11 @@ class Placer {
         bytes += bytes_of(node.type);
       }
       const auto at = result_.places.find(id);
-      work.buffers.insert(at == result_.places.end() ? -1 - std::int64_t{id} : at->second.buffer);
+      if (at != result_.places.end()) {
+        work.buffers.insert(at->second.buffer);
+      } else if (read_elsewhere_[static_cast<size_t>(id)]) {
+        work.buffers.insert(-1 - std::int64_t{id});  // a slot, not yet assigned
+      }
     };
     std::set<ValueId> read;
     for (const Source& source : reads_[static_cast<size_t>(g)]) read.insert(source.value);
@@ -631,6 +637,7 @@ class Placer {
   const PlanOptions& options_;
   Placement result_;
   std::vector<std::vector<Source>> reads_;
+  std::vector<bool> read_elsewhere_;  // values that another group reads from memory
   std::map<int, std::set<int>> readers_of_buffer_;     // of leaves
   std::vector<std::pair<int, BufferRange>> in_place_;  // writing group, what it writes
   int params_ = -1, slots_ = 0;
