@@ -51,6 +51,7 @@ struct BoundDispatch {
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_scalars = false;
   int timed_runs = 1;                     // dispatches per pass of LaunchProfiler::profile()
+  double once = 0;                        // microseconds that a pass took with one dispatch
   std::chrono::duration<double> took{0};  // see Runner
 
   // Returns the bind group of a set after the first.

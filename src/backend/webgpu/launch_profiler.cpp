@@ -12,7 +12,8 @@ namespace tensorgrad::webgpu {
 namespace {
 
 // A pass has an overhead of about 5 us. Kernels shorter than kShortMicroseconds are dispatched
-// repeatedly in one pass, for about kTimedMicroseconds, if that does not change the result.
+// repeatedly in one pass, for about kTimedMicroseconds, if that does not change the result. How
+// much longer one dispatch took in a pass of its own is subtracted from the times of the others.
 constexpr double kShortMicroseconds = 60, kTimedMicroseconds = 100;
 constexpr double kMaxTimedRuns = 16;
 constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set has at most 4096
@@ -92,6 +93,8 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_clock(const WebGpuExecutabl
 std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& executable,
                                                            std::uint32_t row) {
   std::vector<LaunchTiming> timings;
+  std::vector<std::size_t> dispatched_once;  // among the timings
+  std::vector<double> overheads;
   for (std::size_t at = 0; at < executable.dispatches.size(); at += kQueriesAtOnce) {
     const std::size_t count = std::min(kQueriesAtOnce, executable.dispatches.size() - at);
     const Handle<WGPUQuerySet> queries = create_queries(2 * count);
@@ -114,13 +117,27 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
     for (std::size_t i = 0; i < count; ++i) {
       BoundDispatch& dispatch = executable.dispatches[at + i];
       const double each = microseconds(ticks[2 * i + 1] - ticks[2 * i]) / dispatch.timed_runs;
+      if (dispatch.timed_runs > 1) {
+        overheads.push_back(dispatch.once - each);
+      } else {
+        dispatched_once.push_back(timings.size());
+      }
       timings.push_back({each, true});
       timings.resize(timings.size() + dispatch.launches - 1,
                      {.by_device = true, .concurrent = true});
-      if (each < kShortMicroseconds && may_run_again(dispatch))
-        dispatch.timed_runs = static_cast<int>(
-            std::clamp(kTimedMicroseconds / std::max(each, 1.0), 1.0, kMaxTimedRuns));
+      if (dispatch.timed_runs > 1 || each >= kShortMicroseconds || !may_run_again(dispatch))
+        continue;
+      dispatch.once = each;
+      dispatch.timed_runs = static_cast<int>(
+          std::clamp(kTimedMicroseconds / std::max(each, 1.0), 1.0, kMaxTimedRuns));
     }
+  }
+  if (overheads.empty()) return timings;
+  const auto middle = overheads.begin() + static_cast<std::ptrdiff_t>(overheads.size() / 2);
+  std::nth_element(overheads.begin(), middle, overheads.end());
+  for (const std::size_t number : dispatched_once) {
+    double& time = timings[number].microseconds;
+    time = std::clamp(time - *middle, 0.0, time);
   }
   return timings;
 }
