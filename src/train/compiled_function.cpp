@@ -374,7 +374,8 @@ void CompiledFunctionImpl::import_weights(const FileSource& source, const Import
 void CompiledFunctionImpl::run_once(ProgramSession& session, const ScalarValues& scalars) {
   const ParameterRange* const sharded = table_.sharded_params();
   if (sharded != nullptr && session.device()->info().computes) {
-    run_sharded(*ranks_, session.instance(), scalars, *sharded);
+    ShardCopies copies;
+    run_sharded(*ranks_, session.instance(), scalars, *sharded, copies);
   } else {
     session.instance().run({&scalars, 1});
   }

@@ -140,14 +140,17 @@ namespace {
 // Carries out the steps of the host in one run.
 class HostSteps {
  public:
-  HostSteps(Communicator& ranks, Instance& instance, const ParameterRange& trained)
+  HostSteps(Communicator& ranks, Instance& instance, const ParameterRange& trained,
+            ShardCopies& copies)
       : ranks_(ranks),
         instance_(instance),
         trained_(trained),
-        shard_(static_cast<std::size_t>(trained.shard_elements())) {
+        shard_(copies.shard),
+        values_(copies.bucket) {
     std::int64_t largest = 0;
     for (const ParameterBucket& bucket : trained.buckets)
       largest = std::max(largest, bucket.elements);
+    shard_.resize(static_cast<std::size_t>(trained.shard_elements()));
     values_.resize(static_cast<std::size_t>(largest));
     // A copy on the host, so that a device does not have to be waited for at each bucket.
     instance_.download(kParamsBuffer, 0, std::as_writable_bytes(std::span(shard_)));
@@ -219,21 +222,21 @@ class HostSteps {
   Communicator& ranks_;
   Instance& instance_;
   const ParameterRange& trained_;
-  std::vector<float> shard_, values_;
+  std::vector<float>&shard_, &values_;
 };
 
 }  // namespace
 
 // Ranks that differ would wait for each other, or exchange different parameters.
 Ticket run_sharded(Communicator& ranks, Instance& instance, const ScalarValues& row,
-                   const ParameterRange& trained) {
+                   const ParameterRange& trained, ShardCopies& copies) {
   const Program& program = instance.program();
   std::string text;
   for (const HostStep& step : program.host_steps)
     text += std::to_string(static_cast<int>(step.kind)) + " " + std::to_string(step.bucket) + ",";
   check_common(ranks, shard_option(trained),
                {{"the program, or the order of its launches,", fnv1a(text)}});
-  HostSteps steps(ranks, instance, trained);
+  HostSteps steps(ranks, instance, trained, copies);
   std::size_t at = 0;
   Ticket before = 0, last = 0;
   for (const HostStep& step : program.host_steps) {

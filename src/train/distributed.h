@@ -74,10 +74,15 @@ std::vector<float> download_sharded(Communicator& ranks, const ProgramSession& s
                                     const ParameterRange& trained);
 void upload_sharded(Communicator& ranks, ProgramSession& session, const ParameterRange& trained,
                     std::vector<float> whole);
+// Memory of run_sharded() for parameters on the host: this rank's shard, and a bucket. Keeping it
+// between steps saves the time to allocate it.
+struct ShardCopies {
+  std::vector<float> shard, bucket;
+};
 // Runs a program and carries out Program::host_steps. The host is at most one bucket ahead of the
 // device. Throws DistributedError if the steps of another rank differ.
 Ticket run_sharded(Communicator& ranks, Instance& instance, const ScalarValues& row,
-                   const ParameterRange& trained);
+                   const ParameterRange& trained, ShardCopies& copies);
 // Replaces the numbers by their means over all ranks.
 void mean_over_ranks(Communicator& ranks, std::span<float> values);
 // Replaces the states by their means over all ranks, and those that are not f32 by those of rank 0.

@@ -183,6 +183,7 @@ class ObjectiveImpl {
   Communicator* ranks_ = communicator_if_several(options_.distributed);
   std::vector<StateEntry> averaged_states_;  // by the ranks, after each update
   std::vector<ElementRange> exchanged_;      // ranges of gradients, in the order of their exchange
+  ShardCopies shard_copies_;
   SizedSessions sizes_;
   Retrace retrace_;
   std::vector<std::string> captures_, printed_;  // see print()

@@ -75,7 +75,7 @@ Ticket ObjectiveImpl::run_on_ranks(ProgramSession& session, std::span<const Scal
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const bool updates = (step + static_cast<std::int64_t>(i) + 1) % options_.accumulate == 0;
     if (part_.shards_params) {
-      last = run_sharded(*ranks_, instance, rows[i], part_);
+      last = run_sharded(*ranks_, instance, rows[i], part_, shard_copies_);
     } else if (updates) {
       last = run_and_exchange(*ranks_, instance, rows[i], exchanged_);
       if (part_.shards > 1) gather_params(*ranks_, instance, part_);
