@@ -26,24 +26,23 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Forwards all calls, and measures those that exchange gradients.
+// Forwards all calls, and measures those that exchange gradients and, if `parameters` is set, also
+// those that exchange sharded parameters.
 class Measured final : public Communicator {
  public:
-  explicit Measured(Ranks inner) : inner_(std::move(inner)) {}
+  Measured(Ranks inner, bool parameters) : inner_(std::move(inner)), parameters_(parameters) {}
 
   [[nodiscard]] int rank() const override { return inner_->rank(); }
   [[nodiscard]] int size() const override { return inner_->size(); }
-  void all_reduce_sum(std::span<float> values) override { inner_->all_reduce_sum(values); }
+  void all_reduce_sum(std::span<float> values) override {
+    measure(parameters_, values.size_bytes(), [&] { inner_->all_reduce_sum(values); });
+  }
   void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum) override {
-    const Clock::time_point start = Clock::now();
-    inner_->all_reduce_sum_into(mine, sum);
-    spent.seconds += seconds_since(start);
-    spent.bytes += static_cast<double>(mine.size_bytes());
-    spent.buckets += 1;
+    measure(true, mine.size_bytes(), [&] { inner_->all_reduce_sum_into(mine, sum); });
   }
   void broadcast(std::span<std::byte> bytes) override { inner_->broadcast(bytes); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    inner_->all_gather(mine, all);
+    measure(parameters_, all.size(), [&] { inner_->all_gather(mine, all); });
   }
   [[nodiscard]] std::int64_t bucket_bytes() const override { return inner_->bucket_bytes(); }
 
@@ -53,7 +52,18 @@ class Measured final : public Communicator {
   Spent spent;  // read it between steps
 
  private:
+  template <class Call>
+  void measure(bool counts, std::size_t bytes, const Call& call) {
+    const Clock::time_point start = Clock::now();
+    call();
+    if (!counts) return;
+    spent.seconds += seconds_since(start);
+    spent.bytes += static_cast<double>(bytes);
+    spent.buckets += 1;
+  }
+
   Ranks inner_;
+  bool parameters_;
 };
 
 // Returns the numbers of all adapters that equal the one that `auto` selects, or only -1 if it
@@ -79,12 +89,14 @@ struct Result {
 // Runs steps on one rank for as long as rank 0 decides. `control` is a second group of the ranks.
 Result run_rank(const Options& options, const std::string& name, const DeviceOptions& device,
                 const Ranks& ranks, Communicator& control) {
-  const auto measured = ranks->size() > 1 ? std::make_shared<Measured>(ranks) : nullptr;
+  const auto measured =
+      ranks->size() > 1 ? std::make_shared<Measured>(ranks, !options.shard.empty()) : nullptr;
   Workload made = make_workload(name, Feeding::kDevice, device,
                                 {.batch = options.batch,
                                  .length = options.length,
                                  .mixed = options.mixed,
-                                 .ranks = measured});
+                                 .ranks = measured,
+                                 .shard = options.shard});
   const auto rank0_continues = [&](bool more) {
     auto decided = static_cast<std::byte>(more);
     control.broadcast({&decided, 1});
@@ -161,7 +173,7 @@ void distributed(const Options& options, const std::string& device, const std::s
   const double exchanging = all.spent.seconds * 1e6 / all.steps;
   Fields fields = {{"measure", text("distributed")},
                    {"workload", text(workload + (options.mixed ? " (mixed precision)" : ""))},
-                   {"mode", text("run")},
+                   {"mode", text(options.shard.empty() ? "run" : "run, sharded " + options.shard)},
                    {"who", text("tensorgrad")}};
   append(fields, described_device(all.device));
   append(fields, {{"parameters", std::to_string(all.parameters)},
@@ -174,6 +186,7 @@ void distributed(const Options& options, const std::string& device, const std::s
                   {"exchanged_bytes", std::to_string(std::llround(all.spent.bytes / all.steps))},
                   {"buckets", number(all.spent.buckets / all.steps)},
                   {"us_exchanging", number(exchanging)},
+                  {"peak_bytes", std::to_string(all.report.peak_bytes)},
                   {"staging_bytes", std::to_string(all.report.exchange_bytes)}});
   if (device == "webgpu") {
     append(fields, {{"us_exchanging_hidden", number(all.host.exchanging_hidden / all.steps)},

@@ -162,7 +162,8 @@ def throughput(workload, ranks):
     """Throughput of several ranks over one, each with a GPU of its own."""
     def find(lines):
         lines = [line for line in lines if line.get("measure") == "distributed" and line["who"] == OURS and
-                 line["workload"] == workload and line["ranks"] == line["gpus"] == ranks and on_gpu(line)]
+                 line["workload"] == workload and line["mode"] == "run" and
+                 line["ranks"] == line["gpus"] == ranks and on_gpu(line)]
         return [Found(workload, value) for value in medians(lines, ("device",), "throughput").values()]
     return find
 

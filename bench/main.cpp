@@ -66,6 +66,9 @@ int main(int argc, char** argv) {
   app.add_option("--bucket-bytes", options.bucket_bytes,
                  "of --ranks: maximum bytes of a bucket of gradients")
       ->check(CLI::PositiveNumber);
+  app.add_option("--shard", options.shard,
+                 "of --ranks: what the ranks divide, optimizer (states) or parameters")
+      ->check(CLI::IsMember({"optimizer", "parameters"}));
   app.add_option("--batch", options.batch, "of --probe and --ranks: batch size of a rank");
   app.add_option("--length", options.length, "of --probe and --ranks: length of the texts");
   app.add_option("--weights", options.weights, "of generation: f16, int8, int4 (default: all)")

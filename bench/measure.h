@@ -32,6 +32,7 @@ struct Options {
   std::vector<std::string> weights;    // of generation; empty: all formats
   int ranks = 0;                       // of distributed training; 0: other measurements
   std::int64_t bucket_bytes = 0;       // 0: the default
+  std::string shard;                   // of ranks: "optimizer", "parameters", or empty
 
   [[nodiscard]] MatmulPrecision precision() const {
     return f16x3 ? MatmulPrecision::kF16x3 : MatmulPrecision::kHighest;

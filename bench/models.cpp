@@ -302,6 +302,8 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   setup.feeding = feeding;
   setup.options.device = device;
   setup.options.distributed = variant.ranks;
+  setup.options.shard_optimizer = variant.ranks && variant.shard == "optimizer";
+  setup.options.shard_parameters = variant.ranks && variant.shard == "parameters";
   setup.batch = variant.batch;
   if (name == "mlp-sin") return mlp_sin(std::move(setup));
   if (name == "fashion-mlp") {

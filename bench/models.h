@@ -26,6 +26,7 @@ struct Variant {
   bool mixed = false;                        // mixed precision
   int snapshot_steps = 0;                    // steps between snapshots; 0: no snapshots
   std::shared_ptr<Communicator> ranks = {};  // of distributed training
+  std::string shard = {};                    // "optimizer", "parameters", or empty
 };
 
 // A table of data, with a column for each input.

@@ -222,7 +222,7 @@ def distributed(lines):
         return ""
     keys = ("workload", "who", "mode", "device", "ranks", "gpus")
     names = ("us_of_one_rank", "us_per_step", "throughput", "exchanged_bytes", "us_exchanging",
-             "us_exchanging_hidden")
+             "us_exchanging_hidden", "peak_bytes")
     values = {name: medians(lines, keys, name) for name in names}
     rows = []
     for key in values["us_per_step"]:
@@ -230,11 +230,13 @@ def distributed(lines):
         rows.append([key[0], f"{key[1]}, {key[2]}", key[3].split("; ")[0], key[4], key[5],
                      number(cell["us_of_one_rank"]), number(cell["us_per_step"]), f"{cell['throughput']:.2f}",
                      megabytes(cell["exchanged_bytes"]),
-                     *(number(cell[name]) if name in cell else "" for name in names[-2:])])
+                     *(number(cell[name]) if name in cell else "" for name in names[4:6]),
+                     megabytes(cell["peak_bytes"]) if "peak_bytes" in cell else ""])
     return "### Several ranks\n\nEach rank trains the whole batch of the workload. The exchange is that of rank 0, " \
         "in microseconds per step; its hidden part was over before the backward pass was.\n\n" + table(
             ["workload", "who", "device", "ranks", "GPUs", "us a step, one rank", "us a step, all ranks",
-             "throughput over one rank", "exchanged", "us exchanging", "of it hidden"], rows)
+             "throughput over one rank", "exchanged", "us exchanging", "of it hidden", "device memory of a rank"],
+            rows)
 
 
 def scans(lines):
