@@ -224,6 +224,7 @@ std::vector<std::string> skippable_names() {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   names.emplace_back("row_epilogue");
+  names.emplace_back("row_operands");
   names.emplace_back("fused_sequences");
   return names;
 }
@@ -259,10 +260,12 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.plan.any_size = !device.computes && device.limits.max_buffer_bytes == kAnySize;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
   request.plan.stores_f16 = device.stores_f16;
-  // Row epilogues and fused sequences need many barriers.
+  // Row epilogues, row operands and fused sequences need many barriers.
   const bool rows = device.joins_launches && !device.slow_barriers &&
                     device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
   request.fusing.row_epilogue_columns = rows ? kMaxRowColumns : 0;
+  request.fusing.row_operands = rows;
+  request.fusing.concat_operands = device.joins_launches;
   request.fusing.gpu = device.gpu;
   if (device.joins_launches) request.fusing.cached_elements = device.gpu.cached_bytes / 4;
   request.plan.gpu = device.gpu;
@@ -337,6 +340,7 @@ Compiled compile_graph(CompileRequest request) {
   FuseOptions fusing = request.fusing;
   fusing.enabled = !passes.skipped("fuse");
   if (passes.skipped("row_epilogue")) fusing.row_epilogue_columns = 0;
+  fusing.row_operands &= !passes.skipped("row_operands");
   fusing.arena_fits_binding = most_bytes == 0 || arena_bytes <= most_bytes;
   for (const ParameterBucket& bucket : request.plan.buckets) {
     fusing.bucket_ends.push_back(bucket.end());

@@ -83,7 +83,8 @@ std::string print(const Program& program, const Launch& launch) {
                  [](const MapLaunch&) {},
                  [](const RowLaunch&) {},
                  [&](const ContractionLaunch& product) {
-                   print_program(out, "operand a", product.a);
+                   print_program(out, product.a_by_rows ? "operand a, by rows" : "operand a",
+                                 product.a);
                    print_program(out, "operand b", product.b);
                  },
                  [&](const ScatterLaunch& scatter) {

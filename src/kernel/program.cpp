@@ -245,7 +245,11 @@ void verify_kind(const Launch& launch, const ContractionLaunch& p) {
         name);
   if (p.parts > 1) CHECK((p.parts - 1) * p.part_depth < p.k && p.k <= p.parts * p.part_depth, name);
   if (p.by_rows) CHECK(p.n <= kMaxRowColumns, name);
-  verify_program(launch, p.a, 1, p.batch * p.m * p.k);
+  if (p.a_by_rows) {
+    CHECK(p.batch == 1 && p.parts == 1 && !p.by_rows && !p.has_bias_grad(), name);
+    CHECK(p.m <= kMaxOperandRows && p.m * p.k <= kMaxOperandElements, name);
+  }
+  verify_program(launch, p.a, p.a_by_rows ? p.m : 1, p.batch * p.m * p.k);
   verify_program(launch, p.b, 1, p.batch * p.k * p.n);
   if (p.has_bias_grad()) verify_store(launch, p.bias_grad_store, 1, p.bias_grad_row ? p.n : p.m);
 }

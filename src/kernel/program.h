@@ -140,6 +140,10 @@ struct ContractionLaunch {
   bool by_rows = false;
   // The last instruction of an operand program (f32) is the operand's element.
   ScalarProgram a = {};  // over batch*m*k, row-major
+  // If true, `a` is a program like the body of a row launch over m rows and k columns. A workgroup
+  // computes A before it multiplies. Requires batch == 1, at most kMaxOperandRows rows, no split-K,
+  // no row epilogue and no bias gradient.
+  bool a_by_rows = false;
   ScalarProgram b = {};  // over batch*k*n, row-major
   // Fused bias gradient. With bias_grad_row, A has an additional row m of ones, so that row m of
   // the product is the column sum of B. It is stored by `bias_grad_store` (over n), and the body
@@ -375,6 +379,9 @@ std::string kind_name(const Launch& launch);
 // GPU.
 inline constexpr int kMaxRowColumns = 64;
 inline constexpr std::int64_t kRowEpilogueBytes = 32 << 10;
+// Maximum number of rows and of elements of the first operand of a contraction with a_by_rows. The
+// elements take 24 of the kRowEpilogueBytes.
+inline constexpr std::int64_t kMaxOperandRows = 4, kMaxOperandElements = 6 << 10;
 // Rows of a contraction per block of a fused sequence.
 inline constexpr std::int64_t kFusedSequenceRows = 8;
 // Returns the number of kernels on a device that runs each fused sequence, and each group of

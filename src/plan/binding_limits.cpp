@@ -38,7 +38,7 @@ class Touched {
                    [](const RowLaunch&) {},
                    [&](const ContractionLaunch& p) {
                      const bool split = p.parts > 1;
-                     program(p.a, split ? Span{0, p.m * p.k} : times(rows, p.k), {});
+                     program(p.a, split ? Span{0, p.m * p.k} : times(rows, p.k), rows);
                      program(p.b, split ? Span{0, p.k * p.n} : times(outer, p.k * p.n), {});
                      if (p.has_bias_grad())
                        store(p.bias_grad_store, p.bias_grad_row ? Span{0, p.n} : rows);

@@ -224,7 +224,9 @@ class GroupLowering {
     (product.type.shape.size() > rank ? launch.parts : launch.batch) =
         numel(product.type.shape) / (launch.m * launch.n);
     if (launch.parts > 1) launch.part_depth = product.attrs.integer(ops::kPartDepth);
-    operand(product.inputs[0], launch.a);
+    launch.a_by_rows = computes_operand();
+    if (launch.a_by_rows) reduce_ = kNoValue;  // it is one of the operand
+    operand(product.inputs[0], launch.a, launch.a_by_rows ? launch.k : 0);
     operand(product.inputs[1], launch.b);
     launch.by_rows = reduces_own();
     if (launch.by_rows) {
@@ -266,9 +268,17 @@ class GroupLowering {
     return false;
   }
 
-  void operand(ValueId id, ScalarProgram& program) {
+  // True if the launch computes the first operand of its product.
+  [[nodiscard]] bool computes_operand() const {
+    const Source a = through_views(graph_, graph_[root_].inputs[0]);
+    return std::find(members_.begin(), members_.end(), a.value) != members_.end();
+  }
+
+  // Lowers an operand. If row_size > 0, as rows of that size.
+  void operand(ValueId id, ScalarProgram& program, std::int64_t row_size = 0) {
     const Shape& shape = graph_[id].type.shape;
-    ProgramBuilder builder(context_, program, numel(shape), 1, false);
+    const std::int64_t cols = std::max<std::int64_t>(1, row_size);
+    ProgramBuilder builder(context_, program, numel(shape) / cols, cols, row_size > 0);
     end_with(program, builder.value(id, IndexMap::identity(shape), Level::kElement));
   }
 

@@ -173,6 +173,7 @@ Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max
   request.plan.join_bindings = join_bindings;
   request.plan.fused_sequences = join_bindings > 0 && row_columns > 0;
   request.fusing.row_epilogue_columns = row_columns;
+  request.fusing.row_operands = request.fusing.concat_operands = row_columns > 0;
   request.plan.params_elements = arena_elements(graph);
   return compile_graph(std::move(request));
 }

@@ -63,8 +63,9 @@ ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_
 // `max_binding_bytes` 0 is none. Joins small launches if `join` is set and the device supports it.
 ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings = 0,
                    std::int64_t max_binding_bytes = 0, bool join = true);
-// `join_bindings` is that of PlanOptions, and `row_columns` is FuseOptions::row_epilogue_columns.
-// If both are set, small launches may form fused sequences.
+// `join_bindings` is that of PlanOptions, and `row_columns` is FuseOptions::row_epilogue_columns,
+// which also allows operands of products and concats to be computed by their readers. If both are
+// set, small launches may form fused sequences.
 Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes = 0,
                           bool stores_f16 = true, int join_bindings = 0, int row_columns = 0);
 

@@ -32,7 +32,7 @@ constexpr double kHopeless = 2;  // multiple of the fastest variant's first run
 bool has_variants(const Program& program, const Dispatch& dispatch) {
   const Launch& launch = program.launches[dispatch.first];
   const auto* product = launch.find<ContractionLaunch>();
-  return dispatch.count == 1 && product != nullptr && !product->by_rows;
+  return dispatch.count == 1 && product != nullptr && !product->by_rows && !product->a_by_rows;
 }
 
 Kernel kernel_of_variant(const Launch& launch, const ContractionVariant& variant) {

@@ -94,10 +94,14 @@ void Module::count_use(const ScalarProgram& program) {
 }
 
 std::string Module::load(int binding, DType dtype, const std::string& index) const {
+  const std::string& stored = *types_.at(static_cast<std::size_t>(binding)).begin();
   std::string value = "b" + std::to_string(binding) + "[" + index + "]";
+  if (stored.starts_with("vec4<")) {
+    value = "b" + std::to_string(binding) + "[(" + index + ") / 4u][(" + index + ") % 4u]";
+    return dtype == DType::kF16 ? "f32(" + value + ")" : value;
+  }
   if (dtype == DType::kBool) return "(" + value + " != 0u)";
   if (dtype == DType::kF16) return "f32(" + value + ")";
-  const std::string& stored = *types_.at(static_cast<std::size_t>(binding)).begin();
   if (stored != memory_type(dtype)) {
     value = "bitcast<" + std::string(memory_type(dtype)) + ">(" + value + ")";
   }
@@ -182,7 +186,8 @@ void Module::function(const std::string& name, const std::string& text) {
 
 void Module::shared(const std::string& name, const std::string& type, std::int64_t count,
                     int element_bytes) {
-  shared_.emplace(name, Shader::Shared{type, count, count * element_bytes});
+  Shader::Shared& array = shared_[name];
+  if (count > array.count) array = {type, count, count * element_bytes};
 }
 
 Shader Module::shader() const {

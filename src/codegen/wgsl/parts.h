@@ -100,7 +100,7 @@ class Module {
   void use_helpers(std::string_view expression);
   // Adds a generated function, if not yet present.
   void function(const std::string& name, const std::string& text);
-  // Declares an array of `count` elements in workgroup memory, if not yet present.
+  // Declares an array of at least `count` elements in workgroup memory.
   void shared(const std::string& name, const std::string& type, std::int64_t count,
               int element_bytes);
   // Declares that threads exchange values; `enabled`: shaders must enable subgroups.
@@ -268,11 +268,13 @@ std::string print_header(const Launch& launch);
 int group_threads(int wanted, const WgslOptions& options);
 
 // The rows of a row program. `live` is the result of open_rows(), `acc` the expression for kAcc. If
-// `kept`, up to kMaxWrittenOut columns per lane are unrolled, and no element is computed twice.
+// `kept`, up to kMaxWrittenOut columns per lane are unrolled, and no element is computed twice. If
+// `array` is set, elements are stored there, at `array_row` * cols + col, instead of in bindings.
 struct RowDomain {
   std::int64_t rows, cols;
-  std::string live, acc;
+  std::string live = {}, acc = {};
   bool kept = false;
+  std::string array = {}, array_row = {};
 };
 // Writes the passes of the launch's body and its stores. Requires uniform control flow and that
 // `local`, `row` and, if a row has several lanes, `lane` are declared.

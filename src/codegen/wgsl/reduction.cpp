@@ -75,6 +75,7 @@ class RowWriter {
             Scope& scope, const WgslOptions& options)
       : launch_(launch),
         options_(options),
+        domain_(domain),
         cols_(domain.cols),
         live_(domain.live),
         plan_(plan_rows(launch)),
@@ -134,6 +135,7 @@ class RowWriter {
   void open_parts() {
     for (std::size_t j = 0; j < parts_.size(); ++j) {
       const Part& part = parts_[j];
+      scope_.own(part.col);
       const std::string at = std::string(tile_.lanes == 1 ? "0u" : "lane") + " + " +
                              u32_literal(static_cast<std::int64_t>(j) * tile_.lanes);
       if (part.inside.empty()) {
@@ -168,7 +170,7 @@ class RowWriter {
       }
       for (const int store : pass.stores) {
         share_row_values(part, {store_of(store).value});
-        part.program.store(target, store_of(store));
+        write_store(target, part.program, store, part.col);
       }
       if (!inside.empty()) scope_.block("if (" + inside + ")", inner);
     }
@@ -191,13 +193,19 @@ class RowWriter {
     if (!pass.stores.empty()) {
       Scope stores(&loop);
       Scope& target = live_.empty() ? loop : stores;
-      for (const int store : pass.stores) program_.store(target, store_of(store));
+      for (const int store : pass.stores) write_store(target, program_, store, "col");
       if (!live_.empty()) loop.block("if (" + live_ + ")", stores);
     }
     const std::string first = tile_.lanes == 1 ? "0u" : "lane";
     scope_.block("for (var col = " + first + "; col < " + u32_literal(cols_) +
                      "; col += " + u32_literal(tile_.lanes) + ")",
                  loop);
+  }
+
+  void write_store(Scope& scope, ProgramWriter& program, int store, const std::string& col) {
+    if (domain_.array.empty()) return program.store(scope, store_of(store));
+    scope.line(domain_.array + "[" + domain_.array_row + " * " + u32_literal(cols_) + " + " + col +
+               "] = " + program.value(store_of(store).value) + ";");
   }
 
   // Declares a reduction's result in the type of the program.
@@ -241,6 +249,7 @@ class RowWriter {
 
   const Launch& launch_;
   const WgslOptions& options_;
+  const RowDomain& domain_;
   std::int64_t cols_;
   std::string live_;
   RowPlan plan_;

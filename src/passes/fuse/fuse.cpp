@@ -15,6 +15,7 @@
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "passes/fuse/fuse_bias_gradient.h"
+#include "passes/fuse/fuse_row_operands.h"
 #include "passes/fuse/in_place_updates.h"
 #include "passes/fuse/limit_concat.h"
 #include "passes/fuse/materialize.h"
@@ -72,6 +73,7 @@ class Fuser {
       fuse_siblings(graph_, options_, parts_);
       if (options_.row_epilogue_columns > 0) merge_row_epilogues();
       sink_cheap_values(graph_, options_, parts_);
+      if (options_.row_operands) fuse_row_operands(graph_, options_, parts_);
     }
     limit_bindings();
     return parts_.numbered();
@@ -471,7 +473,7 @@ class Fuser {
       visit(1 + static_cast<std::int64_t>(parts_.group(g).members.size()));
       if (parts_.group(g).kind != GroupKind::kMap || parts_.group(g).members.empty()) continue;
       int reader = -1, stored = 0, work = 0, repeated = 0;
-      bool movable = true;
+      bool movable = true, joined = options_.concat_operands;  // joined: only concats read it
       for (const ValueId member : parts_.group(g).members) {
         movable &=
             !parts_.placed(member) && !is_copy(graph_[member]) && graph_[member].op != &ops::philox;
@@ -483,13 +485,15 @@ class Fuser {
           outside = true;
           movable &= reader < 0 || reader == parts_.group_of(user);
           movable &= graph_[user].op->kind != OpKind::kPack;
+          joined &= graph_[user].op->kind == OpKind::kConcat;
           reader = parts_.group_of(user);
         }
         stored += outside ? 1 : 0;
       }
       if (reader < 0 || !movable) continue;
-      // A scan may read two values of the same map: gates and gated inputs.
-      const bool one = stored == 1 || parts_.group(reader).kind == GroupKind::kScan;
+      // A scan may read two values of the same map: gates and gated inputs. An element of a concat
+      // is that of one operand.
+      const bool one = stored == 1 || joined || parts_.group(reader).kind == GroupKind::kScan;
       if (!one || !worth_inlining(g, reader, work)) continue;
       if (repeated * readings(g) <= kMaxRepeatedOps) {
         dissolve(g, reader);

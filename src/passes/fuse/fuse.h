@@ -36,6 +36,11 @@ struct FuseOptions {
   // Maximum number of columns of a product whose epilogue may contain reductions over its rows
   // (layer norm). 0: no such epilogues.
   int row_epilogue_columns = 0;
+  // If true, a product of few rows may compute the rows of its first operand (fuse_row_operands.h).
+  bool row_operands = false;
+  // If true, a concat may compute its operands. Vector programs of the CPU would compute all
+  // operands at each element.
+  bool concat_operands = false;
   // Values with fewer elements stay in a cache, so that recomputing them saves nothing (sink.h).
   std::int64_t cached_elements = 4096;
   GpuModel gpu = {};  // for the passes before fusion that split what is long
@@ -63,7 +68,8 @@ struct FuseNote {
 // - attention, a selective scan, a sort of long lines or a custom kernel
 //
 // A contraction can also include the sum of an operand over k: a bias gradient with its weight
-// gradient.
+// gradient. A contraction of few rows can include a map or row group that computes its first
+// operand.
 //
 // If `notes` is not null, appends the values that a limit has prevented from being fused.
 Graph fuse(const Graph& graph, const FuseOptions& options, std::vector<FuseNote>* notes = nullptr);

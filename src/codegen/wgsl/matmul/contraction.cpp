@@ -52,6 +52,8 @@ int place_of_result(int i, int width, int threads) {
 }
 
 constexpr std::int64_t kMaxVectorRows = 4, kMinVectorDepth = 64;
+// Maximum number of vectors of b that a thread loads before the rows of A are computed.
+constexpr std::int64_t kMaxEarlyVectors = 8;
 
 // Below these sizes, a launch of a fused sequence is computed by lanes.
 constexpr std::int64_t kMinBlockColumns = 16, kMinBlockDepth = 16, kMaxBlockResults = 512;
@@ -64,11 +66,13 @@ class Contraction : private ContractionParts {
 
  private:
   [[nodiscard]] Tile pick_lanes() const;
+  [[nodiscard]] int wanted_threads(int lanes) const;
   [[nodiscard]] Tile pick_fused_lanes() const;
   [[nodiscard]] double time_of(const TileShape& shape, const TileSpeed& speed,
                                std::int64_t groups) const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
+  void write_row_operand(Scope& scope, const Tile& tile, int width);
   Shader write_by_lanes(const Tile& tile);
   Shader write_by_blocks();
   [[nodiscard]] bool takes_vectors() const;
@@ -92,9 +96,16 @@ Tile Contraction::pick_lanes() const {
   tile.lanes = std::min(ceil_pow2(ceil_div(depth(), 4)),
                         floor_pow2(std::max<std::int64_t>(1, options_.gpu.full_threads / results)));
   if (options_.lanes > 0) tile.lanes = options_.lanes;
-  tile.lanes = std::clamp(tile.lanes, 1, most);
-  tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
+  // Threads with a result each may return early, but those that compute rows wait for each other.
+  tile.lanes = std::clamp(tile.lanes, product_.a_by_rows ? 2 : 1, most);
+  tile.rows = std::max(1, group_threads(wanted_threads(tile.lanes), options_) / tile.lanes);
   return tile;
+}
+
+// Returns the workgroup size for results with that many lanes. If a workgroup computes rows of A,
+// it has more columns to use them for.
+int Contraction::wanted_threads(int lanes) const {
+  return std::max(lanes, product_.a_by_rows ? 256 : 64);
 }
 
 // The same for a launch of a fused sequence: the fewest lanes for which a workgroup has results of
@@ -174,14 +185,59 @@ Shader Contraction::write() {
     return narrow ? write_by_lanes(pick_fused_lanes()) : write_row_block(launch_, options_);
   }
   if (takes_vectors()) return write_by_vectors();
+  if (product_.a_by_rows) return write_by_lanes(pick_lanes());
   if (options_.barrier_free && rows() * columns() > 1) return write_by_blocks();
   const TileShape* tile = pick_tile();
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
 }
 
+// Computes the rows of A into workgroup memory, if the launch does, and writes the function a_at,
+// which returns `width` elements of a row.
+void Contraction::write_row_operand(Scope& scope, const Tile& tile, int width) {
+  if (!product_.a_by_rows) return;
+  const std::int64_t k = product_.k;
+  const std::string first = window_.first > 0 ? " - " + u32_literal(window_.first) : "";
+  module_.shared("rows_of_a", "f32", window_.count * k, 4);
+  std::string elements;
+  for (int c = 0; c < width; ++c)
+    elements += (c > 0 ? ", " : "") + ("rows_of_a[at + " + u32_literal(c) + "]");
+  module_.function("a_at", "fn a_at(z: u32, m: u32, k: u32) -> " + vector_type(width) +
+                               " {\n  let at = (m" + first + ") * " + u32_literal(k) +
+                               " + k;\n  return " + vector_type(width) + "(" + elements +
+                               ");\n}\n");
+  Launch launch;
+  launch.name = launch_.name;
+  launch.kind = RowLaunch{product_.m, k};
+  launch.bindings = launch_.bindings;
+  launch.body = product_.a;
+  launch.stores.emplace_back().value = static_cast<int>(product_.a.instrs.size()) - 1;
+  Tile by_rows{ceil_pow2(window_.count), 1, true};
+  by_rows.lanes = tile.threads() / by_rows.rows;
+  RowDomain domain{.rows = product_.m,
+                   .cols = k,
+                   .kept = true,
+                   .array = "rows_of_a",
+                   .array_row = "(row" + first + ")"};
+  Scope rows(&scope);
+  for (const char* name : {"row", "lane", "place", "live"}) rows.own(name);
+  rows.line("let lane = local % " + u32_literal(by_rows.lanes) + ";");
+  rows.line("let place = local / " + u32_literal(by_rows.lanes) +
+            (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
+  if (by_rows.rows == window_.count) {
+    rows.line("let row = place;");
+  } else {
+    domain.live = "live";
+    rows.line("let live = place < " + u32_literal(window_.end()) + ";");
+    rows.line("let row = min(place, " + u32_literal(window_.end() - 1) + ");");
+  }
+  write_row_passes(rows, module_, launch, domain, by_rows, options_);
+  scope.block("", rows);
+  scope.line("workgroupBarrier();");
+}
+
 Shader Contraction::write_by_lanes(const Tile& tile) {
   const std::string m = u32_literal(product_.m);
-  a_.write_function(product_.bias_grad_row ? "m == " + m : "", "1.0f");
+  if (!product_.a_by_rows) a_.write_function(product_.bias_grad_row ? "m == " + m : "", "1.0f");
   b_.write_function(product_.bias_grad_column ? "n == " + u32_literal(product_.n) : "", "1.0f");
   write_finish(false, product_.has_bias_grad());
   const std::int64_t results = window_.outer_count * rows() * columns();
@@ -199,6 +255,7 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
   scope.line("let m = " + row + ";");
   scope.line("let z = " +
              batch_of(coordinate(scope, domain, columns() * rows(), window_.outer_count)) + ";");
+  write_row_operand(scope, tile, 1);
   const Partial sum{"acc", DType::kF32, ReduceOp::kSum};
   declare_partial(scope, module_, sum);
   write_part(scope);
@@ -308,8 +365,10 @@ bool Contraction::takes_vectors() const {
   }
   Vectorized a = a_.vectorized(), b = b_.vectorized();
   Vectorized finish = {&launch_.body, out_domain_, 2, false, false, launch_.stores};
-  choose_vectorized(launch_, {&a, &b, &finish}, options_);
-  return a.chosen && b.chosen;
+  std::vector<Vectorized*> parts = {&b, &finish};
+  if (!product_.a_by_rows) parts.push_back(&a);
+  choose_vectorized(launch_, parts, options_);
+  return b.chosen && (a.chosen || product_.a_by_rows);
 }
 
 // Lanes read interleaved vectors of four of a column of b, and multiply them with each row.
@@ -321,7 +380,7 @@ Shader Contraction::write_by_vectors() {
   while (columns * tile.lanes < 2 * options_.gpu.full_threads && 16 * tile.lanes <= k)
     tile.lanes *= 2;
   tile.lanes = std::min(tile.lanes, std::min(256, floor_pow2(options_.max_threads)));
-  tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
+  tile.rows = std::max(1, group_threads(wanted_threads(tile.lanes), options_) / tile.lanes);
   const Domain domain = {{"column", columns}};
   Scope scope;
   const std::string live = open_rows(scope, tile, columns, "column");
@@ -334,8 +393,20 @@ Shader Contraction::write_by_vectors() {
     declare_partial(scope, module_, sums.back());
   }
   const std::int64_t step = std::int64_t{4} * tile.lanes, steps = ceil_div(k, step);
-  const auto multiply = [&](Scope& at) {
-    at.line("let w = b_at(z, k, n);");
+  // While the rows of A are computed, vectors of b are on their way.
+  const bool early = product_.a_by_rows && steps <= kMaxEarlyVectors;
+  if (early) {
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const std::string at = "lane * 4u + " + u32_literal(i * step), w = "w" + std::to_string(i);
+      const bool ragged = (i + 1) * step > k;
+      scope.line("var " + w + " = vec4<f32>();");
+      scope.line((ragged ? "if (" + at + " < " + u32_literal(k) + ") { " : "") + w + " = b_at(z, " +
+                 at + ", n);" + (ragged ? " }" : ""));
+    }
+  }
+  write_row_operand(scope, tile, 4);
+  const auto multiply = [&](Scope& at, const std::string& w) {
+    at.line("let w = " + w + ";");
     for (std::size_t m = 0; m < sums.size(); ++m) {
       at.line(sums[m].name + " += dot(a_at(z, " + u32_literal(static_cast<std::int64_t>(m)) +
               ", k), w);");
@@ -346,12 +417,12 @@ Shader Contraction::write_by_vectors() {
       const std::string at = "lane * 4u + " + u32_literal(i * step);
       Scope one(&scope);
       one.line("let k = " + at + ";");
-      multiply(one);
+      multiply(one, early ? "w" + std::to_string(i) : "b_at(z, k, n)");
       scope.block((i + 1) * step > k ? "if (" + at + " < " + u32_literal(k) + ")" : "", one);
     }
   } else {
     Scope loop(&scope);
-    multiply(loop);
+    multiply(loop, "b_at(z, k, n)");
     scope.block(
         "for (var k = lane * 4u; k < " + u32_literal(k) + "; k += " + u32_literal(step) + ")",
         loop);

@@ -99,12 +99,13 @@ void ContractionParts::write_functions(int side_m, int side_n, int depth, bool v
   };
   finish_ = {&launch_.body, out_domain_, 2, false, vectorized && product_.n % 4 == 0,
              launch_.stores};
-  const std::set<int> vectors =
-      choose_vectorized(launch_, {&a_.vectorized(), &b_.vectorized(), &finish_}, options_);
+  std::vector<Vectorized*> parts = {&b_.vectorized(), &finish_};
+  if (!product_.a_by_rows) parts.push_back(&a_.vectorized());
+  const std::set<int> vectors = choose_vectorized(launch_, parts, options_);
   const auto write = [&](TileOperand& operand, const std::string& test) {
     vec8 ? operand.write_vec8(test, vectors) : operand.write_tile_function(test, vectors);
   };
-  write(a_, guard(ragged_m, "m", window_.end()));
+  if (!product_.a_by_rows) write(a_, guard(ragged_m, "m", window_.end()));
   write(b_, guard(ragged_n, "n", product_.n));
   if (!product_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);
 }

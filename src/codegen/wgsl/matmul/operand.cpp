@@ -42,8 +42,9 @@ TileOperand::TileOperand(Module& module, const Launch& launch, const WgslOptions
       program_(is_a ? product_.a : product_.b),
       domain_(is_a ? Domain{{"z", product_.batch}, {"m", product_.m}, {"k", product_.k}}
                    : Domain{{"z", product_.batch}, {"k", product_.k}, {"n", product_.n}}),
-      packed_(packs_along(program_, domain_, is_a ? 2 : 1)),
-      along_k_(packed_ || runs_along(program_, domain_, is_a ? 2 : 1, is_a ? 1 : 2)) {
+      computed_(is_a && product_.a_by_rows),
+      packed_(!computed_ && packs_along(program_, domain_, is_a ? 2 : 1)),
+      along_k_(computed_ || packed_ || runs_along(program_, domain_, is_a ? 2 : 1, is_a ? 1 : 2)) {
   CHECK(!program_.instrs.empty());
   vectorized_ = {&program_, domain_, along_k_ == is_a_ ? std::size_t{2} : std::size_t{1}, true,
                  false};
@@ -54,7 +55,7 @@ TileOperand::TileOperand(Module& module, const Launch& launch, const WgslOptions
 bool TileOperand::may_be_vectorized(const Launch& launch) const {
   const Window window = window_of(launch);
   const bool ragged = is_a_ && !along_k_ && (window.first % 4 != 0 || window.end() % 4 != 0);
-  return !ragged && domain_[vectorized_.axis].size % 4 == 0;
+  return !ragged && !computed_ && domain_[vectorized_.axis].size % 4 == 0;
 }
 
 void TileOperand::write_text(const std::string& function, const Scope& body,

@@ -120,6 +120,7 @@ class TileOperand {
   std::string name_;
   const ScalarProgram& program_;
   Domain domain_;
+  bool computed_;          // by rows, before the product
   bool packed_, along_k_;  // packed: several steps of k per word
   Vectorized vectorized_;
   bool vec8_ = false, split_ = false;
