@@ -123,8 +123,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("unexpected argument '{}'; see `{} --help`", rest.front(),
                        words_of(command));
   }
-  const std::string text = error.what();
-  std::string before, after;
+  std::string text = error.what(), before, after;
   if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr &&
       split(text, " excludes ", before, after)) {
     return before + ": cannot be used with " + after;

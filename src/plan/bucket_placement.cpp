@@ -272,8 +272,8 @@ void place_buckets(const Graph& graph, const std::vector<ParameterBucket>& bucke
     } else if (node.op == &ops::reduce_scatter) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const std::int64_t offset = node.attrs.list("offsets")[i];
-        placer.add_gradient(through_views(graph, node.inputs[i]).value, *bucket_at(buckets, offset),
-                            offset);
+        placer.add_gradient(through_views(graph, node.inputs[i]).value,
+                            bucket_at(buckets, offset).value(), offset);
       }
     }
   }

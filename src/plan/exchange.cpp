@@ -68,7 +68,7 @@ struct Bucket {
 // Adds the elements that an access reads from the bytes of a buffer.
 void add_readers(const Launch& launch, const Access& access, std::int64_t count, ByteRange written,
                  std::size_t ready, std::vector<Bucket>& out) {
-  const Line line = *line_of(access.map, count);
+  const Line line = line_of(access.map, count).value();
   const auto each = static_cast<std::int64_t>(element_bytes(access.dtype));
   const Binding& binding = launch.bindings[static_cast<std::size_t>(access.binding)];
   const std::int64_t start = binding.offset + line.offset * each;
@@ -148,7 +148,7 @@ std::vector<Bucket> join_segments(const std::vector<Bucket>& segments, std::int6
 }
 
 IndexMap within_bucket(const IndexMap& map, std::int64_t count, const Bucket& bucket) {
-  const Line line = *line_of(map, count);
+  const Line line = line_of(map, count).value();
   View view = View::contiguous({bucket.end - bucket.begin});
   view.strides = {line.stride};
   view.offset = line.offset + line.stride * bucket.begin;

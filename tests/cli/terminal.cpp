@@ -21,6 +21,8 @@ namespace {
 using TestClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{300};  // with sanitizers, on a busy machine
 
+int to_int(const char* text) { return static_cast<int>(std::strtol(text, nullptr, 10)); }
+
 std::string joined_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -111,10 +113,10 @@ void ScreenEmulator::control(const std::string& parameters, char what) {
     is_drawing_ = what == 'h';
   } else if (what == 'H') {
     const std::size_t between = parameters.find(';');
-    y_ = std::max(std::atoi(parameters.c_str()), 1) - 1;
-    x_ = between == std::string::npos ? 0 : std::atoi(parameters.c_str() + between + 1) - 1;
+    y_ = std::max(to_int(parameters.c_str()), 1) - 1;
+    x_ = between == std::string::npos ? 0 : to_int(parameters.c_str() + between + 1) - 1;
   } else if (what == 'G') {
-    x_ = std::atoi(parameters.c_str()) - 1;
+    x_ = to_int(parameters.c_str()) - 1;
   } else if (sequence == "K") {
     std::vector<std::string>& now = line();
     now.resize(std::min(now.size(), static_cast<std::size_t>(std::min(x_, columns_ - 1))));

@@ -31,6 +31,8 @@ constexpr int kSendFlags = 0;
 constexpr int kSendFlags = MSG_NOSIGNAL;
 #endif
 
+bool has_ended(const UiJson& page) { return !page["now"]["how"].get<std::string>().empty(); }
+
 // A socket of this machine's loopback interface.
 class LoopbackSocket {
  public:
@@ -96,7 +98,7 @@ UiReply reply_to(int port, const std::string& request) {
   const std::string text = socket.rest();
   const std::size_t end = text.find("\r\n\r\n");
   UiReply reply;
-  if (text.size() > 12) reply.status = std::atoi(text.c_str() + 9);
+  if (text.size() > 12) reply.status = static_cast<int>(std::strtol(text.c_str() + 9, nullptr, 10));
   reply.head = text.substr(0, end);
   if (end != std::string::npos) reply.body = text.substr(end + 4);
   return reply;
@@ -227,7 +229,7 @@ TEST(TgUi, shows_a_run_and_stops_it_as_ctrl_c_does) {
   EXPECT_EQ(run.get("/nothing").status, 404);
 
   EXPECT_EQ(run.press("stop"), 200);
-  const UiJson end = run.wait_for([](const UiJson& s) { return s["now"]["how"] != ""; });
+  const UiJson end = run.wait_for(has_ended);
   ASSERT_EQ(end["now"]["how"], "stopped");
   const ToolResult result = run.wait();
   EXPECT_EQ(result.code, 130) << result.err;
@@ -422,7 +424,7 @@ TEST(TgUi, shows_a_language_model_to_its_end) {
   UiRun run(ui_language("600"), folder, "--ui=web");
   ASSERT_NE(run.port, 0);
   // A page that asks gets the end; the process waits for it.
-  const UiJson end = run.wait_for([](const UiJson& s) { return s["now"]["how"] != ""; });
+  const UiJson end = run.wait_for(has_ended);
   ASSERT_EQ(end["now"]["how"], "done");
   EXPECT_EQ(end["head"]["loss_unit"], "nats per token");
   EXPECT_EQ(end["head"]["units_per_step"], 64);
@@ -468,7 +470,7 @@ TEST(TgUi, shows_why_a_run_failed) {
   fs::rename(folder.path() / "run", folder.path() / "moved");
   write_text(folder / "run", "no folder");
   EXPECT_EQ(run.press("resume"), 200);  // the end of the next epoch is to be saved
-  const UiJson end = run.wait_for([](const UiJson& s) { return s["now"]["how"] != ""; });
+  const UiJson end = run.wait_for(has_ended);
   ASSERT_EQ(end["now"]["how"], "failed");
   const ToolResult result = run.wait();
   EXPECT_EQ(result.code, 1);

@@ -56,6 +56,10 @@ void steps(tg::Trainer<Net>& trainer) {
 // Destroyed after the statics of functions of the library, which are created later.
 struct Late {
   std::optional<tg::Trainer<Net>> trainer;
+
+  Late() = default;
+  Late(const Late&) = delete;
+  Late& operator=(const Late&) = delete;
   ~Late() {
     if (trainer) steps(*trainer);
   }
