@@ -99,7 +99,7 @@ class Application {
   std::atomic<bool> lost{false};
 
  private:
-  const webgpu::Api* api_ = nullptr;
+  std::shared_ptr<const webgpu::Api> api_;
   std::vector<webgpu::Adapter> adapters_;
   webgpu::Handle<WGPUDevice> device_;
   webgpu::Handle<WGPUQueue> queue_;

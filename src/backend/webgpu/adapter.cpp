@@ -246,7 +246,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& reason) {
   reason.clear();
-  const webgpu::Api* api = webgpu::load_api(options.library, reason);
+  const std::shared_ptr<const webgpu::Api> api = webgpu::load_api(options.library, reason);
   if (api == nullptr) return {};
   if (api->instance == nullptr) {
     reason = api->path + " cannot create a WebGPU instance";

@@ -86,15 +86,19 @@ struct Api {
 
   std::string path;                // path of the library
   std::shared_ptr<Vendor> vendor;  // differences of this library
-  // The application's instance if its device is used. Otherwise one per process, never released:
-  // GPU drivers that are unloaded and reloaded with each instance exhaust thread-local storage
-  // after a few dozen times. Null if the library cannot create one.
+  // The application's instance if its device is used. Others are never released: GPU drivers that
+  // are unloaded and reloaded with each instance exhaust thread-local storage after a few dozen
+  // times. Null if the library cannot create one.
   WGPUInstance instance = nullptr;
 };
 
 // Loads a library, once per process and path; it stays loaded. Returns null if none can be loaded.
 // `reason` then lists what was tried and how to get a library.
-const Api* load_api(const std::string& library, std::string& reason);
+//
+// Devices share an instance if the library locks its objects, and in a browser. Otherwise, each
+// result has an instance that no other uses: a thread that processes the events of an instance also invokes callbacks of
+// its other devices, and Dawn crashes if another thread uses these.
+std::shared_ptr<const Api> load_api(const std::string& library, std::string& reason);
 
 // Returns the functions of an already loaded library, without an instance. Searches for this path
 // or, if it is empty, the process itself (linked) and then the usual names. Returns null, with the

@@ -517,13 +517,13 @@ std::unique_ptr<Api> find_loaded_api(const std::string&, std::string& reason) {
   return make_api(reason);
 }
 
-const Api* load_api(const std::string&, std::string& reason) {
-  static const Api* loaded = nullptr;
+std::shared_ptr<const Api> load_api(const std::string&, std::string& reason) {
+  static std::shared_ptr<const Api> loaded;
   if (loaded != nullptr) return loaded;
   std::unique_ptr<Api> made = make_api(reason);
   if (made == nullptr) return nullptr;
   made->instance = made->vendor->create_instance(*made);
-  return loaded = made.release();
+  return loaded = std::move(made);
 }
 
 }  // namespace tensorgrad::webgpu

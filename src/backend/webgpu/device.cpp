@@ -18,9 +18,9 @@ Handle<WGPUInstance> instance_of(const Api& api, const ExternalDevice* external)
 
 }  // namespace
 
-WebGpuDevice::WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options)
-    : WebGpuDevice(std::shared_ptr<const Api>(std::shared_ptr<void>(), &api), std::move(adapter),
-                   nullptr, options) {}
+WebGpuDevice::WebGpuDevice(std::shared_ptr<const Api> api, Adapter adapter,
+                           const WebGpuOptions& options)
+    : WebGpuDevice(std::move(api), std::move(adapter), nullptr, options) {}
 
 WebGpuDevice::WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter,
                            const ExternalDevice& external, const WebGpuOptions& options)
@@ -245,7 +245,7 @@ std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   std::string reason;
-  const webgpu::Api* api = webgpu::load_api(options.library, reason);
+  const std::shared_ptr<const webgpu::Api> api = webgpu::load_api(options.library, reason);
   if (api == nullptr) throw DeviceError("webgpu: " + reason);
   if (api->instance == nullptr)
     throw DeviceError("webgpu: " + api->path + " cannot create a WebGPU instance");
@@ -255,7 +255,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
       pause_for);
   webgpu::Adapter* chosen = webgpu::choose_adapter(adapters, options.adapter);
   if (chosen != nullptr)
-    return std::make_unique<webgpu::WebGpuDevice>(*api, std::move(*chosen), options);
+    return std::make_unique<webgpu::WebGpuDevice>(api, std::move(*chosen), options);
   std::string list;
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     const AdapterInfo& info = adapters[i].info;

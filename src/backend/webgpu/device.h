@@ -26,7 +26,7 @@ namespace tensorgrad::webgpu {
 // Lock: every call holds mutex_, and the parts rely on it.
 class WebGpuDevice final : public Device {
  public:
-  WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options);
+  WebGpuDevice(std::shared_ptr<const Api> api, Adapter adapter, const WebGpuOptions& options);
   // Opens the application's device. `adapter` describes it.
   WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter, const ExternalDevice& external,
                const WebGpuOptions& options);
@@ -82,7 +82,7 @@ class WebGpuDevice final : public Device {
   // Returns null for handles of no buffer.
   [[nodiscard]] std::vector<const Buffer*> find(std::span<const BufferHandle> handles) const;
 
-  const std::shared_ptr<const Api> shared_api_;  // owned if the device is the application's
+  const std::shared_ptr<const Api> shared_api_;
   const Api& api_;
   mutable DeviceMutex mutex_;
   WgslOptions forced_;

@@ -75,21 +75,52 @@ std::unique_ptr<Api> load_functions(void* library, const std::string& path, std:
   return api;
 }
 
-const Api* try_load(const std::string& path, std::string& error) {
-  // Never destroyed: devices may outlive static objects.
+// A library of this process. Nothing of it is destroyed, because devices may outlive static
+// objects.
+struct Library {
+  std::unique_ptr<Api> api;
+  std::vector<const Api*> idle;  // copies of `api` with instances that no device uses
+};
+
+std::mutex& libraries_mutex() {
   static std::mutex& mutex = *new std::mutex;
-  static auto& loaded = *new std::map<std::string, std::unique_ptr<Api>>;
+  return mutex;
+}
+
+// Returns the functions with an instance as load_api() describes it. The caller holds the mutex.
+std::shared_ptr<const Api> take(Library& library) {
+  if (library.api->vendor->concurrent()) return {std::shared_ptr<void>(), library.api.get()};
+  const Api* api = nullptr;
+  if (!library.idle.empty()) {
+    api = library.idle.back();
+    library.idle.pop_back();
+  } else {
+    auto made = std::make_unique<Api>(*library.api);
+    made->instance = made->vendor->create_instance(*made);
+    api = made.release();
+  }
+  return {api, [&library](const Api* unused) {
+            if (forked()) return;  // another thread of the parent may have held the mutex
+            const std::lock_guard lock(libraries_mutex());
+            library.idle.push_back(unused);
+          }};
+}
+
+std::shared_ptr<const Api> try_load(const std::string& path, std::string& error) {
+  static auto& libraries = *new std::map<std::string, Library>;
   watch_forks();
-  const std::lock_guard lock(mutex);
-  const auto known = loaded.find(path);
-  if (known != loaded.end()) return known->second.get();
+  const std::lock_guard lock(libraries_mutex());
+  const auto known = libraries.find(path);
+  if (known != libraries.end()) return take(known->second);
   os::occupy_standard_streams();  // drivers open files, such as shader caches
   void* library = os::open_library(path, error);
   if (library == nullptr) return nullptr;
   std::unique_ptr<Api> api = load_functions(library, path, error);
   if (api == nullptr) return nullptr;
-  api->instance = api->vendor->create_instance(*api);
-  return (loaded[path] = std::move(api)).get();
+  if (api->vendor->concurrent()) api->instance = api->vendor->create_instance(*api);
+  Library& fresh = libraries[path];
+  fresh.api = std::move(api);
+  return take(fresh);
 }
 
 }  // namespace
@@ -118,7 +149,7 @@ std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& re
   return nullptr;
 }
 
-const Api* load_api(const std::string& library, std::string& reason) {
+std::shared_ptr<const Api> load_api(const std::string& library, std::string& reason) {
   if (forked()) {
     reason = kForkedText;
     return nullptr;
@@ -126,7 +157,7 @@ const Api* load_api(const std::string& library, std::string& reason) {
   std::string tried;
   for (const std::string& path : candidates(library)) {
     std::string error;
-    if (const Api* api = try_load(path, error)) return api;
+    if (auto api = try_load(path, error)) return api;
     // The dynamic loader's message usually begins with the path.
     const bool named = error.find(path) != std::string::npos;
     tried += "\n    " + (named ? error : path + ": " + error);

@@ -54,9 +54,11 @@ class WrappedVendor : public webgpu::Vendor {
   std::shared_ptr<Vendor> real_;
 };
 
+// Returns a copy of the functions. Keeps their instance, so that no other device gets it.
 inline Api real_api() {
   std::string reason;
-  return *webgpu::load_api("", reason);
+  static const std::shared_ptr<const Api> api = webgpu::load_api("", reason);
+  return *api;
 }
 
 // Returns a device that calls `api`, to which it keeps a reference, or null if there is no adapter.
@@ -66,7 +68,8 @@ inline std::shared_ptr<webgpu::WebGpuDevice> device_through(const Api& api) {
   std::vector<webgpu::Adapter> adapters = webgpu::find_adapters(api, options);
   webgpu::Adapter* const adapter = webgpu::choose_adapter(adapters, -1);
   if (adapter == nullptr) return nullptr;
-  return std::make_shared<webgpu::WebGpuDevice>(api, std::move(*adapter), options);
+  const std::shared_ptr<const Api> unowned(std::shared_ptr<void>(), &api);
+  return std::make_shared<webgpu::WebGpuDevice>(unowned, std::move(*adapter), options);
 }
 
 }  // namespace tensorgrad::testing
