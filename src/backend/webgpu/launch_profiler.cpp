@@ -118,7 +118,8 @@ std::vector<LaunchTiming> LaunchProfiler::profile_by_query(WebGpuExecutable& exe
       BoundDispatch& dispatch = executable.dispatches[at + i];
       const double each = microseconds(ticks[2 * i + 1] - ticks[2 * i]) / dispatch.timed_runs;
       if (dispatch.timed_runs > 1) {
-        overheads.push_back(dispatch.once - each);
+        const double runs = dispatch.timed_runs;
+        overheads.push_back((dispatch.once - each) * runs / (runs - 1));
       } else {
         dispatched_once.push_back(timings.size());
       }
