@@ -225,7 +225,7 @@ class GroupLowering {
         numel(product.type.shape) / (launch.m * launch.n);
     if (launch.parts > 1) launch.part_depth = product.attrs.integer(ops::kPartDepth);
     launch.a_by_rows = computes_operand();
-    if (launch.a_by_rows) reduce_ = kNoValue;  // it is one of the operand
+    if (launch.a_by_rows) reduce_ = kNoValue;  // it belongs to the operand
     operand(product.inputs[0], launch.a, launch.a_by_rows ? launch.k : 0);
     operand(product.inputs[1], launch.b);
     launch.by_rows = reduces_own();

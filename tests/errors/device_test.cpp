@@ -39,7 +39,7 @@ TEST(EnvironmentErrors, skipped_pass_unknown) {
   EXPECT_ERROR(compiled(plain_loss), UserError,
                "TENSORGRAD_SKIP: expected passes among dce, simplify, fold, cse, "
                "split_k_to_binding_limit, split_k, split_scatter, split_reduce, rematerialize, "
-               "fuse, row_epilogue, fused_sequences, got 'fusse'");
+               "fuse, row_epilogue, row_operands, fused_sequences, got 'fusse'");
 }
 
 TEST(EnvironmentErrors, shadow_not_a_flag) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Products of few rows that compute their first operand, and concats that compute theirs: fewer
 // launches, and the values of the reference.
+#include <algorithm>
 #include <functional>
 
+#include "codegen/wgsl/writer.h"
 #include "ops/expr.h"
+#include "ops/registry.h"
 #include "support/differential.h"
 #include "support/random_graph.h"
 
@@ -68,6 +71,19 @@ TEST(RowOperand, may_be_any_map_or_rows_on_webgpu) {
   }
 }
 
+// Operands of f16 that matrix units would take, and the largest operand: its kernel is also dumped.
+TEST(RowOperand, may_be_of_f16_or_as_large_as_workgroup_memory_allows_on_webgpu) {
+  for (const bool half : {true, false}) {
+    GraphBuilder s;
+    const Tensor x = softmax(s.input({4, half ? 64 : 1536}, -1, 1));
+    const Tensor w = s.input({x.shape()[1], 16}, -1, 1, half ? DType::kF16 : f32);
+    s.output("y", matmul(half ? round_to_f16(x) : x, cast(w, f32)));
+    expect_one_product(s);
+    EXPECT_NE(emit_wgsl(launches_of(s)[0]).find("rows_of_a"), std::string::npos);
+    s.check(Where::kWebGpu, half ? 1e-3 : 3e-5);
+  }
+}
+
 // Parameters of the norm and of the product are in one buffer, which the product reads as vectors.
 TEST(RowOperand, reads_parameters_beside_those_of_the_product_on_webgpu) {
   GraphBuilder s;
@@ -122,6 +138,14 @@ TEST(RowOperand, is_stored_if_others_need_it_or_there_are_many) {
   EXPECT_EQ(count(product_of(4, 1536)), 1);
   EXPECT_EQ(count(product_of(5, 64)), 0);
   EXPECT_EQ(count(product_of(4, 1537)), 0);
+  EXPECT_EQ(count([](GraphBuilder& s) {  // many columns
+              s.output("y", matmul(softmax(s.input({1, 8})), s.input({8, (1 << 14) + 1})));
+            }),
+            0);
+  EXPECT_EQ(count([](GraphBuilder& s) {  // many weights, which would be read for each row
+              s.output("y", matmul(softmax(s.input({2, 512})), s.input({512, 513})));
+            }),
+            0);
   EXPECT_EQ(count([](GraphBuilder& s) {  // several products
               s.output("y", matmul(softmax(s.input({3, 2, 64})), s.input({3, 64, 8})));
             }),
@@ -144,6 +168,11 @@ TEST(RowOperand, is_stored_if_others_need_it_or_there_are_many) {
             0);
   EXPECT_EQ(count([](GraphBuilder& s) {  // transposed
               s.output("y", matmul(transpose(softmax(s.input({64, 2}))), s.input({64, 8})));
+            }),
+            0);
+  EXPECT_EQ(count([](GraphBuilder& s) {  // too much workgroup memory
+              const Tensor x = s.input({2, 64}), best = cast(argmax(x, 1, true), DType::kF32);
+              s.output("y", matmul(sin(exp(x) * best + 0.5), s.input({64, 8})));
             }),
             0);
   EXPECT_EQ(count([](GraphBuilder& s) {  // one value per row

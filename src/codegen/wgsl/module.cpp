@@ -97,6 +97,7 @@ std::string Module::load(int binding, DType dtype, const std::string& index) con
   const std::string& stored = *types_.at(static_cast<std::size_t>(binding)).begin();
   std::string value = "b" + std::to_string(binding) + "[" + index + "]";
   if (stored.starts_with("vec4<")) {
+    CHECK(stored == "vec4<" + std::string(to_string(dtype)) + ">");
     value = "b" + std::to_string(binding) + "[(" + index + ") / 4u][(" + index + ") % 4u]";
     return dtype == DType::kF16 ? "f32(" + value + ")" : value;
   }

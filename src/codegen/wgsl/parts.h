@@ -276,6 +276,8 @@ struct RowDomain {
   bool kept = false;
   std::string array = {}, array_row = {};
 };
+// Maximum number of instructions of rows that are kept.
+inline constexpr std::size_t kMaxKeptInstrs = 64;
 // Writes the passes of the launch's body and its stores. Requires uniform control flow and that
 // `local`, `row` and, if a row has several lanes, `lane` are declared.
 void write_row_passes(Scope& scope, Module& module, const Launch& launch, const RowDomain& domain,

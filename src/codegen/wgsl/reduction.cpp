@@ -14,7 +14,6 @@ namespace {
 
 // Smallest number of lanes that reads whole cache lines.
 constexpr int kFewLanes = 32;
-constexpr std::size_t kMaxKeptInstrs = 64;
 
 int map_threads(std::int64_t elements, const WgslOptions& options) {
   return group_threads(elements >= (1 << 18) ? 256 : 64, options);

@@ -137,7 +137,7 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
 std::string emit_wgsl(const Launch& launch, const WgslOptions& options) {
   WgslOptions roomy = options;
   const auto* product = launch.find<ContractionLaunch>();
-  if (product != nullptr && product->by_rows) {
+  if (product != nullptr && (product->by_rows || product->a_by_rows)) {
     roomy.max_workgroup_bytes = std::max(roomy.max_workgroup_bytes, kRowEpilogueBytes);
   }
   return write_wgsl(launch, roomy).text();

@@ -491,8 +491,8 @@ class Fuser {
         stored += outside ? 1 : 0;
       }
       if (reader < 0 || !movable) continue;
-      // A scan may read two values of the same map: gates and gated inputs. An element of a concat
-      // is that of one operand.
+      // A scan may read two values of the same map: gates and gated inputs. A concat computes all
+      // operands at each element, which is cheaper on a GPU than a launch of their own.
       const bool one = stored == 1 || joined || parts_.group(reader).kind == GroupKind::kScan;
       if (!one || !worth_inlining(g, reader, work)) continue;
       if (repeated * readings(g) <= kMaxRepeatedOps) {

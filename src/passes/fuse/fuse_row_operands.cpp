@@ -7,7 +7,7 @@
 #include "base/visits.h"
 #include "ir/sources.h"
 #include "kernel/program.h"
-#include "ops/registry.h"
+#include "ops/pointwise.h"
 #include "passes/fuse/partition.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -16,6 +16,11 @@ namespace {
 // Every workgroup repeats the operations of these nodes, for a few columns of the product. A layer
 // norm has 17.
 constexpr std::size_t kMaxOperandMembers = 24;
+// Their reductions need workgroup memory beside the rows. A layer norm has three.
+constexpr int kMaxOperandReductions = 3;
+
+// Maximum number of columns of the product: a workgroup has about eight.
+constexpr std::int64_t kMaxOperandReaders = 1 << 14;
 
 // Returns the product of a group that has one product of two matrices and no reduction, otherwise
 // kNoValue.
@@ -32,13 +37,24 @@ ValueId only_product(const Graph& graph, const Group& group) {
   return matrices ? product : kNoValue;
 }
 
+bool has_few_reductions(const Graph& graph, const Group& rows) {
+  int count = 0;
+  for (const ValueId id : rows.members) {
+    const Node& node = graph[id];
+    if (node.op->kind != OpKind::kReduce) continue;
+    if (node.type.dtype != DType::kF32) return false;  // argmax needs twice as much
+    if (++count > kMaxOperandReductions) return false;
+  }
+  return true;
+}
+
 // True if the rows of group r are those of `product`, and nothing else reads them.
 bool computes_operand(const Graph& graph, const Partition& parts, int r, ValueId product) {
   const Group& rows = parts.group(r);
   const Source a = through_views(graph, graph[product].inputs[0]);
   const Shape& shape = graph[graph[product].inputs[0]].type.shape;
-  if (rows.closed || rows.members.size() > kMaxOperandMembers || !a.map.is_identity() ||
-      parts.row_level(a.value))
+  if (rows.closed || rows.members.size() > kMaxOperandMembers || a.barrier ||
+      !a.map.is_identity() || parts.row_level(a.value) || !has_few_reductions(graph, rows))
     return false;
   const bool same_rows =
       rows.kind == GroupKind::kRow && rows.rows == shape[0] && rows.cols == shape[1];
@@ -68,6 +84,11 @@ void fuse_row_operands(const Graph& graph, const FuseOptions& options, Partition
     const ValueId a = graph[product].inputs[0];
     const Shape& shape = graph[a].type.shape;
     if (shape[0] > kMaxOperandRows || numel(shape) > kMaxOperandElements) continue;
+    // Larger products of several rows have tiles, which read each weight once.
+    const std::int64_t columns = graph[product].type.shape[1];
+    if (columns > kMaxOperandReaders ||
+        (shape[0] > 1 && numel(shape) * columns > options.gpu.max_lane_products))
+      continue;
     const int r = parts.group_of(through_views(graph, a).value);
     if (r < 0 || r == g || !computes_operand(graph, parts, r, product)) continue;
     if (parts.bindings_together(g, r) <= options.max_bindings) parts.merge(g, r);

@@ -102,8 +102,8 @@ Tile Contraction::pick_lanes() const {
   return tile;
 }
 
-// Returns the workgroup size for results with that many lanes. If a workgroup computes rows of A,
-// it has more columns to use them for.
+// Returns the workgroup size for results with that many lanes. A workgroup that computes rows of A
+// is larger, so that more columns share them.
 int Contraction::wanted_threads(int lanes) const {
   return std::max(lanes, product_.a_by_rows ? 256 : 64);
 }
@@ -215,7 +215,7 @@ void Contraction::write_row_operand(Scope& scope, const Tile& tile, int width) {
   by_rows.lanes = tile.threads() / by_rows.rows;
   RowDomain domain{.rows = product_.m,
                    .cols = k,
-                   .kept = true,
+                   .kept = product_.a.instrs.size() <= kMaxKeptInstrs,
                    .array = "rows_of_a",
                    .array_row = "(row" + first + ")"};
   Scope rows(&scope);

@@ -330,7 +330,8 @@ void SubgroupMatrixContraction::write_bias_grad_results(Scope& scope) const {
 
 // Returns whether the operands can be in matrices. Sets split_.
 bool SubgroupMatrixContraction::takes() {
-  if (product_.by_rows || options_.matmul_tile != MatmulTile::kAuto || options_.lanes != 0)
+  if (product_.by_rows || product_.a_by_rows || options_.matmul_tile != MatmulTile::kAuto ||
+      options_.lanes != 0)
     return false;
   if (a_.is_half() && b_.is_half()) return true;
   // With fewer rows, most of a matrix would be empty.
