@@ -56,11 +56,13 @@ class Measured final : public Communicator {
   void measure(bool counts, std::size_t bytes, const Call& call) {
     const Clock::time_point start = Clock::now();
     call();
-    if (!counts) return;
+    if (!counts || bytes < kMinMeasured) return;
     spent.seconds += seconds_since(start);
     spent.bytes += static_cast<double>(bytes);
     spent.buckets += 1;
   }
+
+  static constexpr std::size_t kMinMeasured = 1024;  // less is a loss, or a check of the ranks
 
   Ranks inner_;
   bool parameters_;
