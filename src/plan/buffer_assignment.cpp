@@ -118,6 +118,15 @@ class Placer {
         }
       }
     }
+    // Copies into leaves read updates, and exchanges read the parts of a pack.
+    const auto mark = [&](ValueId id) {
+      read_elsewhere_[static_cast<size_t>(through_views(graph_, id).value)] = true;
+    };
+    for (const GraphUpdate& update : graph_.updates) mark(update.value);
+    for (const Node& node : graph_.nodes) {
+      if (node.op->kind == OpKind::kPack)
+        std::for_each(node.inputs.begin(), node.inputs.end(), mark);
+    }
   }
 
   [[nodiscard]] static bool computed_by_readers(const Node& node) {
@@ -637,8 +646,8 @@ class Placer {
   const PlanOptions& options_;
   Placement result_;
   std::vector<std::vector<Source>> reads_;
-  std::vector<bool> read_elsewhere_;  // values that another group reads from memory
-  std::map<int, std::set<int>> readers_of_buffer_;     // of leaves
+  std::vector<bool> read_elsewhere_;                // values that another group reads from memory
+  std::map<int, std::set<int>> readers_of_buffer_;  // of leaves
   std::vector<std::pair<int, BufferRange>> in_place_;  // writing group, what it writes
   int params_ = -1, slots_ = 0;
 };
