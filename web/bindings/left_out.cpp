@@ -53,7 +53,8 @@ std::vector<float> download_sharded(Communicator&, const ProgramSession&, const 
   return {};
 }
 void upload_sharded(Communicator&, ProgramSession&, const ParameterRange&, std::vector<float>) {}
-Ticket run_sharded(Communicator&, Instance&, const ScalarValues&, const ParameterRange&) {
+Ticket run_sharded(Communicator&, Instance&, const ScalarValues&, const ParameterRange&,
+                   ShardCopies&) {
   return 0;
 }
 void mean_over_ranks(Communicator&, std::span<float>) {}
