@@ -23,7 +23,8 @@ constexpr EnvSwitch kSwitches[] = {
      "1: trace each loss and function again before each call, and stop if the graph differs"},
     {"TENSORGRAD_SKIP",
      "passes to skip, comma-separated: fold, simplify, cse, dce, split_k_to_binding_limit, "
-     "split_k, split_scatter, split_reduce, rematerialize, fuse, row_epilogue, row_operands, fused_sequences"},
+     "split_k, split_scatter, split_reduce, rematerialize, fuse, row_epilogue, row_operands, "
+     "fused_sequences"},
     {"TENSORGRAD_CPU_TARGET",
      "best instruction set for the cpu backend, as named by `tg devices`: AVX3, AVX2, SSE4 ..."},
     {"TENSORGRAD_THREADS", "number of threads of the cpu backend, 1 to 256"},

@@ -85,7 +85,8 @@ std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_ro
 std::vector<std::string> pass_names();
 
 // Returns the names that TENSORGRAD_SKIP accepts: each of these passes once, except those that
-// others rely on; "row_epilogue" and "row_operands", parts of fusion; and "fused_sequences", a part of planning.
+// others rely on; "row_epilogue" and "row_operands", parts of fusion; and "fused_sequences", a part
+// of planning.
 std::vector<std::string> skippable_names();
 
 // Returns the pass of that name: one of the above, or "fuse" for launches of at most `max_bindings`

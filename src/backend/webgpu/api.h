@@ -96,8 +96,8 @@ struct Api {
 // `reason` then lists what was tried and how to get a library.
 //
 // Devices share an instance if the library locks its objects, and in a browser. Otherwise, each
-// result has an instance that no other uses: a thread that processes the events of an instance also invokes callbacks of
-// its other devices, and Dawn crashes if another thread uses these.
+// result has an instance that no other uses: a thread that processes the events of an instance also
+// invokes callbacks of its other devices, and Dawn crashes if another thread uses these.
 std::shared_ptr<const Api> load_api(const std::string& library, std::string& reason);
 
 // Returns the functions of an already loaded library, without an instance. Searches for this path
