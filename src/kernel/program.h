@@ -141,8 +141,8 @@ struct ContractionLaunch {
   // The last instruction of an operand program (f32) is the operand's element.
   ScalarProgram a = {};  // over batch*m*k, row-major
   // If true, `a` is a program like the body of a row launch over m rows and k columns. A workgroup
-  // computes A before it multiplies. Requires batch == 1, at most kMaxOperandRows rows, no split-K,
-  // no row epilogue and no bias gradient.
+  // computes A before it multiplies. Requires batch == 1, at most kMaxOperandRows rows and
+  // kMaxOperandElements elements, no split-K, no row epilogue and no bias gradient.
   bool a_by_rows = false;
   ScalarProgram b = {};  // over batch*k*n, row-major
   // Fused bias gradient. With bias_grad_row, A has an additional row m of ones, so that row m of
@@ -380,7 +380,7 @@ std::string kind_name(const Launch& launch);
 inline constexpr int kMaxRowColumns = 64;
 inline constexpr std::int64_t kRowEpilogueBytes = 32 << 10;
 // Maximum number of rows and of elements of the first operand of a contraction with a_by_rows. The
-// elements take 24 of the kRowEpilogueBytes.
+// elements take 24 KiB of kRowEpilogueBytes.
 inline constexpr std::int64_t kMaxOperandRows = 4, kMaxOperandElements = 6 << 10;
 // Rows of a contraction per block of a fused sequence.
 inline constexpr std::int64_t kFusedSequenceRows = 8;

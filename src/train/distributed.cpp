@@ -222,7 +222,8 @@ class HostSteps {
   Communicator& ranks_;
   Instance& instance_;
   const ParameterRange& trained_;
-  std::vector<float>&shard_, &values_;
+  std::vector<float>& shard_;
+  std::vector<float>& values_;
 };
 
 }  // namespace

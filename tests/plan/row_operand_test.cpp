@@ -79,7 +79,12 @@ TEST(RowOperand, may_be_of_f16_or_as_large_as_workgroup_memory_allows_on_webgpu)
     const Tensor w = s.input({x.shape()[1], 16}, -1, 1, half ? DType::kF16 : f32);
     s.output("y", matmul(half ? round_to_f16(x) : x, cast(w, f32)));
     expect_one_product(s);
-    EXPECT_NE(emit_wgsl(launches_of(s)[0]).find("rows_of_a"), std::string::npos);
+    const Launch launch = launches_of(s)[0];
+    EXPECT_NE(emit_wgsl(launch).find("rows_of_a"), std::string::npos);
+    WgslOptions matrices;
+    matrices.subgroup_matrix = {16, 16, 16, 32};
+    matrices.gpu.min_subgroup_matrix_products = 0;
+    EXPECT_EQ(emit_wgsl(launch, matrices), emit_wgsl(launch));
     s.check(Where::kWebGpu, half ? 1e-3 : 3e-5);
   }
 }

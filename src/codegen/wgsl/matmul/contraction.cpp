@@ -213,23 +213,14 @@ void Contraction::write_row_operand(Scope& scope, const Tile& tile, int width) {
   launch.stores.emplace_back().value = static_cast<int>(product_.a.instrs.size()) - 1;
   Tile by_rows{ceil_pow2(window_.count), 1, true};
   by_rows.lanes = tile.threads() / by_rows.rows;
-  RowDomain domain{.rows = product_.m,
-                   .cols = k,
-                   .kept = product_.a.instrs.size() <= kMaxKeptInstrs,
-                   .array = "rows_of_a",
-                   .array_row = "(row" + first + ")"};
   Scope rows(&scope);
-  for (const char* name : {"row", "lane", "place", "live"}) rows.own(name);
-  rows.line("let lane = local % " + u32_literal(by_rows.lanes) + ";");
-  rows.line("let place = local / " + u32_literal(by_rows.lanes) +
-            (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
-  if (by_rows.rows == window_.count) {
-    rows.line("let row = place;");
-  } else {
-    domain.live = "live";
-    rows.line("let live = place < " + u32_literal(window_.end()) + ";");
-    rows.line("let row = min(place, " + u32_literal(window_.end() - 1) + ");");
-  }
+  const RowDomain domain{.rows = product_.m,
+                         .cols = k,
+                         .live = place_rows(rows, by_rows.lanes, u32_literal(window_.first),
+                                            by_rows.rows == window_.count),
+                         .kept = product_.a.instrs.size() <= kMaxKeptInstrs,
+                         .array = "rows_of_a",
+                         .array_row = "(row" + first + ")"};
   write_row_passes(rows, module_, launch, domain, by_rows, options_);
   scope.block("", rows);
   scope.line("workgroupBarrier();");

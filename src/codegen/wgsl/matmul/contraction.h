@@ -48,6 +48,11 @@ class ContractionParts {
   void write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
                         std::int64_t tiles_n) const;
 
+  // Declares `lane` and `row` for `lanes` threads per row, of which the workgroup's first is
+  // `first`. Returns the condition under which a thread's row exists; empty (always) if `whole`.
+  [[nodiscard]] std::string place_rows(Scope& rows, int lanes, const std::string& first,
+                                       bool whole) const;
+
   // Rows per batch in the launch's row range, and columns, both including ones.
   [[nodiscard]] std::int64_t rows() const {
     return window_.count + (product_.bias_grad_row ? 1 : 0);

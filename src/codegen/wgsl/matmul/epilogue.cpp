@@ -40,6 +40,20 @@ void ContractionParts::write_part(Scope& scope) const {
   scope.line("let end_k = min(first_k + " + each + ", " + u32_literal(product_.k) + ");");
 }
 
+std::string ContractionParts::place_rows(Scope& rows, int lanes, const std::string& first,
+                                         bool whole) const {
+  for (const char* name : {"row", "lane", "place", "live"}) rows.own(name);
+  rows.line("let lane = local % " + u32_literal(lanes) + ";");
+  rows.line("let place = " + first + " + local / " + u32_literal(lanes) + ";");
+  if (whole) {
+    rows.line("let row = place;");
+    return {};
+  }
+  rows.line("let live = place < " + u32_literal(window_.end()) + ";");
+  rows.line("let row = min(place, " + u32_literal(window_.end() - 1) + ");");
+  return "live";
+}
+
 void ContractionParts::write_finish(bool guarded, bool with_bias_grad,
                                     const std::set<int>& vectors) {
   Scope scope;

@@ -226,19 +226,10 @@ void RowBlock::write_results(Scope& scope) const {
 // Runs the epilogue over the rows in workgroup memory.
 void RowBlock::write_rows(Scope& scope) {
   Scope rows(&scope);
-  for (const char* name : {"row", "lane", "place", "live"}) rows.own(name);
   const int lanes = tile_.threads() / tile_.side_m;
-  rows.line("let lane = local % " + u32_literal(lanes) + ";");
-  rows.line("let place = m0 + local / " + u32_literal(lanes) + ";");
-  RowDomain domain{product_.m, product_.n, "",
-                   "row_results[(row - m0) * " + u32_literal(tile_.side_n) + " + col]"};
-  if (window_.count % tile_.side_m == 0) {
-    rows.line("let row = place;");
-  } else {
-    domain.live = "live";
-    rows.line("let live = place < " + u32_literal(window_.end()) + ";");
-    rows.line("let row = min(place, " + u32_literal(window_.end() - 1) + ");");
-  }
+  const RowDomain domain{product_.m, product_.n,
+                         place_rows(rows, lanes, "m0", window_.count % tile_.side_m == 0),
+                         "row_results[(row - m0) * " + u32_literal(tile_.side_n) + " + col]"};
   write_row_passes(rows, module_, launch_, domain, Tile{tile_.side_m, lanes, true}, options_);
   scope.block("", rows);
 }
