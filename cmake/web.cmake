@@ -13,7 +13,7 @@ file(GLOB bindings CONFIGURE_DEPENDS "${web}/bindings/*.cpp")
 add_library(tensorgrad_web_bindings OBJECT EXCLUDE_FROM_ALL ${bindings})
 add_dependencies(tensorgrad_web_bindings tensorgrad_web_generated)
 target_link_libraries(tensorgrad_web_bindings PRIVATE tensorgrad_private)
-if(TARGET tensorgrad_webgpu)
+if(TENSORGRAD_WEBGPU)
   target_sources(tensorgrad_web_bindings PRIVATE "${web}/bindings/webgpu/left_out.cpp")
   set_source_files_properties("${web}/bindings/webgpu/left_out.cpp" PROPERTIES
     COMPILE_OPTIONS "-isystem;${wgpu_include}")
