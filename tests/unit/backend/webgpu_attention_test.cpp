@@ -192,7 +192,7 @@ TEST(WebGpuAttentionBySubgroupMatrix, is_chosen_where_operands_are_f16) {
   EXPECT_EQ(count_by_subgroup_matrix(f16, 64, options), 0);
 }
 
-// The variant for few queries, with blocks of 64 to 512 keys.
+// The variant for few queries, with blocks of 64 to 1024 keys.
 class WebGpuAttentionOfFewQueries : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -231,6 +231,26 @@ TEST_F(WebGpuAttentionOfFewQueries, of_whole_blocks) {
   check({3, 4, 1024, 64, 64}, attend_all);
   check({2, 2, 128, 32, 128}, attend_all);
   check({1, 1, 1024, 128, 128}, attend_all);  // the widest heads
+  check({140, 1, 512, 8, 8}, attend_all);     // more workgroups than cores
+}
+
+// If cores have no other workgroup, one has more threads, as far as workgroup memory suffices.
+TEST_F(WebGpuAttentionOfFewQueries, has_more_threads_if_workgroups_fit_the_cores) {
+  const auto threads = [](std::int64_t batch, std::int64_t bytes) {
+    GraphBuilder builder;
+    const AttentionSize s{batch, 1, 1024, 64, 64};
+    const Tensor q = builder.input({s.batch, s.rows, s.depth}, -2, 2);
+    const Tensor k = builder.input({s.batch, s.columns, s.depth}, -1, 1);
+    builder.output("o", scaled_dot_product_attention(q, k, k));
+    const Compiled plan = compile_for_test(builder.graph(), 8);
+    EXPECT_EQ(plan.program.launches.size(), 1U);
+    return write_wgsl(plan.program.launches[0],
+                      {.max_threads = 1024, .max_workgroup_bytes = bytes, .gpu = {.cores = 16}})
+        .threads;
+  };
+  EXPECT_EQ(threads(16, 32 << 10), 512);
+  EXPECT_EQ(threads(16, 16 << 10), 256);
+  EXPECT_EQ(threads(17, 32 << 10), 256);
 }
 
 TEST_F(WebGpuAttentionOfFewQueries, of_blocks_that_hang_over) {

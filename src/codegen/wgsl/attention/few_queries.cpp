@@ -5,6 +5,7 @@
 // have its vectors, and several lines are read at a time. Keys that a mask excludes, such as the
 // unused part of a KV cache, are not read.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 
@@ -14,18 +15,24 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kMaxQueries = 4, kMinKeys = 64;
-constexpr int kMinThreads = 32, kMaxThreads = 256;
+constexpr int kMinThreads = 32;
+// With more threads, a block is visited in fewer steps. If several workgroups share a core, their
+// steps overlap anyway.
+constexpr int kMaxThreads = 256, kMaxThreadsOfCore = 512;
 constexpr int kKeysPerThread = 2;  // of a block
 constexpr int kLanes = 4;          // threads that compute a score
-constexpr int kAtOnce = 4;         // keys that a thread reads at a time, to hide latency
-constexpr int kReducers = 16;      // threads that reduce the values of all threads
+// Keys and lines of v that a thread reads at a time, to hide latency.
+constexpr int kKeysAtOnce = 4, kLinesAtOnce = 8;
+constexpr int kReducers = 16;  // threads that reduce the values of all threads
 
 class FewQueriesAttention : private AttentionParts {
  public:
   FewQueriesAttention(const Launch& launch, const WgslOptions& options)
       : AttentionParts(launch, options) {
-    const int most = std::min(kMaxThreads, options.max_threads);
+    const bool fit_cores = window_.count * s_.rows <= options.gpu.cores;
+    const int most = std::min(fit_cores ? kMaxThreadsOfCore : kMaxThreads, options.max_threads);
     while (threads_ * 2 <= most && block() < s_.columns) threads_ *= 2;
+    while (threads_ > kMaxThreads && !arrays_fit()) threads_ /= 2;
   }
 
   bool write(Shader& shader);
@@ -38,6 +45,14 @@ class FewQueriesAttention : private AttentionParts {
   // Vectors of a line of v, and lines that are read at a time.
   [[nodiscard]] std::int64_t vectors() const { return s_.width / 4; }
   [[nodiscard]] std::int64_t lines() const { return threads_ / vectors(); }
+  // Arrays in workgroup memory.
+  struct Array {
+    const char *name, *type;
+    std::int64_t count;
+    int element_bytes;
+  };
+  [[nodiscard]] std::array<Array, 6> arrays() const;
+  [[nodiscard]] bool arrays_fit() const;
 
   void write_live(Scope& scope, const std::string& n) const;
   void write_parts_of_scores(Scope& scope) const;
@@ -56,6 +71,18 @@ bool FewQueriesAttention::takes() const {
          s_.width % 4 == 0 && vectors() <= threads_;
 }
 
+std::array<FewQueriesAttention::Array, 6> FewQueriesAttention::arrays() const {
+  return {Array{"query", "vec4<f32>", s_.depth / 4, 16}, Array{"parts", "f32", kLanes * pitch(), 4},
+          Array{"weights", "f32", block(), 4},           Array{"of_threads", "f32", threads_, 4},
+          Array{"of_reducers", "f32", kReducers, 4},     Array{"outs", "vec4<f32>", threads_, 16}};
+}
+
+bool FewQueriesAttention::arrays_fit() const {
+  std::int64_t bytes = 0;
+  for (const Array& array : arrays()) bytes += array.count * array.element_bytes;
+  return bytes <= options_.max_workgroup_bytes;
+}
+
 // Declares `jN`, the key `atN` of the block, and `liveN`, which is false if it does not exist or is
 // masked.
 void FewQueriesAttention::write_live(Scope& scope, const std::string& n) const {
@@ -71,7 +98,7 @@ void FewQueriesAttention::write_parts_of_scores(Scope& scope) const {
   const std::int64_t at_once = threads_ / kLanes, vectors_of_key = s_.depth / 4;
   Scope loop(&scope), any(&loop);
   std::string some;
-  for (int n = 0; n < kAtOnce; ++n) {
+  for (int n = 0; n < kKeysAtOnce; ++n) {
     const std::string name = std::to_string(n);
     loop.line("let at" + name + " = first + local / " + u32_literal(kLanes) + " + " +
               u32_literal(n * at_once) + ";");
@@ -84,21 +111,21 @@ void FewQueriesAttention::write_parts_of_scores(Scope& scope) const {
     Scope step(&any);
     step.line("let d = quarter + " + u32_literal(d) + ";");
     step.line("let q = query[d];");
-    for (int n = 0; n < kAtOnce; ++n) {
+    for (int n = 0; n < kKeysAtOnce; ++n) {
       const std::string name = std::to_string(n);
       step.line("part" + name + " = fma(q, k_line(p, key" + name + ", d), part" + name + ");");
     }
     const bool whole = d + kLanes <= vectors_of_key;
     any.block(whole ? "" : "if (quarter < " + u32_literal(vectors_of_key - d) + ")", step);
   }
-  for (int n = 0; n < kAtOnce; ++n) {
+  for (int n = 0; n < kKeysAtOnce; ++n) {
     const std::string name = std::to_string(n);
     any.line("parts[quarter * " + u32_literal(pitch()) + " + at" + name + "] = dot(part" + name +
              ", vec4<f32>(1.0f));");
   }
   loop.block("if (" + some + ")", any);
   scope.block("for (var first = 0u; first < " + u32_literal(block()) +
-                  "; first += " + u32_literal(at_once * kAtOnce) + ")",
+                  "; first += " + u32_literal(at_once * kKeysAtOnce) + ")",
               loop);
   scope.line("workgroupBarrier();");
 }
@@ -170,10 +197,10 @@ void FewQueriesAttention::write_weights(Scope& scope) {
 // Adds the block's weights times v to `out`, a thread's vector of some lines. Lines of weight 0 are
 // not read.
 void FewQueriesAttention::write_values(Scope& scope) const {
-  const std::int64_t at_once = lines() * kAtOnce;
+  const std::int64_t at_once = lines() * kLinesAtOnce;
   Scope loop(&scope), any(&loop);
   std::string some;
-  for (int n = 0; n < kAtOnce; ++n) {
+  for (int n = 0; n < kLinesAtOnce; ++n) {
     const std::string name = std::to_string(n);
     loop.line("let at" + name + " = first + " + u32_literal(n * lines()) + ";");
     const std::string weight = "weights[at" + name + "]";
@@ -187,7 +214,7 @@ void FewQueriesAttention::write_values(Scope& scope) const {
     any.line("let value" + name + " = v_line(p, select(0u, start + at" + name + ", weight" + name +
              " != 0.0f), vector);");
   }
-  for (int n = 0; n < kAtOnce; ++n) {
+  for (int n = 0; n < kLinesAtOnce; ++n) {
     const std::string name = std::to_string(n);
     any.line("out = fma(vec4<f32>(weight" + name + "), value" + name + ", out);");
   }
@@ -217,12 +244,8 @@ void FewQueriesAttention::write_results(Scope& scope) {
 bool FewQueriesAttention::write(Shader& shader) {
   if (!takes()) return false;
   write_inputs();
-  module_.shared("query", "vec4<f32>", s_.depth / 4, 16);
-  module_.shared("parts", "f32", kLanes * pitch(), 4);
-  module_.shared("weights", "f32", block(), 4);
-  module_.shared("of_threads", "f32", threads_, 4);
-  module_.shared("of_reducers", "f32", kReducers, 4);
-  module_.shared("outs", "vec4<f32>", threads_, 16);
+  for (const Array& array : arrays())
+    module_.shared(array.name, array.type, array.count, array.element_bytes);
   const std::int64_t groups = window_.count * s_.rows;
   Scope scope;
   open_rows(scope, Tile{1, threads_, true}, groups, "unit");
