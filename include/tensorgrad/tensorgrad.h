@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Includes the whole library.
+// Includes all headers of the library except `tensorgrad/distributed/mpi.h`, which needs the target
+// `tensorgrad::mpi`.
 #pragma once
 
 #include "tensorgrad/core.h"
 #include "tensorgrad/data.h"
+#include "tensorgrad/distributed.h"
 #include "tensorgrad/lm.h"
