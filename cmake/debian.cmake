@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Debian packages by CPack: libtensorgrad0.2 (named after the SONAME), libtensorgrad-dev and
+# Debian packages by CPack: libtensorgrad0.3 (named after the SONAME), libtensorgrad-dev and
 # tensorgrad-tools. `./dev package` builds them and has lintian check them.
 set(soname "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 set(library_package "libtensorgrad${soname}")

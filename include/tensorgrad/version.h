@@ -6,18 +6,18 @@
 #define TENSORGRAD_VERSION_MAJOR 0
 
 /// Minor version.
-#define TENSORGRAD_VERSION_MINOR 2
+#define TENSORGRAD_VERSION_MINOR 3
 
 /// Patch version.
 #define TENSORGRAD_VERSION_PATCH 0
 
 /// Version as text: "MAJOR.MINOR.PATCH".
-#define TENSORGRAD_VERSION_STRING "0.2.0"
+#define TENSORGRAD_VERSION_STRING "0.3.0"
 
 /// Inline namespace of the ABI. It changes with every release that breaks binary compatibility, so
 /// that a program built against another ABI fails to link. Source code uses `tensorgrad::Tensor`;
 /// only symbol names contain the ABI.
-#define TENSORGRAD_ABI v0_2
+#define TENSORGRAD_ABI v0_3
 
 /// Marks a parameter whose memory the result refers to, so that clang warns if that is a temporary.
 #if defined(__has_cpp_attribute)
