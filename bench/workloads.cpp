@@ -115,7 +115,7 @@ void print_scans(const Options& options, const std::string& workload, const Prof
             {"us", number(launch.microseconds)},
             {"moved", std::to_string(launch.bytes)},
             {"gb_per_s", number(bytes / launch.microseconds * 1e-3)},
-            {"of_copy", number(bytes / launch.microseconds * 1e6 / profile.rates.bytes_per_second)},
+            {"of_copy", number(bytes / launch.microseconds * 1e6 / profile.peaks.bytes_per_second)},
             {"clock", text(profile.clock)}});
     print_line(fields);
   }

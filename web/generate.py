@@ -33,7 +33,7 @@ FIELDS_LEFT_OUT = {
     ("CompileOptions", "progress"), ("FunctionOptions", "progress"),
     ("CompileOptions", "distributed"), ("CompileOptions", "shard_optimizer"),
     ("CompileOptions", "shard_parameters"),
-    ("LoaderOptions", "parts"), ("LoaderOptions", "part"),
+    ("LoaderOptions", "num_shards"), ("LoaderOptions", "shard"),
 }
 # Ops whose results are never f32, and such fields of structs, for the types of TypeScript. The test
 # of all ops holds this to what C++ returns.

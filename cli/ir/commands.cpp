@@ -28,7 +28,7 @@ ir::LeafOptions leaf_options(const IrArguments& arguments) {
   options.max_bytes = arguments.max_bytes;
   if (arguments.inputs.empty()) return options;
   for (const auto& [name, tensor] : read_safetensors(arguments.inputs).tensors) {
-    options.given[name] = {element_type(arguments.inputs, name, tensor), tensor.shape, tensor.data};
+    options.values[name] = {element_type(arguments.inputs, name, tensor), tensor.shape, tensor.data};
   }
   return options;
 }
@@ -131,7 +131,7 @@ int bisect_ir(const BisectArguments& arguments) {
     fmt::print("no difference\n");
     return 0;
   }
-  fmt::print("\nfirst difference: {}\n{}\n", result.pass, result.what);
+  fmt::print("\nfirst difference: {}\n{}\n", result.pass, result.difference);
   if (result.location.known()) fmt::print("  at {}\n", to_string(result.location));
   return 1;
 }

@@ -63,10 +63,10 @@ ProgressOptions token_progress(const Ranks& ranks, LiveRun* live) {
 // on all ranks if one has caught a signal.
 lm::TextScore validate_together(lm::LanguageTrainer& trainer, std::int64_t windows,
                                 const Ranks& ranks) {
-  const lm::TextScore own = trainer.validate({.most = windows,
+  const lm::TextScore own = trainer.validate({.max_windows = windows,
                                               .before_batch = [&] { ranks.check_interrupted(); },
-                                              .parts = ranks.size(),
-                                              .part = ranks.rank()});
+                                              .num_shards = ranks.size(),
+                                              .shard = ranks.rank()});
   const std::vector<double> all = ranks.sum({own.nats, static_cast<double>(own.tokens)});
   return {all[0], static_cast<std::int64_t>(all[1])};
 }

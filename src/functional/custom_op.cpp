@@ -51,7 +51,7 @@ std::span<const std::int32_t> CustomCall::ints(std::size_t i) const {
   return {static_cast<const std::int32_t*>(inputs_[i]), count};
 }
 
-std::span<const std::uint32_t> CustomCall::words(std::size_t i) const {
+std::span<const std::uint32_t> CustomCall::uints(std::size_t i) const {
   const auto count = static_cast<std::size_t>(check(i, DType::kU32));
   return {static_cast<const std::uint32_t*>(inputs_[i]), count};
 }

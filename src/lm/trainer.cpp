@@ -121,8 +121,8 @@ DataLoader loader_of(const TokenDataset& windows, const TrainingOptions& options
           std::move(get),
           {.batch = options.batch,
            .seed = options.seed,
-           .parts = ranks_of(options),
-           .part = options.distributed == nullptr ? 0 : options.distributed->rank()},
+           .num_shards = ranks_of(options),
+           .shard = options.distributed == nullptr ? 0 : options.distributed->rank()},
           loc};
 }
 
@@ -284,11 +284,11 @@ SavedModel LanguageTrainer::model(std::optional<Tokenizer> tokenizer) const {
 TextScore LanguageTrainer::validate(const ValidationOptions& options, Loc loc) {
   const std::int64_t batch = options_.batch, length = options_.length;
   if (validation_.size() < 2) {
-    throw UserError("LanguageTrainer: no validation text was given", loc);
+    throw UserError("LanguageTrainer: validate: the validation text has fewer than two tokens", loc);
   }
-  if (options.parts < 1 || options.part < 0 || options.part >= options.parts) {
-    throw UserError("LanguageTrainer: validate: expected a part from 0 to parts - 1, got part " +
-                        std::to_string(options.part) + " of " + std::to_string(options.parts),
+  if (options.num_shards < 1 || options.shard < 0 || options.shard >= options.num_shards) {
+    throw UserError("LanguageTrainer: validate: expected shard < num_shards, got shard " +
+                        std::to_string(options.shard) + " of " + std::to_string(options.num_shards),
                     loc);
   }
   if (!validator_) {
@@ -300,12 +300,12 @@ TextScore LanguageTrainer::validate(const ValidationOptions& options, Loc loc) {
   }
   const std::int64_t pairs = validation_.size() - 1;
   const std::int64_t windows = (pairs + length - 1) / length;
-  const std::int64_t count = options.most > 0 ? std::min(options.most, windows) : windows;
+  const std::int64_t count = options.max_windows > 0 ? std::min(options.max_windows, windows) : windows;
   TextScore score;
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * length)), next(tokens.size());
-  for (std::int64_t round = 0; round < count; round += batch * options.parts) {
+  for (std::int64_t round = 0; round < count; round += batch * options.num_shards) {
     if (options.before_batch) options.before_batch();
-    const std::int64_t from = round + options.part * batch;
+    const std::int64_t from = round + options.shard * batch;
     // In the last round only, as every part has as many rounds. Sharded parameters are gathered by
     // all ranks in each round.
     if (from >= count && !options_.shard_parameters) break;

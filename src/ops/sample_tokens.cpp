@@ -22,7 +22,7 @@ Type infer_sample(std::span<const Type> in, const Attrs& /*attrs*/) {
   }
   if (in[1].shape != Shape{logits[0]} || in[2].shape != Shape{logits[0], kSampleControls}) {
     shape_error("uniform " + to_string(in[1].shape) + " or controls " + to_string(in[2].shape) +
-                " do not fit to logits " + to_string(logits));
+                " do not match logits " + to_string(logits));
   }
   return {DType::kI32, {logits[0]}};
 }

@@ -22,13 +22,13 @@ std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
     refuse("expected 1 to 2^31 - 1 samples, got " + std::to_string(size));
   if (options.batch < 1)
     refuse("expected a batch of at least 1, got " + std::to_string(options.batch));
-  if (options.parts < 1 || options.part < 0 || options.part >= options.parts) {
-    refuse("expected a part from 0 to parts - 1, got part " + std::to_string(options.part) +
-           " of " + std::to_string(options.parts));
+  if (options.num_shards < 1 || options.shard < 0 || options.shard >= options.num_shards) {
+    refuse("expected shard < num_shards, got shard " + std::to_string(options.shard) +
+           " of " + std::to_string(options.num_shards));
   }
-  if (options.parts > 1 && !options.drop_last) refuse("drop_last must be set with several parts");
-  if (options.parts > 1 && options.batch > size / options.parts) {
-    refuse(std::to_string(options.parts) + " batches of " + std::to_string(options.batch) +
+  if (options.num_shards > 1 && !options.drop_last) refuse("drop_last must be set with several shards");
+  if (options.num_shards > 1 && options.batch > size / options.num_shards) {
+    refuse(std::to_string(options.num_shards) + " batches of " + std::to_string(options.batch) +
            " are more than the " + std::to_string(size) + " samples");
   }
   if (options.drop_last && options.batch > size) {
@@ -41,7 +41,7 @@ std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
   }
   if (options.workers > 0 && options.prefetch < 1)
     refuse("prefetch must be at least 1 with workers, got " + std::to_string(options.prefetch));
-  if (options.parts > 1) return size / (options.batch * options.parts);
+  if (options.num_shards > 1) return size / (options.batch * options.num_shards);
   return size / options.batch + (!options.drop_last && size % options.batch != 0 ? 1 : 0);
 }
 
@@ -156,7 +156,7 @@ void LoaderImpl::set_order(Job& job) {
 void LoaderImpl::make(Job& job) const {
   try {
     const std::int64_t first =
-        (job.place.position * options_.parts + options_.part) * options_.batch;
+        (job.place.position * options_.num_shards + options_.shard) * options_.batch;
     Batch& batch = job.batch;
     batch.epoch = job.place.epoch;
     batch.position = job.place.position;

@@ -48,7 +48,7 @@ class LoaderImpl {
   using Lock = std::unique_lock<std::mutex>;
 
   // Returns the size of the batches of all parts together.
-  [[nodiscard]] std::int64_t all_parts() const { return options_.batch * options_.parts; }
+  [[nodiscard]] std::int64_t all_parts() const { return options_.batch * options_.num_shards; }
   [[nodiscard]] LoaderState after(LoaderState place) const;
   void check(const LoaderState& state) const;
   void work();

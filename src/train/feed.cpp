@@ -144,8 +144,8 @@ std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const FeedView& f
     const std::int64_t each = numel(closed({spec}, 1)[0].shape);
     const auto count = static_cast<std::int64_t>(given->second.count);
     if (count == 0 || count % each != 0) {
-      throw ShapeError("input '" + spec.name + "': " + open_text(spec) + " takes a multiple of " +
-                       std::to_string(each) + " elements, got " + std::to_string(count));
+      throw ShapeError("input '" + spec.name + "': " + "expected a multiple of " + std::to_string(each) +
+                       " elements for " + open_text(spec) + ", got " + std::to_string(count));
     }
     if (first != nullptr && count / each != size) {
       throw ShapeError("inputs '" + first->name + "' " + open_text(*first) + " and '" + spec.name +

@@ -69,7 +69,7 @@ Graph parsed(std::string_view text, const std::string& file) {
 
 LeafWords leaf_words(const Graph& graph, const ir::LeafOptions& options) {
   std::map<std::string, GivenLeaf> given;
-  for (const auto& [name, tensor] : options.given) {
+  for (const auto& [name, tensor] : options.values) {
     GivenLeaf& leaf = given[name];
     leaf.type = {tensor.dtype, tensor.shape};
     const std::size_t each = element_bytes(tensor.dtype);
@@ -165,7 +165,7 @@ BisectResult bisect(std::string_view text, const std::string& file, const LeafOp
   BisectReport report = tensorgrad::bisect(graph, words, options);
   result.checked = std::move(report.checked);
   result.pass = std::move(report.pass);
-  result.what = std::move(report.what);
+  result.difference = std::move(report.what);
   result.location = report.location;
   return result;
 }

@@ -371,12 +371,12 @@ Profile ProgramSession::profile(const ProfileOptions& options,
   if (options.steps < 1) {
     throw UserError("profile: expected at least 1 step, got " + std::to_string(options.steps));
   }
-  DevicePeaks rates;
-  if (options.roofline) rates = measure_peaks(device_);
+  DevicePeaks peaks;
+  if (options.roofline) peaks = measure_peaks(device_);
   std::vector<std::vector<LaunchTiming>> runs;
   for (int i = 0; i < options.steps; ++i) runs.push_back(instance_->profile(next()));
   Profile profile = instance_->profile_of_runs(runs);
-  profile.rates = std::move(rates);
+  profile.peaks = std::move(peaks);
   return profile;
 }
 

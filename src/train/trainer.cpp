@@ -218,7 +218,7 @@ std::size_t TrainerImpl::find(const std::string& name) const {
   for (std::size_t k = 0; k < objectives_.size(); ++k) {
     if (objectives_[k]->name() == name && !name.empty()) return k;
   }
-  throw UserError("no objective named " + in_marks(name) + "; available: " + known_names());
+  throw UserError("unknown objective " + in_marks(name) + "; available: " + known_names());
 }
 
 std::vector<std::string> TrainerImpl::names() const {
@@ -395,7 +395,7 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
     const std::size_t slash = name.find('/');
     const std::string state = std::string(kOptimPrefix) + name.substr(0, slash);
     if (slash == std::string::npos || states_.find(state) == nullptr)
-      throw UserError("upload_optimizer: the optimizer has no state '" + name + "'");
+      throw UserError("upload_optimizer: unknown state '" + name + "'");
     parts[state][name.substr(slash + 1)] = tensor;
   }
   recoverer_->guarded([&] {
@@ -423,7 +423,7 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
                                                           const SourceLocation& location) {
   const auto lock = call_lock_->lock();
   if (options.weights == WeightSource::kEma && !averages())
-    throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
+    throw UserError("attach: WeightSource::kEma requires ema_decay", location);
   if (options.weights == WeightSource::kEma && objectives_.front()->part().shards > 1) {
     throw UserError("attach: the averages are not supported with " +
                         std::string(shard_option(objectives_.front()->part())) +

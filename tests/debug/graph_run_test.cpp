@@ -106,8 +106,8 @@ output y = %2
 TEST(GraphRun, given_leaves_are_used_and_the_others_follow_the_seed) {
   const DeviceOptions cpu{.kind = "cpu", .threads = 1};
   ir::LeafOptions leaves;
-  leaves.given["w"] = floats({3, 2}, {7, 7, 7, 7, 7, 7});
-  leaves.given["_lr"] = floats({}, {2});
+  leaves.values["w"] = floats({3, 2}, {7, 7, 7, 7, 7, 7});
+  leaves.values["_lr"] = floats({}, {2});
   const auto values = ir::run(kTraining, "x.ir", leaves, cpu).values;
   // Generated row indices are within the table.
   EXPECT_THAT(values[0].second.floats(), Each(7.0F));
@@ -131,10 +131,10 @@ TEST(GraphRun, parts_of_states_are_found_by_the_names_of_parameters) {
 update %2 = %4
 )";
   ir::LeafOptions leaves;
-  leaves.given["w"] = floats({2}, {1, 2});
-  leaves.given["other"] = floats({2}, {7, 7});
-  leaves.given["state/optim.d.m/w"] = floats({2}, {10, 20});
-  leaves.given["state/optim.d.m/other"] = floats({2}, {5, 5});
+  leaves.values["w"] = floats({2}, {1, 2});
+  leaves.values["other"] = floats({2}, {7, 7});
+  leaves.values["state/optim.d.m/w"] = floats({2}, {10, 20});
+  leaves.values["state/optim.d.m/other"] = floats({2}, {5, 5});
   const ir::RunResult result = ir::run(kText, "x.ir", leaves, {.kind = "cpu", .threads = 1});
   const std::vector<float> params = result.values.at(0).second.floats();
   EXPECT_EQ(params[0], 11);
@@ -154,8 +154,8 @@ void expect_error(const ir::LeafOptions& leaves, const std::string& text,
 
 TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   ir::LeafOptions unknown, wrong;
-  unknown.given["v"] = floats({1}, {1});
-  wrong.given["w"] = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  unknown.values["v"] = floats({1}, {1});
+  wrong.values["w"] = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   expect_error(unknown, kTraining, "unknown leaf 'v'; available: w, params, rows, count, _lr");
   expect_error(wrong, kTraining, "leaf 'w': expected f32[3,2], got f32[2,3]");
   expect_error({}, "%0 = what()", "x.ir:1: expected the name of an op, got 'what'");

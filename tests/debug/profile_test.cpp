@@ -48,7 +48,7 @@ Profile made_up_profile() {
        30'000'000,
        40}};
   profile.passes = {{"autodiff", 0, 1.5}, {"fuse", 1.5, 0.25}};
-  profile.rates = {100e9, 1000e9, "a copy & a product"};
+  profile.peaks = {100e9, 1000e9, "a copy & a product"};
   return profile;
 }
 
@@ -110,7 +110,7 @@ TEST(Profile, has_every_launch_in_order_with_the_counts_of_the_plan) {
   // The passes of the report, and the generation of the kernels.
   ASSERT_EQ(profile.passes.size(), report.passes.size() + 1);
   EXPECT_EQ(profile.passes.back().name, "kernels");
-  EXPECT_EQ(profile.rates.bytes_per_second, 0);
+  EXPECT_EQ(profile.peaks.bytes_per_second, 0);
   EXPECT_THAT(profile.table(), Not(HasSubstr("roofline")));
 }
 
@@ -134,7 +134,7 @@ TEST(Profile, needs_a_step_and_the_inputs) {
 TEST(Profile, without_times_has_no_shares) {
   auto trainer = profiled_trainer({.kind = "null"});
   const Profile profile = trainer.profile({{"x", kProfiledInput}}, {.roofline = true});
-  EXPECT_EQ(profile.rates.bytes_per_second, 0);
+  EXPECT_EQ(profile.peaks.bytes_per_second, 0);
   EXPECT_EQ(profile.microseconds(), 0);
   for (const LaunchProfile& launch : profile.launches) EXPECT_EQ(profile.roofline_share(launch), 0);
   EXPECT_THAT(profile.html(), HasSubstr("reports no times"));
@@ -284,13 +284,13 @@ TEST(Profile, trace_events_hold_the_counts_and_the_share) {
 }
 
 // The range is three orders of magnitude wider on both sides than the rates of any machine.
-TEST(Profile, the_rates_of_the_cpu_are_measured) {
-  const DevicePeaks rates = measure_peaks(make_cpu_device({.threads = 1}));
-  EXPECT_GT(rates.bytes_per_second, 1e8);
-  EXPECT_LT(rates.bytes_per_second, 1e13);
-  EXPECT_GT(rates.flops_per_second, 1e8);
-  EXPECT_LT(rates.flops_per_second, 1e14);
-  EXPECT_THAT(rates.how, HasSubstr("MiB"));
+TEST(Profile, the_peak_rates_of_the_cpu_are_measured) {
+  const DevicePeaks peaks = measure_peaks(make_cpu_device({.threads = 1}));
+  EXPECT_GT(peaks.bytes_per_second, 1e8);
+  EXPECT_LT(peaks.bytes_per_second, 1e13);
+  EXPECT_GT(peaks.flops_per_second, 1e8);
+  EXPECT_LT(peaks.flops_per_second, 1e14);
+  EXPECT_THAT(peaks.method, HasSubstr("MiB"));
 }
 
 }  // namespace

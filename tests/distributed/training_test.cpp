@@ -395,7 +395,7 @@ TEST(Distributed, trains_on_webgpu_as_one_process_does) {
   EXPECT_THAT(all, Each(all[0]));
 }
 
-TEST(DataLoaderParts, take_turns_with_the_batches_of_one_loader) {
+TEST(DataLoaderShards, take_turns_with_the_batches_of_one_loader) {
   const auto get = [](std::int64_t i) -> NamedTensors {
     return {{"i", HostTensor::from({1}, std::vector<std::int32_t>{static_cast<std::int32_t>(i)})}};
   };
@@ -406,8 +406,8 @@ TEST(DataLoaderParts, take_turns_with_the_batches_of_one_loader) {
     return values;
   };
   DataLoader whole(23, get, {.batch = 2, .seed = 6});
-  DataLoader first(23, get, {.batch = 2, .seed = 6, .parts = 3, .part = 0});
-  DataLoader third(23, get, {.batch = 2, .seed = 6, .parts = 3, .part = 2});
+  DataLoader first(23, get, {.batch = 2, .seed = 6, .num_shards = 3, .shard = 0});
+  DataLoader third(23, get, {.batch = 2, .seed = 6, .num_shards = 3, .shard = 2});
   EXPECT_EQ(first.batches_per_epoch(), 3);  // of 23 samples, 3 * 3 * 2 are used
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (int i = 0; i < 11; ++i) {
@@ -422,18 +422,18 @@ TEST(DataLoaderParts, take_turns_with_the_batches_of_one_loader) {
   EXPECT_EQ(first.state().epoch, 2);
 }
 
-TEST(DataLoaderParts, refuse_options_out_of_range) {
+TEST(DataLoaderShards, refuse_options_out_of_range) {
   const auto error = [](const LoaderOptions& options) {
     return test::message_of(
         [&] { DataLoader loader(10, [](std::int64_t) -> NamedTensors { return {}; }, options); });
   };
-  EXPECT_THAT(error({.parts = 2, .part = 2}),
-              HasSubstr("expected a part from 0 to parts - 1, got part 2 of 2"));
-  EXPECT_THAT(error({.parts = 0}), HasSubstr("got part 0 of 0"));
-  EXPECT_THAT(error({.drop_last = false, .parts = 2}), HasSubstr("drop_last must be set"));
-  EXPECT_THAT(error({.batch = 4, .parts = 3}),
+  EXPECT_THAT(error({.num_shards = 2, .shard = 2}),
+              HasSubstr("expected shard < num_shards, got shard 2 of 2"));
+  EXPECT_THAT(error({.num_shards = 0}), HasSubstr("got shard 0 of 0"));
+  EXPECT_THAT(error({.drop_last = false, .num_shards = 2}), HasSubstr("drop_last must be set"));
+  EXPECT_THAT(error({.batch = 4, .num_shards = 3}),
               HasSubstr("3 batches of 4 are more than the 10 samples"));
-  EXPECT_EQ(error({.batch = 5, .parts = 2}), "no error");
+  EXPECT_EQ(error({.batch = 5, .num_shards = 2}), "no error");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ TEST(DynamicSizeErrors, input_with_two_dynamic_sizes) {
 TEST(DynamicSizeErrors, element_count_not_a_multiple) {
   auto forward = compiled_function(predict, {kDynamic, 3});
   EXPECT_ERROR(forward({{"x", std::vector<float>(7)}}), ShapeError,
-               "input 'x': [?,3] takes a multiple of 3 elements, got 7");
+               "input 'x': expected a multiple of 3 elements for [?,3], got 7");
 }
 
 TEST(DynamicSizeErrors, first_size_zero) {

@@ -15,7 +15,7 @@ TEST(ObjectiveErrors, no_objectives) {
 
 TEST(ObjectiveErrors, name_unknown) {
   auto trainer = compiled(two_objectives());
-  EXPECT_ERROR(trainer["a"], UserError, "no objective named 'a'; available: w, b");
+  EXPECT_ERROR(trainer["a"], UserError, "unknown objective 'a'; available: w, b");
 }
 
 TEST(ObjectiveErrors, name_repeated) {

@@ -63,7 +63,7 @@ class LosingDevice final : public WrappedDevice {
       : WrappedDevice(inner), inner_(inner), losses_(std::move(losses)) {
     ++losses_->opened;
     reopen = [losses = losses_]() -> std::shared_ptr<Device> {
-      if (!losses->comes_back) throw DeviceError("there is no adapter");
+      if (!losses->comes_back) throw DeviceError("no adapter found");
       return std::make_shared<LosingDevice>(losses);
     };
   }

@@ -263,7 +263,7 @@ TEST(DeviceLoss, without_a_new_device_still_saves_the_snapshot_on_webgpu) {
   losses->comes_back = false;
   const StepOutcome failed = trainer.try_step(fed(x, y));
   EXPECT_EQ(failed.status, StepOutcome::Status::kFailed);
-  EXPECT_THAT(failed.error, HasSubstr("it has not come back: there is no adapter; save() writes "
+  EXPECT_THAT(failed.error, HasSubstr("it has not come back: no adapter found; save() writes "
                                       "the snapshot of step 3"));
   EXPECT_THROW(trainer.step(fed(x, y)), DeviceLostError);
   EXPECT_THROW(static_cast<void>(trainer.download_params()), DeviceLostError);

@@ -62,16 +62,17 @@ struct TrainingOptions {
 
 /// Options of LanguageTrainer::validate().
 struct ValidationOptions {
-  std::int64_t most = 0;  ///< Largest number of windows, evenly spaced; 0: all.
+  std::int64_t max_windows = 0;  ///< Maximum number of windows, evenly spaced; 0: all.
 
   /// Called before each batch of windows. What it throws ends the validation.
   std::function<void()> before_batch = nullptr;
 
-  /// Number of parts into which the windows are divided, at least 1, for ranks that validate
-  /// together: the scores of all parts add up to that of the whole text. `before_batch` is called
-  /// equally often in each part.
-  int parts = 1,
-      part = 0;  ///< Part to score, from 0 to `parts` - 1.
+  /// Number of shards into which the windows are divided, at least 1, for ranks that validate
+  /// together: the scores of all shards add up to that of the whole text. `before_batch` is called
+  /// equally often in each shard.
+  int num_shards = 1;
+
+  int shard = 0;  ///< Shard to score, from 0 to `num_shards` - 1.
 };
 
 /// Trains a language model on a text. Each update uses `accumulate` batches of a TokenDataset that
@@ -111,16 +112,16 @@ class LanguageTrainer {
   /// Returns the score of the validation text, in windows of the same length that each start
   /// without context. Throws UserError if the validation text has fewer than two tokens or an
   /// option is out of range. With `shard_parameters`, all ranks must call it with the same number
-  /// of parts.
+  /// of shards.
   TextScore validate(const ValidationOptions& options, Loc loc = Loc::current());
   /// As above, with at most `most` windows, and with calls of `before_batch`.
-  TextScore validate(std::int64_t most, const std::function<void()>& before_batch,
+  TextScore validate(std::int64_t max_windows, const std::function<void()>& before_batch,
                      Loc loc = Loc::current()) {
-    return validate(ValidationOptions{.most = most, .before_batch = before_batch}, loc);
+    return validate(ValidationOptions{.max_windows = max_windows, .before_batch = before_batch}, loc);
   }
   /// As above, without such calls.
-  TextScore validate(std::int64_t most = 0, Loc loc = Loc::current()) {
-    return validate(ValidationOptions{.most = most}, loc);
+  TextScore validate(std::int64_t max_windows = 0, Loc loc = Loc::current()) {
+    return validate(ValidationOptions{.max_windows = max_windows}, loc);
   }
 
   /// Writes a checkpoint of everything that the next update depends on, including the position in

@@ -35,12 +35,12 @@ class CustomCall {
 
   const std::int64_t first, last;  ///< The kernel computes the elements [first, last).
 
-  /// Returns the elements of input i: f32 as floats, i32 as ints, u32 and bool (0 or 1) as words.
+  /// Returns the elements of input i: f32 as floats, i32 as ints, u32 and bool (0 or 1) as uints.
   /// Valid during the call. Throws DtypeError if the input has another type, and UserError if it
   /// does not exist.
   [[nodiscard]] std::span<const float> floats(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
   [[nodiscard]] std::span<const std::int32_t> ints(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
-  [[nodiscard]] std::span<const std::uint32_t> words(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
+  [[nodiscard]] std::span<const std::uint32_t> uints(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;
 
   /// Returns the shape of input i.
   [[nodiscard]] const Shape& shape(std::size_t i) const TENSORGRAD_LIFETIMEBOUND;

@@ -33,12 +33,13 @@ struct LoaderOptions {
   int prefetch = 2;  ///< Batches that workers prepare ahead, at least 1. Unused with 0 workers.
   std::uint32_t seed = 0;  ///< Seed of the order.
 
-  /// Divides the samples among loaders of equal options and different `part`, for example one for
-  /// each rank of distributed training. Batch i of a part is batch i * parts + part of a single
-  /// loader. With several parts, `drop_last` must be set, and up to `parts` * `batch` - 1 samples
-  /// are skipped in each epoch.
-  int parts = 1;
-  int part = 0;  ///< From 0 to `parts` - 1.
+  /// Number of loaders, of equal options and different `shard`, among which the samples are
+  /// divided, for example one for each rank of distributed training. Batch i of a shard is batch
+  /// i * num_shards + shard of a single loader. With several shards, `drop_last` must be set, and up
+  /// to `num_shards` * `batch` - 1 samples are skipped in each epoch.
+  int num_shards = 1;
+
+  int shard = 0;  ///< Shard that this loader draws, from 0 to `num_shards` - 1.
 };
 
 /// Position of a loader: the batch that next() returns next.

@@ -44,7 +44,7 @@ struct LeafOptions {
   /// belongs to one parameter ("state/NAME/PARAMETER"). run() and bisect() throw UserError if a
   /// value does not have the leaf's type, or if none of the names is a leaf. If only some names are
   /// unknown, those are ignored.
-  std::map<std::string, HostTensor> given = {};
+  std::map<std::string, HostTensor> values = {};
 
   /// Seed of the values that are not given. Floats are uniform in [-1, 1), divided by the square
   /// root of the last size for parameters of two or more axes. Integers are in the range of what
@@ -81,8 +81,9 @@ struct BisectResult {
 
   /// First pass after which the results differ. It is empty if there is none, and "as given" if the
   /// devices differ before any pass.
-  std::string pass,
-      what;  ///< The difference: the value, the element and both results; empty if there is none.
+  std::string pass;
+
+  std::string difference;  ///< The value, the element and both results; empty if there is none.
 
   SourceLocation location;  ///< Source line of the op whose results differ.
 

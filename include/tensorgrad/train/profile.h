@@ -15,7 +15,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// Options of Stepper::profile() and CompiledFunction::profile().
 struct ProfileOptions {
   int steps = 1;          ///< Number of steps or runs to time; at least 1.
-  bool roofline = false;  ///< Also measures the device's rates: under a second, up to 512 MiB.
+  bool roofline = false;  ///< Also measures the device's peak rates: under a second, up to 512 MiB.
 };
 
 /// Cost of one kernel launch. If a GPU runs several small launches as one kernel, they share one
@@ -55,7 +55,7 @@ using CompileWatcher = std::function<bool(const CompileProgress& progress)>;
 struct DevicePeaks {
   double bytes_per_second = 0;  ///< Bytes read plus bytes written, by a copy.
   double flops_per_second = 0;  ///< By an f32 matrix product.
-  std::string how;              ///< Sizes of the copies and products.
+  std::string method;              ///< Sizes of the copies and products.
 };
 
 /// Profile of a step or a run.
@@ -66,20 +66,20 @@ struct Profile {
   std::int64_t peak_bytes = 0;          ///< Device memory of all buffers.
   std::vector<LaunchProfile> launches;  ///< In the order of execution.
   std::vector<PassProfile> passes;      ///< Compiler passes, then the time to build the kernels.
-  DevicePeaks rates;                    ///< Measured if ProfileOptions::roofline is set.
+  DevicePeaks peaks;                    ///< Measured if ProfileOptions::roofline is set.
 
   /// Returns the total time of all launches.
   [[nodiscard]] double microseconds() const;
 
   /// Returns the roofline time of a launch divided by its measured time. The roofline time is the
-  /// minimum that `rates` allow for its bytes and flops. The share exceeds 1 if the data is in a
-  /// cache. Returns 0 if the rates or the time are unknown.
+  /// minimum that `peaks` allow for its bytes and flops. The share exceeds 1 if the data is in a
+  /// cache. Returns 0 if the peak rates or the time are unknown.
   [[nodiscard]] double roofline_share(const LaunchProfile& launch) const;
 
   /// Returns true if the flops of a launch, not its bytes, determine its roofline time.
   [[nodiscard]] bool compute_bound(const LaunchProfile& launch) const;
 
-  /// Returns a table for a terminal: one line per launch with its ops, totals, rates and pass
+  /// Returns a table for a terminal: one line per launch with its ops, totals, peak rates and pass
   /// times.
   [[nodiscard]] std::string table() const;
 

@@ -261,7 +261,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
     const AdapterInfo& info = adapters[i].info;
     list += "\n    " + std::to_string(i) + ": " + info.device.name + ": " + info.reason;
   }
-  if (list.empty()) throw DeviceError("webgpu: there is no adapter");
+  if (list.empty()) throw DeviceError("webgpu: no adapter found");
   throw DeviceError(options.adapter < 0 ? "webgpu: no usable adapter; found:" + list
                                         : "webgpu: unknown adapter " +
                                               std::to_string(options.adapter) + "; found:" + list);

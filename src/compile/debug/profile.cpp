@@ -57,14 +57,14 @@ std::string roof_text(const Profile& profile, const LaunchProfile& launch) {
                                                      : "bytes");
 }
 
-double seconds_of_bytes(const DevicePeaks& rates, const LaunchProfile& launch) {
-  if (rates.bytes_per_second <= 0) return 0;
-  return static_cast<double>(launch.bytes) / rates.bytes_per_second;
+double seconds_of_bytes(const DevicePeaks& peaks, const LaunchProfile& launch) {
+  if (peaks.bytes_per_second <= 0) return 0;
+  return static_cast<double>(launch.bytes) / peaks.bytes_per_second;
 }
 
-double seconds_of_flops(const DevicePeaks& rates, const LaunchProfile& launch) {
-  if (rates.flops_per_second <= 0) return 0;
-  return static_cast<double>(launch.flops) / rates.flops_per_second;
+double seconds_of_flops(const DevicePeaks& peaks, const LaunchProfile& launch) {
+  if (peaks.flops_per_second <= 0) return 0;
+  return static_cast<double>(launch.flops) / peaks.flops_per_second;
 }
 
 // Merges `other`, which ran in the same kernel, into `launch`.
@@ -132,17 +132,17 @@ double Profile::microseconds() const {
 
 double Profile::roofline_share(const LaunchProfile& launch) const {
   if (launch.microseconds <= 0) return 0;
-  return std::max(seconds_of_bytes(rates, launch), seconds_of_flops(rates, launch)) * 1e6 /
+  return std::max(seconds_of_bytes(peaks, launch), seconds_of_flops(peaks, launch)) * 1e6 /
          launch.microseconds;
 }
 
 bool Profile::compute_bound(const LaunchProfile& launch) const {
-  return seconds_of_flops(rates, launch) > seconds_of_bytes(rates, launch);
+  return seconds_of_flops(peaks, launch) > seconds_of_bytes(peaks, launch);
 }
 
 std::string launch_table(const Profile& profile, bool ops,
                          const std::function<bool(const std::string& name)>& wanted) {
-  const bool roof = profile.rates.bytes_per_second > 0;
+  const bool roof = profile.peaks.bytes_per_second > 0;
   LaunchProfile sum;
   sum.microseconds = profile.microseconds();
   std::string text = "launch         us  share      bytes      GB/s   GFLOP/s   flop/B " +
@@ -165,10 +165,10 @@ std::string launch_table(const Profile& profile, bool ops,
 
 std::string Profile::table() const {
   std::string text = launch_table(*this, true);
-  if (rates.bytes_per_second > 0) {
+  if (peaks.bytes_per_second > 0) {
     text += format_text("\nroofline  %.1f GB/s, %.1f GFLOP/s, measured just now: ",
-                        rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9) +
-            rates.how + "\n";
+                        peaks.bytes_per_second / 1e9, peaks.flops_per_second / 1e9) +
+            peaks.method + "\n";
   }
   double all = 0;
   for (const PassProfile& pass : passes) all += pass.milliseconds;
@@ -207,7 +207,7 @@ std::string Profile::trace_events() const {
     json.key("at").begin_array();
     for (const SourceLocation& location : launch.locations) json.value(to_string(location));
     json.end_array();
-    if (rates.bytes_per_second > 0) json.member("share of roofline", roofline_share(launch));
+    if (peaks.bytes_per_second > 0) json.member("share of roofline", roofline_share(launch));
     json.end_object().end_object();
     end += launch.microseconds;
   }

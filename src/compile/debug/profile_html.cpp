@@ -144,14 +144,14 @@ std::string pass_timeline(const std::vector<PassProfile>& passes) {
 class Roofline {
  public:
   explicit Roofline(const Profile& profile) : profile_(profile) {
-    const DevicePeaks& rates = profile.rates;
-    knee_ = rates.flops_per_second / rates.bytes_per_second;
+    const DevicePeaks& peaks = profile.peaks;
+    knee_ = peaks.flops_per_second / peaks.bytes_per_second;
     for (const LaunchProfile& launch : profile.launches) {
       if (!drawn(launch)) continue;
       grow(intensity(launch), speed(launch));
     }
-    grow(knee_ * 4, rates.flops_per_second);
-    grow(knee_ / 16, rates.flops_per_second / 16);
+    grow(knee_ * 4, peaks.flops_per_second);
+    grow(knee_ / 16, peaks.flops_per_second / 16);
   }
 
   [[nodiscard]] std::string svg() const {
@@ -168,8 +168,8 @@ class Roofline {
           "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
           kEdge, y(p), kWide, y(p), kEdge - 4, y(p) + 4, std::pow(10, p - 9));
     }
-    const double flops = std::log10(profile_.rates.flops_per_second);
-    const double bytes = std::log10(profile_.rates.bytes_per_second);
+    const double flops = std::log10(profile_.peaks.flops_per_second);
+    const double bytes = std::log10(profile_.peaks.bytes_per_second);
     text += format_text(
         "<polyline fill=\"none\" stroke=\"#e03131\" points=\"%.1f,%.1f %.1f,%.1f %.1f,%.1f\"/>\n",
         x(left_), y(bytes + left_), x(std::log10(knee_)), y(flops), x(right_), y(flops));
@@ -253,7 +253,7 @@ std::string launch_row(const Profile& profile, std::size_t i, double all) {
                       launch.flops > 0 ? std::to_string(launch.flops) : "") +
           number_cell(rate(launch.flops),
                       launch.flops > 0 ? format_text("%.2f", rate(launch.flops)) : "");
-  if (profile.rates.bytes_per_second > 0) {
+  if (profile.peaks.bytes_per_second > 0) {
     text += number_cell(roof, format_text("%.1f %% of %s", 100 * roof,
                                           profile.compute_bound(launch) ? "flops" : "bytes") +
                                   bar("roof", roof));
@@ -267,7 +267,7 @@ std::string launch_rows(const Profile& profile) {
       "fused into it and their source lines.</p>\n<table><thead><tr><th>launch</th>"
       "<th class=\"t\">name</th><th class=\"t\">line</th><th>us</th><th>share of time</th>"
       "<th>bytes</th><th>GB/s</th><th>operations</th><th>GFLOP/s</th>";
-  if (profile.rates.bytes_per_second > 0) text += "<th>share of roofline</th>";
+  if (profile.peaks.bytes_per_second > 0) text += "<th>share of roofline</th>";
   text += "</tr></thead><tbody>\n";
   const double all = profile.microseconds();
   for (std::size_t i = 0; i < profile.launches.size(); ++i) text += launch_row(profile, i, all);
@@ -308,11 +308,11 @@ std::string Profile::html(const std::string& title) const {
             kind + "\" width=\"1\" height=\"1\"/></svg> " + kind + " &nbsp; ";
   }
   text += "</p>\n";
-  if (rates.bytes_per_second > 0 && rates.flops_per_second > 0) {
+  if (peaks.bytes_per_second > 0 && peaks.flops_per_second > 0) {
     text +=
         format_text("<h2>Roofline: %.1f GB/s, %.1f GFLOP/s</h2>\n<p>Measured with ",
-                    rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9) +
-        xml_text(rates.how) +
+                    peaks.bytes_per_second / 1e9, peaks.flops_per_second / 1e9) +
+        xml_text(peaks.method) +
         " just before the steps. Each point is a launch with a known operation count; a larger one "
         "takes more of the step.</p>\n" +
         Roofline(*this).svg();

@@ -68,8 +68,8 @@ double product_microseconds(const std::shared_ptr<Device>& device, std::int64_t 
 }  // namespace
 
 DevicePeaks measure_peaks(const std::shared_ptr<Device>& device) {
-  DevicePeaks rates;
-  if (!device->info().computes) return rates;
+  DevicePeaks peaks;
+  if (!device->info().computes) return peaks;
   constexpr double kCopyLongEnough = 500, kProductLongEnough = 20'000;  // microseconds
   // Larger than caches. Limits of bindings and buffers apply.
   constexpr std::int64_t kFirstBytes = 64LL << 20, kMaxBytes = 256LL << 20, kMaxSize = 4096;
@@ -81,8 +81,8 @@ DevicePeaks measure_peaks(const std::shared_ptr<Device>& device) {
   for (; us < kCopyLongEnough && bytes <= most; bytes *= 2) {
     us = copy_microseconds(device, bytes / static_cast<std::int64_t>(sizeof(float)));
     if (us <= 0) return {};
-    rates.bytes_per_second =
-        std::max(rates.bytes_per_second, 2 * static_cast<double>(bytes) / us * 1e6);
+    peaks.bytes_per_second =
+        std::max(peaks.bytes_per_second, 2 * static_cast<double>(bytes) / us * 1e6);
   }
   us = 0;
   std::int64_t size = 512;
@@ -90,15 +90,15 @@ DevicePeaks measure_peaks(const std::shared_ptr<Device>& device) {
     us = product_microseconds(device, size);
     if (us <= 0) return {};
     const auto n = static_cast<double>(size);
-    rates.flops_per_second = std::max(rates.flops_per_second, 2 * n * n * n / us * 1e6);
+    peaks.flops_per_second = std::max(peaks.flops_per_second, 2 * n * n * n / us * 1e6);
   }
   char text[160];
   std::snprintf(text, sizeof text,
                 "copies of up to %lld MiB of f32, and f32 products of up to %lld x %lld",
                 static_cast<long long>(bytes >> 21), static_cast<long long>(size / 2),
                 static_cast<long long>(size / 2));
-  rates.how = text;
-  return rates;
+  peaks.method = text;
+  return peaks;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -36,7 +36,7 @@ void logits(const tg::lm::SavedModel& model, const std::vector<std::vector<std::
 void custom_op() {
   const auto a = call().floats(0);       // expected-warning{{temporary whose address}}
   const auto b = call().ints(0);         // expected-warning{{temporary whose address}}
-  const auto c = call().words(0);        // expected-warning{{temporary whose address}}
+  const auto c = call().uints(0);        // expected-warning{{temporary whose address}}
   const auto d = call().result();        // expected-warning{{temporary whose address}}
   const auto e = call().result_ints();   // expected-warning{{temporary whose address}}
   const tg::Shape& f = call().shape(0);  // expected-warning{{temporary bound to}}

@@ -304,7 +304,7 @@ TEST(LanguageTrainer, parts_of_the_validation_add_up_to_the_whole) {
     for (int part = 0; part < parts; ++part) {
       int count = 0;
       const lm::TextScore score =
-          trainer.validate({.before_batch = [&] { ++count; }, .parts = parts, .part = part});
+          trainer.validate({.before_batch = [&] { ++count; }, .num_shards = parts, .shard = part});
       sum.nats += score.nats;
       sum.tokens += score.tokens;
       calls.insert(count);
@@ -313,11 +313,11 @@ TEST(LanguageTrainer, parts_of_the_validation_add_up_to_the_whole) {
     EXPECT_NEAR(sum.nats, whole.nats, 1e-4);
     EXPECT_EQ(calls.size(), 1U);
   }
-  const lm::TextScore three = trainer.validate({.most = 3, .parts = 2, .part = 0});
-  EXPECT_EQ(three.tokens + trainer.validate({.most = 3, .parts = 2, .part = 1}).tokens,
+  const lm::TextScore three = trainer.validate({.max_windows = 3, .num_shards = 2, .shard = 0});
+  EXPECT_EQ(three.tokens + trainer.validate({.max_windows = 3, .num_shards = 2, .shard = 1}).tokens,
             trainer.validate(3).tokens);
-  EXPECT_THROW((void)trainer.validate({.parts = 2, .part = 2}), UserError);
-  EXPECT_THROW((void)trainer.validate({.parts = 0}), UserError);
+  EXPECT_THROW((void)trainer.validate({.num_shards = 2, .shard = 2}), UserError);
+  EXPECT_THROW((void)trainer.validate({.num_shards = 0}), UserError);
 }
 
 // Expects that training changes only attention and the rows [begin, end) of `projection`.
