@@ -112,7 +112,7 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
 }
 
 // Returns a shape such as "[?,3]".
-std::string open_text(const InputSpec& spec) {
+std::string dynamic_text(const InputSpec& spec) {
   std::string text;
   for (const std::int64_t size : spec.shape)
     text += (text.empty() ? "" : ",") + (size == kDynamic ? "?" : std::to_string(size));
@@ -126,7 +126,7 @@ bool check_open(const std::vector<InputSpec>& specs, const SourceLocation& locat
   for (const InputSpec& spec : specs) {
     any |= opened(spec);
     if (std::count(spec.shape.begin(), spec.shape.end(), kDynamic) > 1) {
-      throw ShapeError("input '" + spec.name + "': " + open_text(spec) +
+      throw ShapeError("input '" + spec.name + "': " + dynamic_text(spec) +
                            " has several dynamic sizes; only one can be inferred",
                        location);
     }
@@ -144,12 +144,12 @@ std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const FeedView& f
     const std::int64_t each = numel(closed({spec}, 1)[0].shape);
     const auto count = static_cast<std::int64_t>(given->second.count);
     if (count == 0 || count % each != 0) {
-      throw ShapeError("input '" + spec.name + "': " + "expected a multiple of " + std::to_string(each) +
-                       " elements for " + open_text(spec) + ", got " + std::to_string(count));
+      throw ShapeError("input '" + spec.name + "': expected a multiple of " + std::to_string(each) +
+                       " elements for " + dynamic_text(spec) + ", got " + std::to_string(count));
     }
     if (first != nullptr && count / each != size) {
-      throw ShapeError("inputs '" + first->name + "' " + open_text(*first) + " and '" + spec.name +
-                       "' " + open_text(spec) + " have different dynamic sizes: " +
+      throw ShapeError("inputs '" + first->name + "' " + dynamic_text(*first) + " and '" + spec.name +
+                       "' " + dynamic_text(spec) + " have different dynamic sizes: " +
                        std::to_string(size) + " and " + std::to_string(count / each));
     }
     first = &spec;

@@ -96,8 +96,8 @@ class LanguageTrainer {
   /// finite.
   double step(Loc loc = Loc::current());
 
-  /// As step(), with the same results, and sets `profile` to the cost of each kernel launch for the
-  /// last of its batches. Also throws UserError if `distributed` has more than one rank.
+  /// Like step(), but also sets `profile` to the cost of each kernel launch of the last batch. Also
+  /// throws UserError if `distributed` has more than one rank.
   double profiled_step(Profile& profile, Loc loc = Loc::current());
 
   /// Returns the number of updates done.
@@ -114,12 +114,12 @@ class LanguageTrainer {
   /// option is out of range. With `shard_parameters`, all ranks must call it with the same number
   /// of shards.
   TextScore validate(const ValidationOptions& options, Loc loc = Loc::current());
-  /// As above, with at most `most` windows, and with calls of `before_batch`.
+  /// Validates on at most `max_windows` windows and calls `before_batch` before each batch.
   TextScore validate(std::int64_t max_windows, const std::function<void()>& before_batch,
                      Loc loc = Loc::current()) {
     return validate(ValidationOptions{.max_windows = max_windows, .before_batch = before_batch}, loc);
   }
-  /// As above, without such calls.
+  /// Validates on at most `max_windows` windows.
   TextScore validate(std::int64_t max_windows = 0, Loc loc = Loc::current()) {
     return validate(ValidationOptions{.max_windows = max_windows}, loc);
   }

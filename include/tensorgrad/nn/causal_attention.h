@@ -51,7 +51,7 @@ struct CausalAttention {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
     return run(x, {}, std::nullopt, loc).y;
   }
-  /// As above, for packed documents; see run().
+  /// Returns the output for packed documents: [B, L, d_model] -> [B, L, d_model]. See run().
   Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
     return run(x, {}, documents, loc).y;
   }
@@ -71,7 +71,7 @@ struct CausalAttention {
                                     std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
-  /// As run(), from the output of `in_proj`: [B, L, (heads + 2 kv_heads) d_model / heads].
+  /// Like run(), but takes the output of `in_proj`: [B, L, (heads + 2 kv_heads) d_model / heads].
   [[nodiscard]] RecurrentResult attend(Tensor qkv, const std::vector<Tensor>& state,
                                        std::optional<Tensor> documents = std::nullopt,
                                        Loc loc = Loc::current()) const;

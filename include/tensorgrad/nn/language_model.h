@@ -167,7 +167,7 @@ struct MixerBlock {
   /// A block of kMamba2Shared uses the shared block `shared_block`.
   MixerBlock(MixerKind kind, const LanguageModelConfig& config, std::int64_t shared_block,
              Loc loc = Loc::current());
-  /// As above, with shared block 0.
+  /// Creates a block that uses shared block 0.
   MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc = Loc::current());
 
   BlockNorm norm;                                ///< Norm of the input of the mixer.
@@ -187,7 +187,7 @@ struct MixerBlock {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
     return run(x, {}, std::nullopt, loc).y;
   }
-  /// As above, for packed documents; see run().
+  /// Returns the output for packed documents: [B, L, d_model] -> [B, L, d_model]. See run().
   Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
     return run(x, {}, documents, loc).y;
   }
@@ -199,7 +199,7 @@ struct MixerBlock {
                                     std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
 
-  /// As run(), for a block of kMamba2Shared. `transformer` is the block that it uses, and
+  /// Like run(), but for a block of kMamba2Shared. `transformer` is the block that it uses, and
   /// `embedded` the embedding of the tokens [B, L, d_model]. The states are those of `transformer`,
   /// then those of the mixer.
   [[nodiscard]] RecurrentResult run_shared(Tensor x, Tensor embedded,

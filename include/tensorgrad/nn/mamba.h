@@ -72,7 +72,7 @@ struct Mamba {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
     return run(x, {}, std::nullopt, loc).y;
   }
-  /// As above, for packed documents; see run().
+  /// Returns the output for packed documents: [B, L, d_model] -> [B, L, d_model]. See run().
   Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
     return run(x, {}, documents, loc).y;
   }
@@ -137,7 +137,7 @@ struct Mamba2 {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
     return run(x, {}, std::nullopt, loc).y;
   }
-  /// As above, for packed documents; see run().
+  /// Returns the output for packed documents: [B, L, d_model] -> [B, L, d_model]. See run().
   Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
     return run(x, {}, documents, loc).y;
   }
@@ -225,7 +225,7 @@ struct Mamba3 {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
     return run(x, {}, std::nullopt, loc).y;
   }
-  /// As above, for packed documents; see run().
+  /// Returns the output for packed documents: [B, L, d_model] -> [B, L, d_model]. See run().
   Tensor operator()(Tensor x, Tensor documents, Loc loc = Loc::current()) const {
     return run(x, {}, documents, loc).y;
   }

@@ -51,7 +51,7 @@ struct GraphView {
 
 /// Compilation stage of a graph to inspect.
 enum class GraphStage {
-  /// As traced; for a training step, with gradients and optimizer appended.
+  /// The graph as traced. For a training step, gradients and optimizer are appended.
   kTraced,
 
   /// After simplification, common subexpression elimination and dead code elimination, but before
