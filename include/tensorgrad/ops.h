@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ops on tensors: free functions, called in a function that is being traced. Names and conventions
 // are PyTorch's if PyTorch has the op. Ops throw ShapeError or DtypeError, with the line of the
-// call, if shapes, axes or element types do not fit. Negative axes count from the end.
+// call, if shapes, axes or element types do not match. Negative axes count from the end.
 #pragma once
 
 #include "tensorgrad/ops/autocast.h"

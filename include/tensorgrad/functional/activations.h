@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Activation functions, as in torch.nn.functional. They accept f32 and f16 tensors and return the
-// dtype of `x`; f16 is computed in f32 and rounded at the end. Other dtypes throw DtypeError, and
-// an axis out of range throws ShapeError.
+// dtype of `x`; f16 is computed in f32 and rounded at the end. They throw DtypeError for other
+// dtypes, and ShapeError if an axis is out of range.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ Tensor log_softmax(Tensor x, int axis = -1, Loc loc = Loc::current());
 Tensor gumbel_softmax(Tensor x, double tau = 1, bool hard = false, int axis = -1,
                       Loc loc = Loc::current());
 
-/// Formula of gelu(), as the `approximate` argument of PyTorch.
+/// Formula of gelu(), like the `approximate` argument of PyTorch.
 enum class GeluApproximation {
   kNone,  ///< The exact formula.
   kTanh   ///< The approximation with tanh.

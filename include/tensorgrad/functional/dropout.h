@@ -6,10 +6,10 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Returns true if ops are traced for training, as `module.training` in PyTorch. It is true in the
-/// loss of compile(), and in attach() and compile_function() only if FunctionOptions::training is
-/// set. TrainingMode overrides it. Dropout and nn::BatchNorm depend on it. Throws UserError outside
-/// a traced function.
+/// Returns true if ops are traced for training, like `module.training` in PyTorch. It is true in
+/// the loss of compile(), and in attach() and compile_function() only if FunctionOptions::training
+/// is set. TrainingMode overrides it. Dropout and nn::BatchNorm depend on it. Throws UserError
+/// outside a traced function.
 bool is_training(Loc loc = Loc::current());
 
 /// RAII guard that sets the training flag for ops traced in its scope, for example to run part of a

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Loss functions, with the names, formulas and weighting of torch.nn.functional. Operands of one
 // loss have equal shapes and do not broadcast, unless a comment says otherwise. They are f32, or
-// f16 converted to f32; the result is f32. Shapes that do not match throw ShapeError, and other
-// dtypes throw DtypeError. A loss is finite whenever PyTorch's is, for logits of any magnitude.
+// f16 converted to f32; the result is f32. Losses throw ShapeError if shapes do not match, and
+// DtypeError for other dtypes. A loss is finite whenever PyTorch's is, for logits of any magnitude.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Reduction of the losses of all elements.
+/// Reduction applied to the per-element losses.
 enum class Reduction {
   kMean,      ///< The mean.
   kSum,       ///< The sum.
@@ -45,7 +45,7 @@ struct PoissonOptions {
   bool log_input = true;  ///< `x` is the logarithm of the rate, not the rate.
   bool full = false;  ///< Adds Stirling's approximation t log(t) - t + log(2 pi t) / 2 if t > 1.
   double eps = 1e-8;  ///< Added to the rate if `log_input` is false.
-  Reduction reduction = Reduction::kMean;  ///< How the losses of the elements are combined.
+  Reduction reduction = Reduction::kMean;  ///< Reduction of the per-element losses.
 };
 
 /// Returns the negative log-likelihood of Poisson-distributed targets t: `e^x - t x`, or
@@ -57,7 +57,7 @@ Tensor poisson_nll_loss(Tensor x, Tensor targets, const PoissonOptions& options 
 struct GaussianOptions {
   bool full = false;  ///< Adds log(2 pi) / 2.
   double eps = 1e-6;  ///< Lower bound of the variance. The gradient ignores the bound.
-  Reduction reduction = Reduction::kMean;  ///< How the losses of the elements are combined.
+  Reduction reduction = Reduction::kMean;  ///< Reduction of the per-element losses.
 };
 
 /// Returns the negative log-likelihood of normally distributed targets t with mean `x`:
@@ -81,7 +81,7 @@ struct CrossEntropyOptions {
 
   double label_smoothing = 0;  ///< Share of a target that is spread over all classes, in [0, 1].
   int axis = -1;               ///< Axis of the classes. PyTorch uses axis 1.
-  Reduction reduction = Reduction::kMean;  ///< How the losses of the targets are combined.
+  Reduction reduction = Reduction::kMean;  ///< Reduction of the per-target losses.
 };
 
 /// Returns -log(softmax(logits)[target]). The logits are [..., C]. The targets are i32 [...], or
@@ -137,7 +137,7 @@ struct BinaryOptions {
   /// Weight of positive targets, for binary_cross_entropy_with_logits() only. It broadcasts.
   std::optional<Tensor> pos_weight = std::nullopt;
 
-  Reduction reduction = Reduction::kMean;  ///< How the losses of the elements are combined.
+  Reduction reduction = Reduction::kMean;  ///< Reduction of the per-element losses.
 };
 
 /// Returns -(t log(p) + (1 - t) log(1 - p)) for probabilities `p` and targets t in [0, 1].

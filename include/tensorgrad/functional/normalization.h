@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Normalization functions. They accept f32 and f16 tensors and return the dtype of `x`, unless a
-// comment says otherwise. Shapes that do not match throw ShapeError.
+// comment says otherwise. They throw ShapeError if shapes do not match.
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,10 @@
 // Shapes: B batch, L steps, D channels, N states per channel. Operands are f32 or f16, and `y` has
 // the dtype of the first one; states are f32. To process a sequence in chunks, pass the state that
 // one call returns to the next call. Gradients flow through states. A state that is not set counts
-// as zeros. Shapes that do not match throw ShapeError.
+// as zeros. Ops throw ShapeError if shapes do not match.
 //
-// `documents`, i32 [B, L], packs several documents into a row, as `seq_idx` of mamba-ssm: steps of
-// a document have the same number, and the next document has another one. States are zero before
+// `documents`, i32 [B, L], packs several documents into a row, like `seq_idx` of mamba-ssm: steps
+// of a document have the same number, and the next document has another one. States are zero before
 // the first step of each document. Only the first document of a row continues from a given state,
 // and the returned states are those of the last one. Throws DtypeError if `documents` is not i32.
 #pragma once
@@ -101,8 +101,8 @@ struct Ssd {
   Tensor state;  ///< The state after the last step: [B, H, P, N].
 };
 
-/// Computes the scan of Mamba-2 (Dao and Gu 2024), as `mamba_chunk_scan_combined` of mamba-ssm. For
-/// each batch and head, h[t] = e^(dt[t] A) h[t-1] + dt[t] x[t] B[t]^T and y[t] = h[t] C[t]. One
+/// Computes the scan of Mamba-2 (Dao and Gu 2024), like `mamba_chunk_scan_combined` of mamba-ssm.
+/// For each batch and head, h[t] = e^(dt[t] A) h[t-1] + dt[t] x[t] B[t]^T and y[t] = h[t] C[t]. One
 /// decay applies to all P x N states of a head. Shapes: x [B, L, H, P], dt [B, L, H], A [H] with
 /// A < 0, B and C [B, L, G, N]. Head h uses group h G / H, rounded down.
 ///

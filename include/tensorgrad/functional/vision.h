@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Convolution, pooling and resizing of images [B, C, H, W] and signals [B, C, L], as in
-// torch.nn.functional. Tensors are f32, or f16 computed in f32; other dtypes throw DtypeError.
-// Shapes and options that do not fit throw ShapeError.
+// torch.nn.functional. Tensors are f32, or f16 computed in f32; functions throw DtypeError for
+// other dtypes. They throw ShapeError if shapes do not match or an option is out of range.
 #pragma once
 
 #include <concepts>
@@ -168,7 +168,7 @@ Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc = Loc::current());
 
 /// Method of interpolate().
 enum class Interpolation {
-  kNearest,  ///< Copies one pixel, as the "nearest" mode of PyTorch.
+  kNearest,  ///< Copies one pixel, like the "nearest" mode of PyTorch.
   kBilinear  ///< Interpolates linearly between the nearest pixels of both axes.
 };
 

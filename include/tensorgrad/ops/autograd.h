@@ -10,8 +10,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Returns the gradients of a scalar f32 loss with respect to the tensors of `wrt` (parameters,
-/// inputs or intermediate values), as `torch.autograd.grad`. Gradients have the types of `wrt` and
-/// can be differentiated again. A gradient is zero if the loss does not depend on the tensor.
+/// inputs or intermediate values), like `torch.autograd.grad`. Gradients have the types of `wrt`
+/// and can be differentiated again. A gradient is zero if the loss does not depend on the tensor.
 /// Throws ShapeError if the loss is not a scalar, and DtypeError if it is not f32. In mixed
 /// precision, an f16 loss is converted to f32.
 std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc = Loc::current());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that create tensors. A shape with a size less than 1 throws ShapeError.
+// Ops that create tensors. Ops throw ShapeError if a size is less than 1.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gather and scatter. A negative axis counts from the end. Axes and shapes that do not fit throw
-// ShapeError, and types that an op does not support throw DtypeError.
+// Gather and scatter. A negative axis counts from the end. Ops throw ShapeError if shapes do not
+// match or an axis is out of range, and DtypeError if an element type is not supported.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Returns `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis`, as `torch.gather`. The
+/// Returns `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis`, like `torch.gather`. The
 /// index is i32 or u32. It has as many axes as `x`, with the same sizes except along `axis`. An
 /// index out of range yields 0 (see CompileOptions::check_indices).
 Tensor gather(Tensor x, int axis, Tensor index, Loc loc = Loc::current());
@@ -55,10 +55,10 @@ Tensor take_along_dim(Tensor x, Tensor index, int axis, Loc loc = Loc::current()
 Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
 
 /// Returns `x` with each element replaced by the largest of itself and the elements of `source` for
-/// which `x[.., index[.., i, ..], ..]` is that element, as `torch.scatter_reduce` with "amax". NaN
-/// counts as the largest. Index and source are as in scatter(). Supports f32, f16, i32 and u32. Of
-/// equal elements of `source`, the last receives the gradient; `x`, if equal, receives half. Costs
-/// a sort of `source` along the axis and a scatter().
+/// which `x[.., index[.., i, ..], ..]` is that element, like `torch.scatter_reduce` with "amax".
+/// NaN counts as the largest. Index and source are as in scatter(). Supports f32, f16, i32 and u32.
+/// Of equal elements of `source`, the last receives the gradient; `x`, if equal, receives half.
+/// Costs a sort of `source` along the axis and a scatter().
 Tensor scatter_max(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
 
 /// Like scatter_max(), but takes the smallest element ("amin"). NaN counts as the smallest.

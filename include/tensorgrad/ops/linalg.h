@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrix products. Shapes that do not fit throw ShapeError, and types that an op does not support
-// or that differ throw DtypeError.
+// Matrix products. Ops throw ShapeError if shapes do not match, and DtypeError if element types
+// differ or are not supported.
 #pragma once
 
 #include <optional>
@@ -22,12 +22,12 @@ Tensor matmul(Tensor a, Tensor b, Loc loc = Loc::current());
 Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
               Loc loc = Loc::current());
 
-/// Returns the sum of products that a formula such as "bij,bjk->bik" defines, as `torch.einsum`.
+/// Returns the sum of products that a formula such as "bij,bjk->bik" defines, like `torch.einsum`.
 /// Letters name axes, and "..." stands for the remaining axes. Axes of size 1 broadcast. Letters
 /// that are missing on the right side are summed over. A letter that occurs twice in an operand
 /// takes the diagonal. Without "->", the result has the axes of "...", then those whose letter
 /// occurs once, in alphabetical order. Operands are multiplied from left to right. Throws
-/// ShapeError if the formula is invalid or does not fit the operands.
+/// ShapeError if the formula is invalid or does not match the operands.
 Tensor einsum(std::string_view formula, const std::vector<Tensor>& operands,
               Loc loc = Loc::current());
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Joining, padding, repeating and masking tensors. A negative axis counts from the end. Axes,
-// shapes and amounts that do not fit throw ShapeError, and types that do not fit throw DtypeError.
+// Joining, padding, repeating and masking tensors. A negative axis counts from the end. Ops throw
+// ShapeError if axes, shapes or amounts do not match, and DtypeError if element types differ or are
+// not supported.
 #pragma once
 
 #include <vector>
@@ -40,7 +41,7 @@ Tensor diag(Tensor x, std::int64_t k = 0, Loc loc = Loc::current());
 Tensor roll(Tensor x, const std::vector<std::int64_t>& shifts, const std::vector<int>& axes,
             Loc loc = Loc::current());
 
-/// Returns `x` repeated `counts[i]` times along each axis, as `torch.tile`. If there are fewer
+/// Returns `x` repeated `counts[i]` times along each axis, like `torch.tile`. If there are fewer
 /// counts than axes, the missing leading counts are 1. If there are more, leading axes are added to
 /// `x`.
 Tensor tile(Tensor x, const std::vector<std::int64_t>& counts, Loc loc = Loc::current());
@@ -58,7 +59,7 @@ enum class PadMode {
   kCircular    ///< Continues with the other end. Adds at most as many elements as the axis has.
 };
 
-/// Returns `x` padded with its own elements, as `torch.nn.functional.pad`. The amounts are pairs
+/// Returns `x` padded with its own elements, like `torch.nn.functional.pad`. The amounts are pairs
 /// (before, after), those of the last axis first. Throws ShapeError if an amount is negative or too
 /// large for the mode, or if there are more pairs than axes.
 Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, PadMode mode,

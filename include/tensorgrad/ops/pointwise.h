@@ -29,11 +29,11 @@ Tensor div(Operand a, Operand b);
 Tensor fmod(Operand a, Operand b);
 
 /// Returns the smaller operand, or NaN if one of them is NaN. In a tie, each operand gets half of
-/// the gradient. Supports f32, i32, u32, and bool (as logical_and()).
+/// the gradient. Supports f32, i32, u32, and bool (like logical_and()).
 Tensor minimum(Operand a, Operand b);
 
 /// Returns the larger operand, or NaN if one of them is NaN. In a tie, each operand gets half of
-/// the gradient. Supports f32, i32, u32, and bool (as logical_or()).
+/// the gradient. Supports f32, i32, u32, and bool (like logical_or()).
 Tensor maximum(Operand a, Operand b);
 
 /// Returns `a` to the power of `b`. Supports f32, i32 and u32; integers wrap. An integer to a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Random tensors, made of words of Philox4x32-10. The words depend only on (seed, op, step,
-// element) and are the same on every backend. Random ops have no gradient. A shape with a size less
-// than 1 throws ShapeError.
+// element) and are the same on every backend. Random ops have no gradient. Ops throw ShapeError if
+// a size is less than 1.
 #pragma once
 
 #include "tensorgrad/tensor.h"
@@ -17,7 +17,7 @@ Tensor random_bits(const Shape& shape, Loc loc = Loc::current());
 /// Returns uniform f32 numbers in [0, 1), which are multiples of 2^-24.
 Tensor rand(const Shape& shape, Loc loc = Loc::current());
 
-/// Returns uniform f32 numbers in [0, 1) with the shape of `x`, as rand().
+/// Like rand(), with the shape of `x`.
 Tensor rand_like(Tensor x, Loc loc = Loc::current());
 
 /// Returns uniform f32 numbers in [lo, hi). Throws UserError unless lo < hi as finite floats.
@@ -26,7 +26,7 @@ Tensor uniform(const Shape& shape, double lo, double hi, Loc loc = Loc::current(
 /// Returns normal f32 numbers with mean 0 and standard deviation 1 (Box and Muller 1958).
 Tensor randn(const Shape& shape, Loc loc = Loc::current());
 
-/// Returns normal f32 numbers with the shape of `x`, as randn().
+/// Like randn(), with the shape of `x`.
 Tensor randn_like(Tensor x, Loc loc = Loc::current());
 
 /// Returns normal f32 numbers with the given mean and standard deviation. Throws UserError if the
@@ -44,9 +44,9 @@ Tensor bernoulli(const Shape& shape, double p, Loc loc = Loc::current());
 /// are not checked.
 Tensor bernoulli(Tensor p, Loc loc = Loc::current());
 
-/// Returns uniform i32 integers in [lo, hi). If hi - lo does not divide 2^32, some integers are too
-/// likely, by less than the fraction `(hi - lo) / 2^32`. Throws UserError if `lo >= hi`, if hi - lo
-/// is above 2^31 - 1, or if an integer does not fit i32.
+/// Returns uniform i32 integers in [lo, hi). If hi - lo does not divide 2^32, the distribution is
+/// slightly biased: the relative error of a probability is less than `(hi - lo) / 2^32`. Throws
+/// UserError if `lo >= hi`, if hi - lo is above 2^31 - 1, or if an integer does not fit i32.
 Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc = Loc::current());
 
 /// Returns a random permutation of 0, 1, ..., n - 1, as i32: the order that sorts n random words.
@@ -71,11 +71,12 @@ Tensor multinomial(Tensor weights, std::int64_t n, bool replacement = false,
 /// has numbers in [0, 1). A row of `controls` [..., 5] has temperature, top_k, top_p and min_p as
 /// in lm::SamplingOptions, and the number of tokens that can be sampled (0: all V). These are
 /// tensors, so that a run can change them. The result is the first token whose cumulative
-/// probability exceeds the uniform number; with temperature 0 it is the first of the largest
-/// logits, and with a negative one 0. V is at most 2^24.
+/// probability exceeds the uniform number. If the temperature is 0, returns the index of the first
+/// largest logit. If it is negative, returns 0. V is at most 2^24.
 ///
-/// If logits are unusable, the result is negative: -1 - 2i if logit i is the first that is NaN or
-/// plus infinity, and is NaN; -2 - 2i if it is plus infinity; -2^31 if all are minus infinity.
+/// If the logits are invalid, returns a negative code. Let i be the index of the first logit that
+/// is NaN or +infinity. The code is -1 - 2i if this logit is NaN, and -2 - 2i if it is +infinity.
+/// If all logits are -infinity, it is -2^31.
 ///
 /// Throws ShapeError if the shapes do not match, and DtypeError if `uniform` or `controls` is not
 /// f32.

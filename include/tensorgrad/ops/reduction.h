@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reductions over axes. By default, the reduced axes are dropped; with `keepdim`, they stay with
-// size 1. Types that an op does not support throw DtypeError.
+// size 1. Ops throw DtypeError if the element type is not supported.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Axes {
 };
 
 /// Returns the sum over `axes` (default: all axes). Supports f32, i32 and u32; integer sums wrap.
-/// Counts the true elements of a boolean tensor and returns i32.
+/// For a boolean tensor, returns the number of true elements as i32.
 Tensor sum(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 
 /// Returns the mean over `axes` (default: all axes). Supports f32.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scans along an axis: running sums, products and extremes, and recurrences. A negative axis counts
-// from the end. Axes and shapes that do not fit throw ShapeError, and types that an op does not
-// support throw DtypeError.
+// from the end. Ops throw ShapeError if shapes do not match or an axis is out of range, and
+// DtypeError if an element type is not supported.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Returns the running sum along an axis. Supports f32, i32 and u32; integers wrap. Counts the true
-/// elements of a boolean tensor and returns i32.
+/// Returns the running sum along an axis. Supports f32, i32 and u32; integers wrap. For a boolean
+/// tensor, returns the running number of true elements as i32.
 Tensor cumsum(Tensor x, int axis, Loc loc = Loc::current());
 
 /// Returns the running product along an axis. Supports f32, i32 and u32; integers wrap. The product
@@ -25,12 +25,12 @@ Tensor cumprod(Tensor x, int axis, Loc loc = Loc::current());
 /// returns -inf with a gradient of 0. Supports f32.
 Tensor logcumsumexp(Tensor x, int axis, Loc loc = Loc::current());
 
-/// Returns the running maximum along an axis and its indices, as `torch.cummax`. In a tie, the
+/// Returns the running maximum along an axis and its indices, like `torch.cummax`. In a tie, the
 /// index is the last one; a NaN counts as the maximum. The gradient goes to the elements at the
 /// indices. Supports f32, i32, u32 and bool.
 ValuesAndIndices cummax(Tensor x, int axis, Loc loc = Loc::current());
 
-/// Returns the running minimum along an axis and its indices, as `torch.cummin`. In a tie, the
+/// Returns the running minimum along an axis and its indices, like `torch.cummin`. In a tie, the
 /// index is the last one; a NaN counts as the minimum. The gradient goes to the elements at the
 /// indices. Supports f32, i32, u32 and bool.
 ValuesAndIndices cummin(Tensor x, int axis, Loc loc = Loc::current());

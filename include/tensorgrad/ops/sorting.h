@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sorting along an axis. A negative axis counts from the end. An axis out of range throws
-// ShapeError, and types that an op does not support throw DtypeError.
+// Sorting along an axis. A negative axis counts from the end. Ops throw ShapeError if the axis is
+// out of range, and DtypeError if the element type is not supported.
 #pragma once
 
 #include <cstdint>

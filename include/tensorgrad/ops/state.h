@@ -35,7 +35,7 @@ Tensor capture(const std::string& name, Tensor x, Loc loc = Loc::current());
 ///
 /// For debugging: each step waits for the device. Stepper::run() takes its steps one at a time, and
 /// submit() and step_for() throw UserError. The tensor is also a capture() of this name, and
-/// print() throws as capture().
+/// print() throws the errors of capture().
 Tensor print(Tensor x, const std::string& name, Loc loc = Loc::current());
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

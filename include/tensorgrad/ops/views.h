@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Views: ops that do not move data. A negative axis counts from the end. Axes, ranges and sizes
-// that do not fit the shape of `x` throw ShapeError.
+// Views: ops that do not move data. A negative axis counts from the end. Ops throw ShapeError if an
+// axis, range or size does not match the shape of `x`.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ Tensor squeeze(Tensor x, int axis, Loc loc = Loc::current());
 /// size 1.
 Tensor flatten(Tensor x, int first = 0, int last = -1, Loc loc = Loc::current());
 
-/// Returns `x` with two axes swapped, as transpose().
+/// Returns `x` with two axes swapped, like transpose().
 Tensor swapaxes(Tensor x, int a, int b, Loc loc = Loc::current());
 
 /// Returns `x` with axes `from` moved to positions `to`. The other axes keep their order.
@@ -64,7 +64,7 @@ std::vector<Tensor> split(Tensor x, std::int64_t size, int axis = 0, Loc loc = L
 std::vector<Tensor> split(Tensor x, const std::vector<std::int64_t>& sizes, int axis = 0,
                           Loc loc = Loc::current());
 
-/// Returns at most `count` parts along an axis, as `torch.chunk`. All have the same size, except
+/// Returns at most `count` parts along an axis, like `torch.chunk`. All have the same size, except
 /// that the last part can be smaller.
 std::vector<Tensor> chunk(Tensor x, std::int64_t count, int axis = 0, Loc loc = Loc::current());
 
