@@ -39,7 +39,7 @@ struct Slice {
 /// where it was created.
 class Index {
  public:
-  /// What an index does with the axes.
+  /// Kind of an index.
   enum class Kind {
     kElement,   ///< Selects one element of an axis, which the result lacks.
     kSlice,     ///< Selects a range of an axis.
@@ -61,7 +61,7 @@ class Index {
   Index(Kind other, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
       : kind(other), location(loc) {}
 
-  Kind kind;                 ///< What the index does. Decides which other field counts.
+  Kind kind;                 ///< Kind of the index; determines which other field is used.
   std::int64_t element = 0;  ///< Number of the element, for kElement; negative: from the end.
   Slice slice;               ///< Range, for kSlice.
   SourceLocation location;   ///< Line where the index was created.
@@ -98,7 +98,7 @@ class Tensor {
   /// axis is out of range.
   [[nodiscard]] std::int64_t size(int axis, Loc loc = Loc::current()) const;
 
-  /// Returns a part of the tensor, as basic indexing of NumPy. Axes without an index are kept.
+  /// Returns a part of the tensor, like basic indexing of NumPy. Axes without an index are kept.
   /// ```cpp
   /// x[{tg::kEllipsis, -1}]                   // the last element of the last axis
   /// x[{tg::Slice{1, -1}, tg::kAll, 0}]       // x[1:-1, :, 0]
@@ -148,7 +148,7 @@ class Operand {
 
   Tensor tensor;            ///< The tensor if `is_number` is false.
   double number = 0;        ///< The number if `is_number` is true.
-  bool is_number = false;   ///< Whether the operand is a number.
+  bool is_number = false;   ///< True if the operand is a number.
   SourceLocation location;  ///< Line where the operand was created.
 };
 

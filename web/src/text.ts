@@ -116,10 +116,7 @@ export class Tokenizer {
   Promise<TokenBatch> {
     return this.ask('encodePadded', { texts, options, pad });
   }
-  /**
-   * Returns the pieces of a text that merges do not cross, after normalization. Added tokens are not
-   * searched for.
-   */
+  /** Returns the pre-tokens of a text, after normalization. Added tokens are not searched for. */
   preTokenize(text: string): Promise<string[]> { return this.ask('preTokenize', { text }); }
   /**
    * Returns the bytes of ids. In byte-level BPE, they equal the encoded text in UTF-8, except for

@@ -13,7 +13,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Options of read_csv().
 struct CsvOptions {
-  /// Whether the first row is a header.
+  /// Treatment of the first row.
   enum class Header {
     /// It is a header in these cases:
     /// - `label` names a column.
@@ -34,7 +34,7 @@ struct CsvOptions {
 
   bool unlabeled = false;         ///< All columns are features.
   std::string label_hint = {};    ///< Appended to errors about the label: how to set its column.
-  Header header = Header::kAuto;  ///< Whether the first row is a header.
+  Header header = Header::kAuto;  ///< Treatment of the first row.
   char delimiter = ',';           ///< Not a quote, a line break or a zero byte.
 
   /// Class names in the order of their numbers, for example those that a trained model knows.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What functions that read or write files take: a path, or bytes in memory.
+// Sources and sinks of functions that read or write files: a path, or bytes in memory.
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace detail {
-/// Stands for the path of what has none.
+/// Placeholder for the path of data in memory.
 inline constexpr const char* kInMemory = "<memory>";
 
 /// A path: a string, a string literal or a std::filesystem::path.

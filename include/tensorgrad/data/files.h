@@ -24,7 +24,7 @@ std::vector<std::byte> read_file(const FileSource& source, std::uint64_t max_byt
 inline constexpr double kMaxExpansion = 100;
 
 /// Returns the content of a text file, decompressed if it begins with the magic number of gzip.
-/// Throws IoError as read_file(), if the compressed data is damaged, or if the text has more than
+/// Throws IoError like read_file(), if the compressed data is damaged, or if the text has more than
 /// `max_bytes` bytes. Also throws IoError if it has more than 64 MiB and is more than
 /// `max_expansion` times as long as the compressed data.
 std::string read_text_file(const FileSource& source, std::uint64_t max_bytes = UINT64_MAX,
@@ -41,7 +41,7 @@ void write_file_atomically(const std::string& path, std::string_view text);
 /// to the system in one write, so that a crash loses at most the line being written. Movable.
 class LineLog {
  public:
-  /// How a log is opened.
+  /// Mode of opening a log.
   enum class Open {
     kCreate,  ///< Starts with an empty file, which replaces an existing one.
     kAppend,  ///< Continues an existing file, without a last line that a crash cut off.

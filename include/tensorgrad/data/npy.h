@@ -20,17 +20,17 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 HostTensor read_npy(const FileSource& source);
 
 /// Reads the arrays of a .npz file by their names, as numpy.savez() and numpy.savez_compressed()
-/// write them. Checksums are verified. Throws IoError as read_npy(), or if the archive is malformed
-/// or uses another compression.
+/// write them. Checksums are verified. Throws the errors of read_npy(), and IoError if the archive
+/// is malformed or uses another compression.
 std::map<std::string, HostTensor> read_npz(const FileSource& source);
 
 /// Writes a tensor as a .npy file, atomically. f32 is written as float32, f16 as float16, i32 as
 /// int32, u32 as uint32 and bool as bool. Throws IoError if the file cannot be written.
 void write_npy(const FileSink& sink, const HostTensor& tensor);
 
-/// Writes tensors as a .npz file without compression, atomically. Throws IoError as write_npy(), or
-/// if the archive would have more than 4 GiB, more than 65,535 tensors, or a name that is empty,
-/// too long or not UTF-8.
+/// Writes tensors as a .npz file without compression, atomically. Throws the errors of write_npy(),
+/// and IoError if the archive would have more than 4 GiB, more than 65,535 tensors, or a name that
+/// is empty, too long or not UTF-8.
 void write_npz(const FileSink& sink, const std::map<std::string, HostTensor>& tensors);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -28,7 +28,7 @@ struct StoredFile {
   std::map<std::string, StoredTensor> tensors;  ///< By name.
   std::map<std::string, std::string> metadata;  ///< By key: the strings of `__metadata__`.
 
-  /// Whether the file has checksums: a CRC-32 of the header and of each tensor. They are in the
+  /// True if the file has checksums: a CRC-32 of the header and of each tensor. They are in the
   /// metadata `tensorgrad.checksum`, which is not part of `metadata`.
   bool checksums = false;
 

@@ -59,7 +59,7 @@ class TokenFile {
   void read(std::int64_t begin, std::span<std::int32_t> out,
             SourceLocation loc = SourceLocation::current()) const;
 
-  /// Returns all tokens. Throws as read().
+  /// Returns all tokens. Throws the errors of read().
   [[nodiscard]] std::vector<std::int32_t> read_all() const;
 
  private:
@@ -86,11 +86,12 @@ class TokenSequence {
   [[nodiscard]] std::int64_t size() const { return end_ - begin_; }
 
   /// Fills `out` with the tokens from `begin`. After the last token, continues with the first one.
-  /// Throws UserError if the sequence is empty or `begin` is negative, and as TokenFile::read().
+  /// Throws UserError if the sequence is empty or `begin` is negative, and the errors of
+  /// TokenFile::read().
   void read(std::int64_t begin, std::span<std::int32_t> out,
             SourceLocation loc = SourceLocation::current()) const;
 
-  /// Returns all tokens. Throws as TokenFile::read().
+  /// Returns all tokens. Throws the errors of TokenFile::read().
   [[nodiscard]] std::vector<std::int32_t> read_all() const;
 
   /// Returns the sequence in two parts. The second one has the fraction `last` of the tokens,
@@ -104,7 +105,7 @@ class TokenSequence {
   std::int64_t begin_ = 0, end_ = 0;
 };
 
-/// How a TokenDataset ends.
+/// Treatment of the end of the token sequence in a TokenDataset.
 enum class TokenTail : std::uint8_t {
   /// Tokens after the last complete example are not used.
   kDrop,
@@ -128,7 +129,7 @@ struct TokenDatasetOptions {
   /// kMask, and 0 for kWrap.
   std::int64_t stride = 0;
 
-  TokenTail tail = TokenTail::kDrop;  ///< How the dataset ends.
+  TokenTail tail = TokenTail::kDrop;  ///< Treatment of the end of the sequence.
   std::int64_t batch = 1;             ///< Batch size of the loader, at least 1. Only for kWrap.
   std::uint32_t seed = 0;             ///< Seed of the start of the first example. Only for kWrap.
 };
@@ -154,7 +155,7 @@ class TokenDataset {
   [[nodiscard]] std::int64_t size() const { return count_; }
 
   /// Returns an example. `epoch` matters only for kWrap. Throws UserError if the index is not in
-  /// [0, size()), and as TokenFile::read().
+  /// [0, size()), and the errors of TokenFile::read().
   [[nodiscard]] TokenExample at(std::int64_t index, std::int64_t epoch = 0,
                                 SourceLocation loc = SourceLocation::current()) const;
 

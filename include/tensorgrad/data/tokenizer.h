@@ -19,13 +19,13 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Rule that splits text into pieces before BPE. Merges do not cross pieces.
+/// Rule that splits text into pre-tokens. BPE merges do not cross them.
 enum class PreTokenization : std::uint8_t {
-  kNone,            ///< The whole text is one piece.
+  kNone,            ///< The whole text is one pre-token.
   kGpt2,            ///< GPT-2.
   kCl100k,          ///< GPT-4 and Llama 3.
-  kTiktokenCl100k,  ///< As kCl100k, but white space at the end is one piece (tiktoken >= 0.8).
-  kQwen2,           ///< Qwen2: as kCl100k, but each digit is a piece.
+  kTiktokenCl100k,  ///< Like kCl100k, but trailing white space is one pre-token (tiktoken >= 0.8).
+  kQwen2,           ///< Qwen2: like kCl100k, but each digit is a pre-token.
   kO200k            ///< GPT-4o.
 };
 
@@ -92,7 +92,7 @@ TokenBatch pad_tokens(const std::vector<std::vector<std::int32_t>>& ids,
 
 /// Settings of a BPE tokenizer that vocabulary files do not contain.
 struct BpeOptions {
-  PreTokenization pre_tokenization = PreTokenization::kGpt2;  ///< How text is split before BPE.
+  PreTokenization pre_tokenization = PreTokenization::kGpt2;  ///< Rule that splits text before BPE.
   bool add_prefix_space = false;  ///< Adds a space to a text that does not begin with one.
   bool nfc = false;               ///< Normalizes text to NFC, as Qwen2 does.
   std::vector<AddedToken> added_tokens = {};  ///< Tokens to add, as by Tokenizer::add_tokens().
@@ -109,7 +109,7 @@ struct BpeProgress {
 struct BpeTrainOptions {
   std::int64_t vocab_size = 32'000;  ///< Special tokens, 256 bytes and merges; at most 2^24.
   std::int64_t min_frequency = 2;    ///< Minimum number of occurrences of a merged pair.
-  PreTokenization pre_tokenization = PreTokenization::kGpt2;  ///< How text is split into words.
+  PreTokenization pre_tokenization = PreTokenization::kGpt2;  ///< Rule that splits text into words.
   bool add_prefix_space = false;                              ///< See BpeOptions::add_prefix_space.
   bool nfc = false;                                           ///< See BpeOptions::nfc.
   std::vector<std::string> special_tokens = {};               ///< Ids 0, 1, ...
@@ -139,7 +139,7 @@ class Tokenizer {
   /// an unsupported feature (docs/text.md lists them).
   static Tokenizer from_file(const FileSource& source);
 
-  /// Reads the tokenizer of a folder, as from_file().
+  /// Reads the tokenizer of a folder, like from_file().
   static Tokenizer from_folder(const FolderSource& folder);
 
   /// Parses the content of a tokenizer.json. `name` stands for the file in errors.
@@ -198,8 +198,7 @@ class Tokenizer {
                                          const EncodeOptions& options = {},
                                          const PadOptions& pad = {}) const;
 
-  /// Returns the pieces of a text that merges do not cross, after normalization. Added tokens are
-  /// not searched for.
+  /// Returns the pre-tokens of a text, after normalization. Added tokens are not searched for.
   [[nodiscard]] std::vector<std::string> pre_tokenize(std::string_view text) const;
 
   /// Returns the bytes of tokens. In byte-level BPE, they equal the encoded text, except for
@@ -238,7 +237,7 @@ class Tokenizer {
   /// if its id differs from that in the vocabulary or belongs to another token.
   void add_tokens(const std::vector<AddedToken>& tokens);
 
-  /// Adds special tokens by their contents. Throws as add_tokens().
+  /// Adds special tokens by their contents. Throws the errors of add_tokens().
   void add_special_tokens(const std::vector<std::string>& contents);
 
   /// Returns the id of the bos, eos, pad or unk token, or nullopt if it is not set.

@@ -60,15 +60,15 @@ struct SavedModel {
 void check_weights(const nn::LanguageModelConfig& config,
                    const std::map<std::string, HostTensor>& weights, std::string_view name);
 
-/// Writes a model to a file, atomically. Throws UserError as check_weights(), or if the tokenizer
-/// or `eos_ids` have ids beyond the model's vocabulary. Throws IoError if the file cannot be
-/// written.
+/// Writes a model to a file, atomically. Throws the errors of check_weights(), and UserError if the
+/// tokenizer or `eos_ids` have ids beyond the model's vocabulary. Throws IoError if the file cannot
+/// be written.
 void save_model(const FileSink& sink, const SavedModel& model);
 
 /// Reads a model written by save_model(). F16 and BF16 weights become f32, except quantized
 /// weights. The tokenizer is nullopt if the file has none. Throws IoError if the file cannot be
 /// read, its configuration is missing or malformed, or its tokenizer or `eos_ids` are malformed. A
-/// checkpoint of TrainerBase::save() has no configuration. Throws UserError as save_model().
+/// checkpoint of TrainerBase::save() has no configuration. Throws UserError like save_model().
 SavedModel load_model(const FileSource& source);
 
 /// Returns the bos, eos and pad tokens as the JSON of Hugging Face's tokenizer_config.json.

@@ -29,8 +29,8 @@ struct DecoderOptions {
 /// on the length of the texts.
 class Decoder {
  public:
-  /// Compiles a decoder with the weights of a loaded model. Throws as compile_function() and
-  /// CompiledFunction::upload_params().
+  /// Compiles a decoder with the weights of a loaded model. Throws the errors of compile_function()
+  /// and CompiledFunction::upload_params().
   explicit Decoder(const SavedModel& model, const DecoderOptions& options = {},
                    Loc loc = Loc::current());
 
@@ -74,8 +74,8 @@ class Decoder {
   /// Returns B tokens. Those of rows without a text are 0. Tokens from `tokens` on are not sampled;
   /// 0: all can be. A number is negative if the logits of its text are unusable; see check_token().
   ///
-  /// Throws as prefill(). Throws UserError if the number of samplers differs from that of texts, or
-  /// if a sampler has a repetition penalty.
+  /// Throws the errors of prefill(). Also throws UserError if the number of samplers differs from
+  /// that of texts, or if a sampler has a repetition penalty.
   std::vector<std::int32_t> prefill_and_sample(std::span<const std::vector<std::int32_t>> texts,
                                                std::span<Sampler> samplers, std::int64_t tokens = 0,
                                                Loc loc = Loc::current());

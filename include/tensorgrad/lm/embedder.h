@@ -13,7 +13,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Options of an Embedder. Its constructors throw UserError if a value is out of range.
 struct EmbedOptions {
-  nn::Pooling pooling = nn::Pooling::kMean;  ///< How the tokens of a text are combined.
+  nn::Pooling pooling = nn::Pooling::kMean;  ///< Reduction of the hidden states of a text.
   std::int64_t batch = 8;                    ///< Number of texts processed together, at least 1.
   DeviceOptions device = {};                 ///< Not used with a trainer, whose device is used.
 };
@@ -22,8 +22,8 @@ struct EmbedOptions {
 /// two of tokens, at least 16. Each of these lengths is compiled once.
 class Embedder {
  public:
-  /// Compiles an embedder with the weights of a loaded model. Throws as compile_function() and
-  /// CompiledFunction::upload_params().
+  /// Compiles an embedder with the weights of a loaded model. Throws the errors of
+  /// compile_function() and CompiledFunction::upload_params().
   explicit Embedder(const SavedModel& model, const EmbedOptions& options = {},
                     Loc loc = Loc::current());
 

@@ -27,7 +27,7 @@ struct TextScore {
 /// Options of a TextScorer. Its constructors throw UserError if a value is out of range.
 struct ScoreOptions {
   /// Number of tokens of each part that are processed together, at least 1. States are carried from
-  /// chunk to chunk, so that the score does not depend on it except for the last bits. If
+  /// chunk to chunk, so the score does not depend on the chunk size, up to rounding. If
   /// max_context() is not 0, `chunk` is at most max_context(), and the default `context` depends on
   /// it.
   std::int64_t chunk = 256;
@@ -51,8 +51,8 @@ struct ScoreOptions {
 /// Scores texts of any length with constant device memory.
 class TextScorer {
  public:
-  /// Compiles a scorer with the weights of a loaded model. Throws as compile_function() and
-  /// CompiledFunction::upload_params().
+  /// Compiles a scorer with the weights of a loaded model. Throws the errors of compile_function()
+  /// and CompiledFunction::upload_params().
   explicit TextScorer(const SavedModel& model, const ScoreOptions& options = {},
                       Loc loc = Loc::current());
 

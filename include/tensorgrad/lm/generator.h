@@ -27,7 +27,7 @@ struct GeneratedChunk {
 
 /// Options of Generator::generate().
 struct GenerateOptions {
-  SamplingOptions sampling = {};               ///< How each token is drawn from the logits.
+  SamplingOptions sampling = {};               ///< Options of sampling a token from the logits.
   std::int64_t max_tokens = 256;               ///< Limit on new tokens per prompt.
   std::vector<std::string> stop = {};          ///< Strings that end a text and are left out.
   std::vector<std::int32_t> stop_tokens = {};  ///< Tokens that end a text, in addition to eos.
@@ -48,7 +48,7 @@ struct GenerateOptions {
   std::function<bool(const GeneratedChunk&)> on_text = nullptr;
 };
 
-/// Why a text ended.
+/// Reason why generation of a text ended.
 enum class FinishReason : std::uint8_t {
   kMaxTokens,   ///< It has GenerateOptions::max_tokens new tokens.
   kStopString,  ///< It contained one of GenerateOptions::stop.
@@ -57,14 +57,15 @@ enum class FinishReason : std::uint8_t {
   kCallback     ///< GenerateOptions::on_text returned false.
 };
 
-/// Returns a text: "max tokens", "stop string", "stop token", "context is full" or "callback".
+/// Returns the name of a reason: "max tokens", "stop string", "stop token", "context is full" or
+/// "callback".
 std::string_view to_string(FinishReason reason);
 
 /// Generated text of one prompt.
 struct Completion {
   std::string text;                  ///< Without prompt, special and stop tokens, and stop string.
   std::vector<std::int32_t> tokens;  ///< All sampled tokens, including those of the stop.
-  FinishReason finish_reason = FinishReason::kMaxTokens;  ///< Why the text ended.
+  FinishReason finish_reason = FinishReason::kMaxTokens;  ///< Reason why generation ended.
 };
 
 /// Time and number of tokens of a call of Generator::generate().
@@ -81,7 +82,8 @@ struct GenerationTimes {
 class Generator {
  public:
   /// Compiles a generator for a loaded model. Its eos are SavedModel::eos_ids or, if there are
-  /// none, that of the tokenizer. Throws UserError if the model has no tokenizer, and as Decoder.
+  /// none, that of the tokenizer. Throws UserError if the model has no tokenizer, and the errors of
+  /// Decoder.
   explicit Generator(const SavedModel& model, const DecoderOptions& options = {},
                      Loc loc = Loc::current());
 
@@ -93,9 +95,9 @@ class Generator {
   /// prompt, the options and its random stream, up to rounding of the logits (see
   /// Decoder::prefill()).
   ///
-  /// Throws as check_options() and Tokenizer::encode(). Throws UserError if a prompt exceeds
-  /// Decoder::context(), a prompt is empty and the tokenizer has neither bos nor eos, a stop string
-  /// is empty, or `max_tokens` is negative.
+  /// Throws the errors of check_options() and Tokenizer::encode(). Also throws UserError if a
+  /// prompt exceeds Decoder::context(), a prompt is empty and the tokenizer has neither bos nor
+  /// eos, a stop string is empty, or `max_tokens` is negative.
   std::vector<Completion> generate(std::span<const std::string> prompts,
                                    const GenerateOptions& options = {}, Loc loc = Loc::current());
   Completion generate(const std::string& prompt, const GenerateOptions& options = {},

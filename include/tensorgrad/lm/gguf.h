@@ -12,9 +12,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 /// Quantized weights become f32. The tokenizer can be byte-level BPE ("gpt2") or SentencePiece's
 /// BPE ("llama").
 ///
-/// Throws IoError as read_gguf(). Also throws IoError naming the key or the tensor if the
-/// architecture, a setting or the tokenizer is not supported, something is missing, a shape
-/// differs or a weight is not finite. Throws UserError as check_weights().
+/// Throws the errors of read_gguf(). Also throws IoError naming the key or the tensor if the
+/// architecture, a setting or the tokenizer is not supported, something is missing, a shape differs
+/// or a weight is not finite. Throws the errors of check_weights().
 SavedModel load_gguf(const FileSource& source, const PretrainedOptions& options = {});
 
 /// Returns the content of a GGUF file with which llama.cpp computes the same logits. Layers of
@@ -26,10 +26,10 @@ SavedModel load_gguf(const FileSource& source, const PretrainedOptions& options 
 ///
 /// Throws UserError if llama.cpp has no such model or no such tokenizer, or if there are more than
 /// three `eos_ids`; the message explains what differs. A model without a tokenizer can always be
-/// written. Throws as check_weights().
+/// written. Throws the errors of check_weights().
 GgufFile gguf_file(const SavedModel& model);
 
-/// Writes gguf_file() to a file, atomically. Throws as gguf_file() and write_gguf().
+/// Writes gguf_file() to a file, atomically. Throws the errors of gguf_file() and write_gguf().
 void save_gguf(const FileSink& sink, const SavedModel& model);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

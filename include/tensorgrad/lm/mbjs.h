@@ -20,21 +20,21 @@ struct MbjsOptions {
 /// convolutions are reversed, because MBJS stores the tap of the current step first. A bias
 /// that is zero in every layer is left out, except that of `dt_proj`.
 ///
-/// Throws IoError as read_mbjs(). Also throws IoError if the file has layers of other kinds, which
-/// differ from this library's layers (tests/behaviours/mambacode_js.tsv), or if the sizes of
+/// Throws the errors of read_mbjs(). Also throws IoError if the file has layers of other kinds,
+/// which differ from this library's layers (tests/behaviours/mambacode_js.tsv), or if the sizes of
 /// tensors do not match. The message names the tensor and both sizes. read_mbjs() still returns the
 /// tensors of such files.
 SavedModel load_mbjs(const FileSource& source, const MbjsOptions& options = {});
 
-/// Converts the content of an MBJS file, as load_mbjs(). `name` stands for the file in errors.
+/// Converts the content of an MBJS file, like load_mbjs(). `name` stands for the file in errors.
 SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
                         const MbjsOptions& options = {});
 
 /// Writes a model of Mamba-1 layers with tied embeddings, without its tokenizer. Missing biases are
 /// written as zeros, and quantized weights are dequantized. The file contains neither the
 /// discretization nor the epsilon, so that readers must know them. Throws UserError if the model
-/// has other layers or its own output layer, and as check_weights() and write_mbjs(). `version` is
-/// 1, 2 or 3; version 3 stores the values as f16.
+/// has other layers or its own output layer, and the errors of check_weights() and write_mbjs().
+/// `version` is 1, 2 or 3; version 3 stores the values as f16.
 void save_mbjs(const FileSink& sink, const SavedModel& model, int version = 2);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

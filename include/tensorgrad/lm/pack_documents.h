@@ -19,14 +19,14 @@ struct TokenSplit {
 /// Options of pack_documents().
 struct PackOptions {
   double holdout = 0.1;       ///< Fraction at the end of each document for validation, in [0, 1).
-  EncodeOptions encode = {};  ///< How each document is encoded.
+  EncodeOptions encode = {};  ///< Options of encoding each document.
   bool add_eos = true;  ///< Ends each document with the tokenizer's eos token, if there is one.
 };
 
 /// Returns the tokens of all documents, concatenated into one text for training and one for
 /// validation. With `add_eos`, each document or part of one ends with the eos token. This includes
-/// training parts of documents that continue in the validation text. Throws UserError if
-/// `holdout` is out of range, and as Tokenizer::encode().
+/// training parts of documents that continue in the validation text. Throws UserError if `holdout`
+/// is out of range, and the errors of Tokenizer::encode().
 TokenSplit pack_documents(std::span<const std::string> documents, const Tokenizer& tokenizer,
                           const PackOptions& options = {});
 

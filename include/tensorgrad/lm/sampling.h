@@ -41,9 +41,9 @@ void check_options(const SamplingOptions& options, Loc loc = Loc::current());
 /// any order; repetitions have no effect. With temperature 0, only the repetition penalty is
 /// applied.
 ///
-/// Throws as check_options(). Throws UserError if a logit is NaN or plus infinity, or if all are
-/// minus infinity. With a repetition penalty, also throws UserError if a token of `seen` is not in
-/// [0, V).
+/// Throws the errors of check_options(). Also throws UserError if a logit is NaN or plus infinity,
+/// or if all are minus infinity. With a repetition penalty, also throws UserError if a token of
+/// `seen` is not in [0, V).
 void process_logits(std::span<float> logits, std::span<const std::int32_t> seen,
                     const SamplingOptions& options, Loc loc = Loc::current());
 
@@ -65,7 +65,7 @@ struct SampleInputs {
 /// stream and the logits, so that texts in a batch do not affect each other.
 class Sampler {
  public:
-  /// Creates a sampler. Throws as check_options().
+  /// Creates a sampler. Throws the errors of check_options().
   explicit Sampler(const SamplingOptions& options, std::uint64_t stream = 0,
                    Loc loc = Loc::current());
 
@@ -73,7 +73,7 @@ class Sampler {
   void add(std::span<const std::int32_t> tokens);
 
   /// Returns the next token for logits [V], and adds it to the text. With temperature 0, it is the
-  /// first of the largest logits. Throws as process_logits().
+  /// first of the largest logits. Throws the errors of process_logits().
   std::int32_t next(std::span<const float> logits, Loc loc = Loc::current());
 
   /// Returns the operands with which sample_tokens() samples what next() would sample from the same
@@ -93,7 +93,8 @@ class Sampler {
 };
 
 /// Returns the next token of each of B samplers, for logits [B, V]. Throws ShapeError if B or the
-/// number of logits is 0, or if that number is not a multiple of B. Also throws as Sampler::next().
+/// number of logits is 0, or if that number is not a multiple of B. Also throws the errors of
+/// Sampler::next().
 std::vector<std::int32_t> sample_rows(std::span<Sampler> samplers, std::span<const float> logits,
                                       Loc loc = Loc::current());
 

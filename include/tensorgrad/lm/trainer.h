@@ -81,7 +81,7 @@ class LanguageTrainer {
  public:
   /// Creates a trainer with initial weights, or with those of a loaded model. `validation` can be
   /// empty. Throws UserError if the text is shorter than a window, an option is out of range or the
-  /// model is quantized, and as compile().
+  /// model is quantized, and the errors of compile().
   LanguageTrainer(const nn::LanguageModelConfig& config, TokenSequence train,
                   TokenSequence validation, const TrainingOptions& options,
                   Loc loc = Loc::current());

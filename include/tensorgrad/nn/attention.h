@@ -88,7 +88,7 @@ struct MultiheadAttention {
     return (*this)(x, x, x, masks, loc);
   }
 
-  /// Returns the output and the attention weights, as `need_weights` in PyTorch. If `average`,
+  /// Returns the output and the attention weights, like `need_weights` in PyTorch. If `average`,
   /// returns the mean of the weights over the heads. The weights are those after dropout. The last
   /// keys are `bias_k` and the zeros of `add_zero_attn`. The weights are stored and have a
   /// gradient.

@@ -22,13 +22,13 @@ struct Init {
     kUniform,          ///< Uniform in [a, b).
     kNormal,           ///< Normal, with mean `a` and standard deviation `b`.
     kLiteral,          ///< `values`.
-    kTruncatedNormal,  ///< Normal, as kNormal, restricted to [lo, hi].
+    kTruncatedNormal,  ///< Normal, like kNormal, restricted to [lo, hi].
     kOrthogonal,       ///< Orthogonal, with gain `a`.
     kInverseSoftplus,  ///< See init::inverse_softplus(); the floor is `a`.
     kLogOfUniform      ///< Logarithm of a number that is uniform in [lo, hi).
   };
-  Kind kind = Kind::kConstant;      ///< Which of the other fields count.
-  double a = 0, b = 0;              ///< See Kind.
+  Kind kind = Kind::kConstant;  ///< Kind of distribution; determines which other fields are used.
+  double a = 0, b = 0;          ///< See Kind.
   std::vector<float> values = {};   ///< Elements of a literal, in row-major order.
   std::optional<Shape> shape = {};  ///< Shape of a literal; if unset, any shape of that size fits.
   double lo = 0, hi = 0;            ///< See Kind.
@@ -84,8 +84,8 @@ enum class Fan {
   kOut  ///< Fan-out, which preserves the variance in the backward pass.
 };
 
-/// Returns the gain for leaky_relu(), sqrt(2 / (1 + slope^2)), as torch.nn.init.calculate_gain. The
-/// default is that of relu(). Use 1 for linear layers and sigmoid(), and 5/3 for tanh().
+/// Returns the gain for leaky_relu(), sqrt(2 / (1 + slope^2)), like torch.nn.init.calculate_gain.
+/// The default is that of relu(). Use 1 for linear layers and sigmoid(), and 5/3 for tanh().
 double leaky_relu_gain(double slope = 0);
 
 /// Returns an Init with mean 0 and standard deviation gain / sqrt(fan) (He et al. 2015). PyTorch's

@@ -137,7 +137,7 @@ LanguageModelConfig gpt2_config(std::int64_t vocab_size, std::int64_t d_model, s
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
                                       Loc loc = Loc::current());
 
-/// How LanguageModel::embed() reduces the hidden states of a sequence to one vector.
+/// Reduction of the hidden states of a sequence to one vector, for LanguageModel::embed().
 enum class Pooling : std::uint8_t {
   kMean,  ///< The mean over all tokens.
   kLast   ///< The hidden state of the last token.
@@ -192,9 +192,10 @@ struct MixerBlock {
     return run(x, {}, documents, loc).y;
   }
 
-  /// Processes the next chunk of each sequence, as the `run()` of the mixer. An MLP has no states.
-  /// If the mixer is given NaN or infinity at a step of a packed document, that document is NaN
-  /// from there on, and the other documents are not affected. Throws UserError if `shared` is set.
+  /// Processes the next chunk of each sequence, like the `run()` of the mixer. An MLP has no
+  /// states. If the mixer is given NaN or infinity at a step of a packed document, that document is
+  /// NaN from there on, and the other documents are not affected. Throws UserError if `shared` is
+  /// set.
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
                                     std::optional<Tensor> documents = std::nullopt,
                                     Loc loc = Loc::current()) const;
@@ -242,7 +243,7 @@ struct LanguageModel {
 
   /// Creates the parameters. Throws UserError if a size is missing, `layers` does not have
   /// `n_layer` elements, learned positions are combined with rotary ones, or `layer_options` names
-  /// a layer that does not exist or has options of which none of its layers is.
+  /// a layer that does not exist, or sets options for a kind that none of its layers has.
   explicit LanguageModel(const LanguageModelConfig& config, Loc loc = Loc::current());
 
   /// Configuration of the constructor, with `layers` filled in, and with
@@ -260,7 +261,7 @@ struct LanguageModel {
   Tensor operator()(Tensor tokens, Tensor documents, Loc loc = Loc::current()) const;
 
   /// Returns the hidden states of whole sequences after the final norm, from which the output layer
-  /// computes the logits: i32 [B, L] -> [B, L, d_model]. Throws as operator().
+  /// computes the logits: i32 [B, L] -> [B, L, d_model]. Throws the errors of operator().
   [[nodiscard]] Tensor hidden_states(Tensor tokens, std::optional<Tensor> documents = std::nullopt,
                                      Loc loc = Loc::current()) const;
 

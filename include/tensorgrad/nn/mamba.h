@@ -159,7 +159,7 @@ enum class OutNorm : std::uint8_t {
   kAfterGate,   ///< norm(y silu(z)), over all channels, as in Mamba-2.
 };
 
-/// How Mamba3 computes the rate of decay, -A, from the projected a.
+/// Function that computes the rate of decay of Mamba3, -A, from the projected a.
 enum class DecayActivation : std::uint8_t {
   kSoftplus,  ///< softplus(a + A_bias), as in the paper.
 

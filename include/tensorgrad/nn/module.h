@@ -85,7 +85,7 @@ class Buffer {
   [[nodiscard]] Tensor tensor(SourceLocation location = {}) const;
 
   /// Sets the value for later reads and for the next step. Throws ShapeError if the shape or dtype
-  /// differs; otherwise throws as tensor().
+  /// differs; otherwise throws the errors of tensor().
   void set(Tensor value, SourceLocation location = {}) const;
 
  private:

@@ -55,7 +55,7 @@ class Recurrent {
     Tensor from_input;   ///< Product of the input and `weight_ih`, plus bias: [B, gates * hidden].
     Tensor from_hidden;  ///< Product of h and `weight_hh`, plus bias: [B, gates * hidden].
 
-    /// Whether each sequence has this step: bool [B, 1]. Unset if all sequences have it.
+    /// True for each sequence that has this step: bool [B, 1]. Unset if all sequences have it.
     std::optional<Tensor> valid;
 
     /// Returns the new state of the sequences that have the step, and the old one of the others.
@@ -106,7 +106,7 @@ class LSTM : public Recurrent {
 
   /// Returns the outputs and final states of a sequence. `h` and `c` are the initial states
   /// [all, B, hidden] (default: zeros). `lengths`, i32 [B], has the number of steps of each
-  /// sequence in a padded batch, as a packed sequence of PyTorch: later outputs are 0, the final
+  /// sequence in a padded batch, like a packed sequence of PyTorch: later outputs are 0, the final
   /// states are those after the last step, and the reverse direction begins there. All T steps are
   /// computed. Throws ShapeError or DtypeError if an argument does not match.
   Output operator()(Tensor x, std::optional<Tensor> h = std::nullopt,

@@ -15,8 +15,8 @@ struct StateSpec {
   std::string name;  ///< Name within the layer, such as "ssm".
   Shape shape;       ///< Shape for all sequences of a batch. The first axis is B.
 
-  /// True if a sequence that begins anew needs zeros here. False if the layer then does not use
-  /// what is here, because its other states are zero.
+  /// True if the state must be zeroed when a new sequence starts. False if the layer ignores its
+  /// content then, because its other states are zero.
   bool cleared = true;
 };
 

@@ -13,9 +13,9 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
-/// Modules that are applied in order, as torch.nn.Sequential. Parameters are named by position, for
-/// example "0.weight". A copy has copies of the modules, but a module passed as a `std::shared_ptr`
-/// stays shared.
+/// Modules that are applied in order, like torch.nn.Sequential. Parameters are named by position,
+/// for example "0.weight". A copy has copies of the modules, but a module passed as a
+/// `std::shared_ptr` stays shared.
 class Sequential {  // NOLINT(*-special-member-functions): one assignment, by value, serves both
  public:
   Sequential() = default;

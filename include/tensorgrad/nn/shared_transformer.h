@@ -27,9 +27,9 @@ struct LowRankAdapter {
 };
 
 /// Transformer block that several layers share, as in Zamba2 (arXiv 2411.15242): attention over the
-/// input beside the embedding of the tokens, then a gated MLP with GELU. It has no residual
-/// connections. Each layer that uses the block has parameters of its own (Use): a projection of the
-/// output, and adapters that are added to projections of the block.
+/// concatenation of the input and the embedding of the tokens, then a gated MLP with GELU. It has
+/// no residual connections. Each layer that uses the block has its own parameters (Use): a
+/// projection of the output, and adapters that are added to projections of the block.
 struct SharedTransformer {
   /// Options of the shared blocks of a model.
   struct Options {
@@ -61,8 +61,8 @@ struct SharedTransformer {
     TG_MODULE(q, k, v, mlp, out)
   };
 
-  /// Creates the parameters. `epsilon` is that of the norms. Throws ShapeError as CausalAttention,
-  /// whose width is 2 * d_model.
+  /// Creates the parameters. `epsilon` is that of the norms. Throws ShapeError like
+  /// CausalAttention, whose width is 2 * d_model.
   SharedTransformer(std::int64_t d_model, const Options& options, double epsilon,
                     Loc loc = Loc::current());
 

@@ -79,7 +79,7 @@ class CustomCall {
 /// ```
 class CustomOp {
  public:
-  /// What an op computes. `name`, `infer`, and one or both of `cpu` and `wgsl` are required.
+  /// Definition of a custom op. `name`, `infer`, and one or both of `cpu` and `wgsl` are required.
   struct Definition {
     std::string name;  ///< Name of the op in errors, profiles and graphs.
 

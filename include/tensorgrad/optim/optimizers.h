@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Optimizers, and the interface for custom ones. Those described as `torch.optim.NAME` have its
+// Optimizers, and the interface for custom ones. Those compared with `torch.optim.NAME` have its
 // defaults and numerics. In formulas, p is the parameter, g its gradient and t the number of the
 // update, from 1. Weight decay is added to the gradient (g + weight_decay * p) unless stated
 // otherwise.
@@ -93,7 +93,7 @@ class Update {
   /// Returns the elements of a flat tensor that belong to parameter `index`, in its shape.
   virtual Tensor param_view(const Tensor& flat, std::size_t index) = 0;
 
-  /// Returns the flat tensor of one tensor per parameter, as the inverse of param_view(). An empty
+  /// Returns the flat tensor of one tensor per parameter, the inverse of param_view(). An empty
   /// Tensor stands for zeros.
   virtual Tensor flatten(const std::vector<Tensor>& params) = 0;
 
@@ -103,7 +103,7 @@ class Update {
   virtual Tensor mask(const ParamFilter& filter) = 0;
 };
 
-/// Stochastic gradient descent, as `torch.optim.SGD`: p -= lr * v with v = momentum * v + (1 -
+/// Stochastic gradient descent, like `torch.optim.SGD`: p -= lr * v with v = momentum * v + (1 -
 /// dampening) * g. In the first update, v = g.
 struct SGD {
   static constexpr const char* kName = "SGD";  ///< Name in checkpoints.
@@ -117,7 +117,7 @@ struct SGD {
   void operator()(Update& update) const;
 };
 
-/// Adam (Kingma and Ba 2015), as `torch.optim.Adam`: p -= lr * mhat / (sqrt(vhat) + eps). m and v
+/// Adam (Kingma and Ba 2015), like `torch.optim.Adam`: p -= lr * mhat / (sqrt(vhat) + eps). m and v
 /// are running means of g and g^2; mhat and vhat are corrected for their bias towards 0.
 ///
 /// With `eps` = 0, as in PyTorch, an element whose gradients so far are all 0 becomes NaN. This
@@ -139,8 +139,8 @@ struct Adam {
   void operator()(Update& update) const;
 };
 
-/// Adam with decoupled weight decay (Loshchilov and Hutter 2019), as `torch.optim.AdamW`. The decay
-/// is p *= 1 - lr * weight_decay.
+/// Adam with decoupled weight decay (Loshchilov and Hutter 2019), like `torch.optim.AdamW`. The
+/// decay is p *= 1 - lr * weight_decay.
 struct AdamW {
   static constexpr const char* kName = "AdamW";  ///< Name in checkpoints.
   Schedule lr = 1e-3;                            ///< Learning rate.
@@ -153,7 +153,7 @@ struct AdamW {
   void operator()(Update& update) const;
 };
 
-/// Adam with Nesterov momentum (Dozat 2016), as `torch.optim.NAdam`. The momentum of update t is
+/// Adam with Nesterov momentum (Dozat 2016), like `torch.optim.NAdam`. The momentum of update t is
 /// beta1 * (1 - 0.96^(t * momentum_decay) / 2).
 struct NAdam {
   static constexpr const char* kName = "NAdam";  ///< Name in checkpoints.
@@ -162,13 +162,13 @@ struct NAdam {
   double eps = 1e-8;                             ///< Added to the root, at least 0.
   double weight_decay = 0;                       ///< Factor of p that is added to g; 0: no decay.
   double momentum_decay = 4e-3;                  ///< Speed of the momentum from beta1 / 2 to beta1.
-  bool decoupled_weight_decay = false;           ///< Decays as AdamW.
+  bool decoupled_weight_decay = false;           ///< Decays like AdamW.
   bool maximize = false;                         ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
 
-/// Rectified Adam (Liu et al. 2020), as `torch.optim.RAdam`. The first updates are not adaptive,
+/// Rectified Adam (Liu et al. 2020), like `torch.optim.RAdam`. The first updates are not adaptive,
 /// until the variance of 1 / sqrt(vhat) is tractable.
 struct RAdam {
   static constexpr const char* kName = "RAdam";  ///< Name in checkpoints.
@@ -176,14 +176,14 @@ struct RAdam {
   double beta1 = 0.9, beta2 = 0.999;             ///< Decay of the means of g and g^2, in [0, 1).
   double eps = 1e-8;                             ///< Added to the root, at least 0.
   double weight_decay = 0;                       ///< Factor of p that is added to g; 0: no decay.
-  bool decoupled_weight_decay = false;           ///< Decays as AdamW.
+  bool decoupled_weight_decay = false;           ///< Decays like AdamW.
   bool maximize = false;                         ///< Maximizes the loss.
   /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
 
-/// RMSprop (Hinton 2012, lecture 6e), as `torch.optim.RMSprop`: p -= lr * g / (sqrt(v) + eps). v is
-/// a running mean of g^2.
+/// RMSprop (Hinton 2012, lecture 6e), like `torch.optim.RMSprop`: p -= lr * g / (sqrt(v) + eps). v
+/// is a running mean of g^2.
 struct RMSprop {
   static constexpr const char* kName = "RMSprop";  ///< Name in checkpoints.
   Schedule lr = 1e-2;                              ///< Learning rate.
@@ -197,7 +197,7 @@ struct RMSprop {
   void operator()(Update& update) const;
 };
 
-/// Adagrad (Duchi, Hazan and Singer 2011), as `torch.optim.Adagrad`: p -= lr / (1 + (t - 1) *
+/// Adagrad (Duchi, Hazan and Singer 2011), like `torch.optim.Adagrad`: p -= lr / (1 + (t - 1) *
 /// lr_decay) * g / (sqrt(s) + eps). s is the sum of all g^2 so far.
 struct Adagrad {
   static constexpr const char* kName = "Adagrad";  ///< Name in checkpoints.
@@ -211,8 +211,8 @@ struct Adagrad {
   void operator()(Update& update) const;
 };
 
-/// Adadelta (Zeiler 2012), as `torch.optim.Adadelta`: p -= lr * sqrt(u + eps) / sqrt(v + eps) * g.
-/// v and u are running means of g^2 and of the squared changes without lr.
+/// Adadelta (Zeiler 2012), like `torch.optim.Adadelta`: p -= lr * sqrt(u + eps) / sqrt(v + eps) *
+/// g. v and u are running means of g^2 and of the squared changes without lr.
 struct Adadelta {
   static constexpr const char* kName = "Adadelta";  ///< Name in checkpoints.
   Schedule lr = 1.0;                                ///< Learning rate.

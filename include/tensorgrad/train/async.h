@@ -67,7 +67,7 @@ inline std::shared_ptr<Executor> unowned(Executor& executor) {
   return {std::shared_ptr<void>(), &executor};
 }
 
-// What a Future and the call that completes it share. The call sets a result or an error, then
+// State shared by a Future and the call that completes it. The call sets a result or an error, then
 // calls complete().
 class FutureBase {
  public:

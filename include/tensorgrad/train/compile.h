@@ -251,7 +251,7 @@ Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
 /// entries of the same name. Objectives may train the same parameters. Parameters that no objective
 /// trains keep their initial values.
 ///
-/// Throws as compile() for one loss. Also throws UserError if:
+/// Throws the errors of compile() for one loss. Also throws UserError if:
 /// - the name of an objective is missing, duplicate or invalid,
 /// - an objective sets an option that belongs to TrainerOptions,
 /// - two objectives declare the same state or dataset entry differently,
@@ -274,8 +274,8 @@ MultiTrainer<Model> compile(
       detail::make_trainer(std::move(functions), std::move(sources), true, options, loc));
 }
 
-/// Runs compile() on `executor` and returns the future trainer. Throws nothing itself: errors come
-/// with the future.
+/// Runs compile() on `executor` and returns the future trainer. Errors are rethrown by
+/// Future::get().
 template <class Model, class Loss>
   requires(!std::same_as<Loss, std::vector<ObjectiveSpec<Model>>>)
 Future<Trainer<Model>> compile_async(Model model, Loss loss, CompileOptions options,
@@ -296,8 +296,8 @@ Future<MultiTrainer<Model>> compile_async(
       executor);
 }
 
-/// Compiles as compile(), but without a device. Use it for report(), explain(), graph() and names
-/// of parameters, scalars and captures. The program is planned for the minimum limits of WebGPU,
+/// Like compile(), but without a device. Use it for report(), explain(), graph() and names of
+/// parameters, scalars and captures. The program is planned for the minimum limits of WebGPU,
 /// except that buffers can have any size, and a launch can bind more if it cannot be split. No
 /// initial values are drawn, and steps compute nothing.
 template <class Model, class Loss>
@@ -340,7 +340,7 @@ CompiledFunction compile_function(Model model, Function forward, const FunctionO
       detail::make_function(std::move(functions), std::move(traced), options, loc));
 }
 
-/// Compiles a function without a model: `function(inputs)`. Otherwise as compile_function() of a
+/// Compiles a function without a model: `function(inputs)`. Otherwise like compile_function() of a
 /// model.
 /// ```cpp
 /// auto norm = tg::compile_function([](const tg::Inputs& in) { return sum(square(in["x"])); },
@@ -359,7 +359,7 @@ CompiledFunction compile_function(Function function, const FunctionOptions& opti
       options, loc);
 }
 
-/// Runs compile_function() on `executor` and returns the future function, as compile_async().
+/// Runs compile_function() on `executor` and returns the future function, like compile_async().
 template <class Model, class Function>
 Future<CompiledFunction> compile_function_async(Model model, Function forward,
                                                 FunctionOptions options,
@@ -373,13 +373,13 @@ Future<CompiledFunction> compile_function_async(Model model, Function forward,
       executor);
 }
 
-/// Writes a checkpoint, as TrainerBase::save().
+/// Writes a checkpoint, like TrainerBase::save().
 inline void save(const TrainerBase& trainer, const FileSink& sink, const SaveOptions& options = {},
                  Loc loc = Loc::current()) {
   trainer.save(sink, options, loc);
 }
 
-/// Loads a checkpoint, as TrainerBase::load().
+/// Loads a checkpoint, like TrainerBase::load().
 inline void load(TrainerBase& trainer, const FileSource& source, Loc loc = Loc::current()) {
   trainer.load(source, loc);
 }

@@ -45,15 +45,16 @@ class CompiledFunction {
   NamedTensors run(const FeedView& inputs = {}, const StepOptions& options = {},
                    Loc loc = Loc::current());
 
-  /// Queues run() and returns its future outputs. Details are under Stepper::step_async(). A
-  /// function without a trainer has an order, and a thread, of its own.
+  /// Queues run() and returns its future outputs. Details are under Stepper::step_async(). Calls of
+  /// a function without a trainer are queued on a separate thread.
   [[nodiscard]] Future<NamedTensors> run_async(const FeedView& inputs = {},
                                                const StepOptions& options = {},
                                                Executor* executor = nullptr,
                                                Loc loc = Loc::current());
 
   /// Like run(), but returns device tensors and does not wait for the results. They can be passed
-  /// to this function, and to any other function or step on the same device. Throws as run().
+  /// to this function, and to any other function or step on the same device. Throws the errors of
+  /// run().
   /// ```cpp
   /// for (int i = 0; i < n; ++i) state = step.run_on_device({{"state", state}}).at("output");
   /// ```
@@ -71,8 +72,8 @@ class CompiledFunction {
   void abort();
 
   /// Runs the function ProfileOptions::steps times on the same inputs and returns the median cost
-  /// of each launch. The runs take effect like those of run(). Throws as run(), and UserError if
-  /// `steps` is less than 1.
+  /// of each launch. The runs take effect like those of run(). Throws the errors of run(), and
+  /// UserError if `steps` is less than 1.
   Profile profile(const FeedView& inputs = {}, const ProfileOptions& options = {},
                   Loc loc = Loc::current());
 
@@ -96,8 +97,8 @@ class CompiledFunction {
   void bind_input(const NameRef& input, WGPUBufferImpl* buffer);
   void bind_output(const NameRef& output, WGPUBufferImpl* buffer);
 
-  /// Runs the function and returns its output. Throws as run(), and UserError unless run() returns
-  /// exactly one output.
+  /// Runs the function and returns its output. Throws the errors of run(), and UserError unless
+  /// run() returns exactly one output.
   HostTensor operator()(const FeedView& inputs = {}, Loc loc = Loc::current());
 
   /// Queues operator() and returns its future output; see run_async().
@@ -144,9 +145,9 @@ class CompiledFunction {
 
   /// Loads parameters and buffers from a safetensors file of another library, such as PyTorch, or
   /// from a checkpoint, whose optimizer states are ignored. The file must have all of them, unless
-  /// ImportOptions::partial is set, and no other tensors. Throws as read_weights(), and UserError
-  /// if a tensor is missing, unknown or has the wrong type; the message names the file, the tensor
-  /// and both types. Nothing is changed if it throws.
+  /// ImportOptions::partial is set, and no other tensors. Throws the errors of read_weights(), and
+  /// UserError if a tensor is missing, unknown or has the wrong type; the message names the file,
+  /// the tensor and both types. Nothing is changed if it throws.
   void import_weights(const FileSource& source, const ImportOptions& options = {},
                       Loc loc = Loc::current());
 
@@ -180,7 +181,7 @@ class CompiledFunction {
                   Loc loc = Loc::current()) const;
 
   /// Returns the files that export_web() writes, by name, for programs without a file system.
-  /// Throws as export_web(), except IoError.
+  /// Throws the errors of export_web(), except IoError.
   [[nodiscard]] std::map<std::string, std::vector<std::byte>> web_files(
       const WebOptions& options = {}, Loc loc = Loc::current()) const;
 

@@ -75,7 +75,7 @@ RunResult run(std::string_view text, const std::string& file, const LeafOptions&
 
 /// Result of bisect().
 struct BisectResult {
-  std::string a;                     ///< First device, as RunResult::device.
+  std::string a;                     ///< First device, like RunResult::device.
   std::string b;                     ///< Second device.
   std::vector<std::string> checked;  ///< "PASS: the same", "PASS: unchanged" ..., in order.
 
@@ -94,7 +94,8 @@ struct BisectResult {
 /// the reference. Applies the passes in order. After each pass that changed the graph, runs it op
 /// by op on `a` and `b`. At the end, runs the fused graph. `a` may have the kind "reference" (see
 /// run()). `tolerance` is the relative error allowed for a single op; a bound on the accumulated
-/// error is propagated through the graph. Throws as run(), and UserError if `b` is the reference.
+/// error is propagated through the graph. Throws the errors of run(), and UserError if `b` is the
+/// reference.
 BisectResult bisect(std::string_view text, const std::string& file, const LeafOptions& leaves,
                     const DeviceOptions& a, const DeviceOptions& b, double tolerance = 1e-5);
 

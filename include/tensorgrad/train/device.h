@@ -14,7 +14,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Device;
 
-/// How products of f32 matrices are computed, see DeviceOptions::matmul_precision.
+/// Precision of products of f32 matrices; see DeviceOptions::matmul_precision.
 enum class MatmulPrecision : std::uint8_t {
   kHighest,  ///< In f32.
   kF16x3,    ///< As three products of f16 matrices, if the device has matrix units.
@@ -83,9 +83,9 @@ struct DeviceDescription {
   std::string name;             ///< Name of the device, such as the model of a GPU.
   std::string driver;           ///< WebGPU: library, backend and driver; the CPU has none.
   std::string type;             ///< "discrete", "integrated", "cpu" or "unknown".
-  bool usable = false;          ///< Whether it can be selected without its number.
-  bool chosen_by_auto = false;  ///< Whether the kind "auto" selects it.
-  std::string reason;           ///< Why it is usable or selected, or why not.
+  bool usable = false;          ///< True if it can be selected without its number.
+  bool chosen_by_auto = false;  ///< True if the kind "auto" selects it.
+  std::string reason;           ///< Reason why it is usable or selected, or not.
 
   std::vector<std::string> features;                         ///< Optional features it supports.
   std::vector<std::pair<std::string, std::int64_t>> limits;  ///< Name and value of each limit.

@@ -45,7 +45,7 @@ struct WebOptions {
   std::vector<std::int64_t> sizes = {};
 
   /// Stores f16 values in two bytes, which halves their memory but requires the feature shader-f16
-  /// in the browser. If false, they are stored as f32, with results rounded to f16 all the same.
+  /// in the browser. If false, they are stored as f32, but results are still rounded to f16.
   bool f16 = false;
 };
 

@@ -39,7 +39,7 @@ struct FitOptions {
 
   int patience = 0;  ///< Stops after this many epochs in a row that are not the best; 0: never.
 
-  /// Where a checkpoint is saved after each epoch that is the best so far.
+  /// File for the checkpoint of the best epoch so far, written after each new best epoch.
   std::optional<FileSink> best_checkpoint = {};
 
   /// Called about every `progress_seconds`, and at the end of each epoch. It must not train.

@@ -27,7 +27,7 @@ concept HostElements =
     std::ranges::contiguous_range<const T&> && std::ranges::sized_range<const T&> &&
     std::is_arithmetic_v<std::ranges::range_value_t<const T&>>;
 
-// What converts to a HostView and would leave it without elements when it is destroyed.
+// Types that convert to a HostView, but own the elements: a view of a temporary would dangle.
 template <class T>
 concept OwnsElements =
     (HostElements<std::remove_cvref_t<T>> && !std::ranges::borrowed_range<std::remove_cvref_t<T>> &&
@@ -90,7 +90,7 @@ struct HostTensor {
   /// `shape`.
   static HostTensor from(const Shape& shape, const HostView& values, Loc loc = Loc::current());
 
-  /// Returns a boolean tensor with a copy of `values`. Throws as from() of a view.
+  /// Returns a boolean tensor with a copy of `values`. Throws the errors of from() of a view.
   static HostTensor from(const Shape& shape, const std::vector<bool>& values,
                          Loc loc = Loc::current());
 

@@ -50,15 +50,16 @@ class ConfusionMatrix {
   /// class is out of range.
   [[nodiscard]] double precision(std::int64_t of_class) const;
 
-  /// Returns the fraction of a true class that is predicted as such. Throws as precision().
+  /// Returns the fraction of a true class that is predicted as such. Throws the errors of
+  /// precision().
   [[nodiscard]] double recall(std::int64_t of_class) const;
 
-  /// Returns the harmonic mean of precision and recall: 2 * right / (true + predicted). Throws as
-  /// precision().
+  /// Returns the harmonic mean of precision and recall: 2 * right / (true + predicted). Throws the
+  /// errors of precision().
   [[nodiscard]] double f1(std::int64_t of_class) const;
 
-  /// Returns the mean of f1() over the classes that are a label or a prediction, as `f1_score()` of
-  /// scikit-learn with `average="macro"`.
+  /// Returns the mean of f1() over the classes that are a label or a prediction, like `f1_score()`
+  /// of scikit-learn with `average="macro"`.
   [[nodiscard]] double macro_f1() const;
 
  private:

@@ -36,13 +36,14 @@ class EarlyStopping {
 /// Keeps the checkpoint of the lowest validation loss in a file.
 class BestCheckpoint {
  public:
-  /// `best` is the loss to be below; that of the file if training resumes.
+  /// `best` is the loss to improve on. If training resumes, pass the loss of the existing
+  /// checkpoint.
   explicit BestCheckpoint(std::string path, double best = std::numeric_limits<double>::infinity())
       : path_(std::move(path)), best_(best) {}
 
   /// Saves the trainer if the loss is the lowest so far; NaN is not. Returns true if it did. For a
-  /// metric to maximize, such as accuracy, pass its negative. Throws as TrainerBase::save(); the
-  /// loss then does not count.
+  /// metric to maximize, such as accuracy, pass its negative. Throws the errors of
+  /// TrainerBase::save(); the loss then does not count.
   bool update(double loss, const TrainerBase& trainer);
 
   [[nodiscard]] double best() const { return best_; }              ///< The lowest loss so far.

@@ -84,7 +84,7 @@ struct CompileOptions {
 
   /// Decay of an exponential moving average (EMA) of the parameters, in [0, 1); 0: off. The average
   /// starts as the parameters after the first update. Each further update adds (1 - ema_decay) *
-  /// (parameter - average) to it, as `torch.optim.swa_utils.get_ema_multi_avg_fn`.
+  /// (parameter - average) to it, like `torch.optim.swa_utils.get_ema_multi_avg_fn`.
   double ema_decay = 0;
 
   /// Rounds the operands of matrix products, convolutions and attention in the loss function to
@@ -99,12 +99,12 @@ struct CompileOptions {
 
   /// Overrides the initial values of parameters. It is called for every parameter in model order,
   /// by compile() and TrainerBase::reset(). They throw ShapeError naming the parameter if the
-  /// returned values do not fit its shape.
+  /// returned values do not match its shape.
   InitFunction initial = {};
 
   DeviceOptions device = {};       ///< Device that runs the steps.
   std::int64_t memory_budget = 0;  ///< Bytes; compile() throws UserError above it. 0: no limit.
-  RecoveryOptions recovery = {};   ///< What happens if the device is lost.
+  RecoveryOptions recovery = {};   ///< Recovery from a lost device.
 
   /// Trains on several ranks, each with the same program on its part of the data: tg::Mpi{} of
   /// distributed/mpi.h, or a member of make_thread_group(). Updates use the mean gradient of all
@@ -113,7 +113,7 @@ struct CompileOptions {
   /// `recovery`, `detect_nan`, Stepper::step_for() and Stepper::profile().
   std::shared_ptr<Communicator> distributed = {};
 
-  /// Divides the optimizer's states among the ranks of `distributed`, as stage 1 of ZeRO
+  /// Divides the optimizer's states among the ranks of `distributed`, as in stage 1 of ZeRO
   /// (Rajbhandari et al. 2020). Each rank keeps the states and the averages of its part of the
   /// parameters and updates this part, which the ranks then exchange. Losses, parameters and
   /// checkpoints are those of training without it. All ranks must then also make the calls that
@@ -121,17 +121,17 @@ struct CompileOptions {
   /// or the optimizer is not elementwise, such as optim::Muon.
   bool shard_optimizer = false;
 
-  /// Divides parameters and gradients among the ranks as well, as stage 3 of ZeRO (Rajbhandari et
-  /// al. 2020), also known as fully sharded data parallel training. It implies `shard_optimizer`.
-  /// Between steps, a rank keeps only its part of the parameters. In a step, the ranks exchange
-  /// buckets of consecutive parameters, of at most Communicator::bucket_bytes(), just before they
-  /// are used in the forward pass, and again in the backward pass. Checkpoints are those of
-  /// training without it. All ranks must also make the calls that download parameters, and those of
-  /// attached functions. Compiling throws UserError as with `shard_optimizer`, and with
+  /// Divides parameters and gradients among the ranks as well, as in stage 3 of ZeRO (Rajbhandari
+  /// et al. 2020), also known as fully sharded data parallel training. It implies
+  /// `shard_optimizer`. Between steps, a rank keeps only its part of the parameters. In a step, the
+  /// ranks exchange buckets of consecutive parameters, of at most Communicator::bucket_bytes(),
+  /// just before they are used in the forward pass, and again in the backward pass. Checkpoints are
+  /// those of training without it. All ranks must also make the calls that download parameters, and
+  /// those of attached functions. Compiling throws UserError as with `shard_optimizer`, and with
   /// `normalize_grads`.
   bool shard_parameters = false;
 
-  /// Called before each pass of a compile, and now and then within one. If it returns false, the
+  /// Called before each pass of a compile, and periodically during a pass. If it returns false, the
   /// compile throws AbortedError. It must not call the trainer. Recovery from a lost device
   /// compiles again.
   CompileWatcher progress = {};
@@ -161,7 +161,7 @@ struct TrainerOptions {
 /// Parameters that an attached function reads.
 enum class WeightSource {
   kTrained,  ///< The trained parameters.
-  kEma,      ///< Averages (CompileOptions::ema_decay); for parameters without one, as kTrained.
+  kEma,      ///< Averages (CompileOptions::ema_decay); for parameters without one, like kTrained.
 };
 
 /// Options of compile_function() and attach().
@@ -204,13 +204,13 @@ struct StepResult {
 
 /// Result of Stepper::try_step().
 struct StepOutcome {
-  /// How a call ended.
+  /// Status of a call that has ended.
   enum class Status {
     kCompleted,  ///< The result is set.
     kAborted,    ///< It was stopped by abort().
     kFailed      ///< It failed with another error.
   };
-  Status status = Status::kCompleted;  ///< How the step ended.
+  Status status = Status::kCompleted;  ///< Outcome of the step.
   StepResult result = {};              ///< Set if the step completed.
   std::string error = {};              ///< Otherwise, the exception's `what()`.
 
@@ -220,9 +220,9 @@ struct StepOutcome {
 
 /// Result of CompiledFunction::try_run().
 struct RunOutcome {
-  /// How a run can end.
+  /// Status of a run.
   using Status = StepOutcome::Status;
-  Status status = Status::kCompleted;  ///< How the run ended.
+  Status status = Status::kCompleted;  ///< Outcome of the run.
   NamedTensors outputs = {};           ///< Set if the run completed.
   std::string error = {};              ///< Otherwise, the exception's `what()`.
 
@@ -254,7 +254,7 @@ struct ImportOptions {
   bool partial = false;
 };
 
-/// What TrainerBase::reset() resets.
+/// Options of TrainerBase::reset().
 struct ResetOptions {
   bool params = true;  ///< Parameters and model states, to their initial values.
 
@@ -286,12 +286,12 @@ struct CompileReport {
   /// Device memory of the optimizer's states, of accumulated gradients and of averages, on this
   /// rank. It is a part of `peak_bytes`, and 0 for functions.
   std::int64_t optimizer_bytes = 0;
-  /// What `optimizer_bytes` would be without CompileOptions::shard_optimizer.
+  /// Value of `optimizer_bytes` without CompileOptions::shard_optimizer.
   std::int64_t unsharded_optimizer_bytes = 0;
   /// Device memory of the parameters that this rank keeps between steps. It is a part of
   /// `peak_bytes`, and 0 for functions.
   std::int64_t parameter_bytes = 0;
-  /// What `parameter_bytes` would be without CompileOptions::shard_parameters.
+  /// Value of `parameter_bytes` without CompileOptions::shard_parameters.
   std::int64_t unsharded_parameter_bytes = 0;
   std::vector<std::pair<std::string, double>> passes;  ///< Name and milliseconds of each pass.
 };

@@ -41,11 +41,11 @@ struct PassProfile {
   double milliseconds = 0;  ///< Duration.
 };
 
-/// How far a compile is; see CompileOptions::progress.
+/// Progress of a compile; see CompileOptions::progress.
 struct CompileProgress {
   std::string pass;         ///< The pass that runs, as in CompileReport::passes.
   double milliseconds = 0;  ///< Time since the compile began.
-  std::int64_t visits = 0;  ///< Nodes, views and launches that the compile has looked at so far.
+  std::int64_t visits = 0;  ///< Number of nodes, views and launches visited so far.
 };
 
 /// Watches a compile, in the thread that compiles. Returns false to stop it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a trainer continues after its device is lost.
+// Options for recovering from a lost device, e.g. after a driver reset.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// What a trainer did after it lost its device.
+/// Report of one recovery.
 struct Recovery {
   std::string reason;              ///< Message of the DeviceLostError.
   std::int64_t snapshot_step = 0;  ///< Number of steps at the snapshot, of all objectives together.
   std::int64_t repeated_steps = 0;  ///< Number of steps that were repeated from there.
-  double seconds = 0;               ///< Time until the trainer was where it had been.
+  double seconds = 0;               ///< Time to reopen the device and repeat the steps, in seconds.
 };
 
 /// Returns a sentence such as "the device was lost and opened again; repeated 12 steps from step
 /// 300 in 1.4 s (webgpu: the device ... was lost: ...)".
 std::string to_string(const Recovery& recovery);
 
-/// How a trainer continues after its device is lost: a driver was reset, or a browser dropped the
-/// tab's GPU. The trainer copies everything that the next step depends on to host memory (a
+/// Options for recovering from a lost device, e.g. after a driver reset, or if a browser drops the
+/// GPU of the tab. The trainer copies everything that the next step depends on to host memory (a
 /// snapshot) before every `snapshot_steps`-th step. After a loss it opens the same device again,
 /// restores the snapshot and repeats the steps since then. The results equal those of an
 /// uninterrupted run bit for bit on the same device. Attached functions continue as well.

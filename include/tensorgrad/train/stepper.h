@@ -45,7 +45,8 @@ class Stepper {
                   Loc loc = Loc::current());
 
   /// Queues step() and returns its future result. The inputs are copied; device tensors are kept
-  /// alive. Errors come with the future, including those of inputs, with the line of this call.
+  /// alive. Errors, including those of inputs, are rethrown by Future::get() with the line of this
+  /// call.
   ///
   /// Asynchronous calls of a trainer, its objectives and its attached functions run one after
   /// another, in the order in which they are made. Other calls do not wait for those that have not
@@ -64,17 +65,18 @@ class Stepper {
   StepOutcome try_step(const FeedView& inputs = {}, const StepOptions& options = {},
                        Loc loc = Loc::current());
 
-  /// Runs launches of a step for `seconds`, as many as fit by what they took before, but at least
-  /// one. Returns the step's result once it is complete, else nothing. For programs that train
+  /// Runs launches of a step for about `seconds`, estimated from earlier timings, but at least one
+  /// launch. Returns the step's result once it is complete, else nothing. For programs that train
   /// between frames:
   /// ```cpp
   /// if (auto done = trainer.step_for(0.002, inputs)) show(done->loss);  // each frame
   /// ```
-  /// The first call starts the step on `inputs`, as step(); the calls that continue it ignore
+  /// The first call starts the step on `inputs`, like step(); the calls that continue it ignore
   /// theirs. Other calls of the trainer, its objectives and attached functions finish the step
   /// first; the next step_for() then returns its result. There are no captures.
   ///
-  /// Throws as step(), and UserError if `seconds` is negative or CompileOptions::detect_nan is set.
+  /// Throws the errors of step(), and UserError if `seconds` is negative or
+  /// CompileOptions::detect_nan is set.
   std::optional<StepResult> step_for(double seconds, const FeedView& inputs = {},
                                      Loc loc = Loc::current());
 
@@ -94,7 +96,7 @@ class Stepper {
 
   /// Queues `count` steps without waiting for their results. A GPU runs them asynchronously; the
   /// call blocks only while too many steps are in flight. The CPU runs them inside the call. Throws
-  /// as run(), and UserError if CompileOptions::detect_nan is set.
+  /// the errors of run(), and UserError if CompileOptions::detect_nan is set.
   void submit(int count, Loc loc = Loc::current());
 
   /// Queues one step on the given inputs without waiting for its result; losses() returns the loss.
@@ -105,8 +107,8 @@ class Stepper {
   /// The inputs are copied. The results equal those of step() bit for bit. A GPU runs the steps
   /// asynchronously: while it is busy, up to 16 steps are gathered and submitted together, for
   /// which up to 16 MiB of device memory hold further batches. The call blocks only while too many
-  /// steps are in flight. The CPU runs the step inside the call. Throws as step(), and UserError if
-  /// CompileOptions::detect_nan is set.
+  /// steps are in flight. The CPU runs the step inside the call. Throws the errors of step(), and
+  /// UserError if CompileOptions::detect_nan is set.
   void submit(const FeedView& inputs, Loc loc = Loc::current());
 
   /// Trains on the batches of a loader, epoch by epoch, with submit(). The first epoch is the rest
@@ -118,11 +120,11 @@ class Stepper {
   ///                      .best_checkpoint = "best.safetensors"});
   /// ```
   /// Losses of steps that were queued before are discarded. With CompileOptions::detect_nan, each
-  /// step waits for its loss. Throws UserError if an option is out of range, and as submit(),
-  /// DataLoader::next(), the callbacks and TrainerBase::save().
+  /// step waits for its loss. Throws UserError if an option is out of range, and the errors of
+  /// submit(), DataLoader::next(), the callbacks and TrainerBase::save().
   FitResult fit(DataLoader& loader, const FitOptions& options = {}, Loc loc = Loc::current());
 
-  /// Binds an input to a buffer of the application, as CompiledFunction::bind_input(). run() and
+  /// Binds an input to a buffer of the application, like CompiledFunction::bind_input(). run() and
   /// submit(int) require that all inputs are bound.
   void bind_input(const NameRef& input, WGPUBufferImpl* buffer);
 
@@ -190,7 +192,7 @@ class Stepper {
       Executor* executor = nullptr, Loc loc = Loc::current()) const;
 
   /// Runs ProfileOptions::steps real training steps on the same inputs and returns the median cost
-  /// of each launch. Throws as step(), and UserError if `steps` is less than 1.
+  /// of each launch. Throws the errors of step(), and UserError if `steps` is less than 1.
   Profile profile(const FeedView& inputs = {}, const ProfileOptions& options = {},
                   Loc loc = Loc::current());
 

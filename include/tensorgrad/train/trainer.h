@@ -99,7 +99,7 @@ class TrainerBase {
   /// or the entry is bound to a buffer.
   void upload_data(const std::string& name, const HostView& values, Loc loc = Loc::current());
 
-  /// Binds a dataset entry to a buffer of the application, as CompiledFunction::bind_input(). A
+  /// Binds a dataset entry to a buffer of the application, like CompiledFunction::bind_input(). A
   /// null buffer undoes the binding, and the entry must be uploaded again.
   void bind_data(const NameRef& entry, WGPUBufferImpl* buffer);
 
@@ -128,7 +128,7 @@ class TrainerBase {
   /// keeps step, optimizer and options of this trainer. Use it to train a model further with
   /// another optimizer or other data, and load() to resume the same training. For files with other
   /// names or only a part of the model, use import_weights(). Before the first step, also sets the
-  /// averages. Throws as CompiledFunction::load_params().
+  /// averages. Throws the errors of CompiledFunction::load_params().
   void load_params(const FileSource& source, WeightSource weights = WeightSource::kTrained,
                    Loc loc = Loc::current());
 
@@ -248,8 +248,8 @@ class AnyTrainer : public TrainerBase, public Stepper {
 };
 
 /// A handle of a trainer of several losses, without the type of its model. Every MultiTrainer
-/// converts to it. Copies share the trainer's parameters, states and counters, as those of
-/// AnyTrainer do.
+/// converts to it. Copies share the trainer's parameters, states and counters, like those of
+/// AnyTrainer.
 class AnyMultiTrainer : public TrainerBase {
  public:
   /// Wraps an implementation; called by compile().
