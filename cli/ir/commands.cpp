@@ -28,7 +28,8 @@ ir::LeafOptions leaf_options(const IrArguments& arguments) {
   options.max_bytes = arguments.max_bytes;
   if (arguments.inputs.empty()) return options;
   for (const auto& [name, tensor] : read_safetensors(arguments.inputs).tensors) {
-    options.values[name] = {element_type(arguments.inputs, name, tensor), tensor.shape, tensor.data};
+    options.values[name] = {element_type(arguments.inputs, name, tensor), tensor.shape,
+                            tensor.data};
   }
   return options;
 }

@@ -284,7 +284,8 @@ SavedModel LanguageTrainer::model(std::optional<Tokenizer> tokenizer) const {
 TextScore LanguageTrainer::validate(const ValidationOptions& options, Loc loc) {
   const std::int64_t batch = options_.batch, length = options_.length;
   if (validation_.size() < 2) {
-    throw UserError("LanguageTrainer: validate: the validation text has fewer than two tokens", loc);
+    throw UserError("LanguageTrainer: validate: the validation text has fewer than two tokens",
+                    loc);
   }
   if (options.num_shards < 1 || options.shard < 0 || options.shard >= options.num_shards) {
     throw UserError("LanguageTrainer: validate: expected shard < num_shards, got shard " +
@@ -300,7 +301,8 @@ TextScore LanguageTrainer::validate(const ValidationOptions& options, Loc loc) {
   }
   const std::int64_t pairs = validation_.size() - 1;
   const std::int64_t windows = (pairs + length - 1) / length;
-  const std::int64_t count = options.max_windows > 0 ? std::min(options.max_windows, windows) : windows;
+  const std::int64_t count =
+      options.max_windows > 0 ? std::min(options.max_windows, windows) : windows;
   TextScore score;
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * length)), next(tokens.size());
   for (std::int64_t round = 0; round < count; round += batch * options.num_shards) {

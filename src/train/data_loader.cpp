@@ -23,10 +23,11 @@ std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
   if (options.batch < 1)
     refuse("expected a batch of at least 1, got " + std::to_string(options.batch));
   if (options.num_shards < 1 || options.shard < 0 || options.shard >= options.num_shards) {
-    refuse("expected shard < num_shards, got shard " + std::to_string(options.shard) +
-           " of " + std::to_string(options.num_shards));
+    refuse("expected shard < num_shards, got shard " + std::to_string(options.shard) + " of " +
+           std::to_string(options.num_shards));
   }
-  if (options.num_shards > 1 && !options.drop_last) refuse("drop_last must be set with several shards");
+  if (options.num_shards > 1 && !options.drop_last)
+    refuse("drop_last must be set with several shards");
   if (options.num_shards > 1 && options.batch > size / options.num_shards) {
     refuse(std::to_string(options.num_shards) + " batches of " + std::to_string(options.batch) +
            " are more than the " + std::to_string(size) + " samples");

@@ -148,8 +148,8 @@ std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const FeedView& f
                        " elements for " + dynamic_text(spec) + ", got " + std::to_string(count));
     }
     if (first != nullptr && count / each != size) {
-      throw ShapeError("inputs '" + first->name + "' " + dynamic_text(*first) + " and '" + spec.name +
-                       "' " + dynamic_text(spec) + " have different dynamic sizes: " +
+      throw ShapeError("inputs '" + first->name + "' " + dynamic_text(*first) + " and '" +
+                       spec.name + "' " + dynamic_text(spec) + " have different dynamic sizes: " +
                        std::to_string(size) + " and " + std::to_string(count / each));
     }
     first = &spec;

@@ -181,7 +181,8 @@ TEST(ShardedParameters, train_a_language_model) {
     RankResult result;
     for (int i = 0; i < 4; ++i) result.losses.push_back(static_cast<float>(trainer.step()));
     // Three rounds of 4 windows for each rank: in the last one, not all ranks have windows.
-    const lm::TextScore own = trainer.validate({.num_shards = ranks->size(), .shard = ranks->rank()});
+    const lm::TextScore own =
+        trainer.validate({.num_shards = ranks->size(), .shard = ranks->rank()});
     std::vector<float> sums = {static_cast<float>(own.nats), static_cast<float>(own.tokens)};
     ranks->all_reduce_sum(sums);
     result.losses.insert(result.losses.end(), sums.begin(), sums.end());

@@ -117,7 +117,8 @@ class LanguageTrainer {
   /// Validates on at most `max_windows` windows and calls `before_batch` before each batch.
   TextScore validate(std::int64_t max_windows, const std::function<void()>& before_batch,
                      Loc loc = Loc::current()) {
-    return validate(ValidationOptions{.max_windows = max_windows, .before_batch = before_batch}, loc);
+    return validate(ValidationOptions{.max_windows = max_windows, .before_batch = before_batch},
+                    loc);
   }
   /// Validates on at most `max_windows` windows.
   TextScore validate(std::int64_t max_windows = 0, Loc loc = Loc::current()) {

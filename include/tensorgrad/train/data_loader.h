@@ -35,8 +35,8 @@ struct LoaderOptions {
 
   /// Number of loaders, of equal options and different `shard`, among which the samples are
   /// divided, for example one for each rank of distributed training. Batch i of a shard is batch
-  /// i * num_shards + shard of a single loader. With several shards, `drop_last` must be set, and up
-  /// to `num_shards` * `batch` - 1 samples are skipped in each epoch.
+  /// i * num_shards + shard of a single loader. With several shards, `drop_last` must be set, and
+  /// up to `num_shards` * `batch` - 1 samples are skipped in each epoch.
   int num_shards = 1;
 
   int shard = 0;  ///< Shard that this loader draws, from 0 to `num_shards` - 1.

@@ -55,7 +55,7 @@ using CompileWatcher = std::function<bool(const CompileProgress& progress)>;
 struct DevicePeaks {
   double bytes_per_second = 0;  ///< Bytes read plus bytes written, by a copy.
   double flops_per_second = 0;  ///< By an f32 matrix product.
-  std::string method;              ///< Sizes of the copies and products.
+  std::string method;           ///< Sizes of the copies and products.
 };
 
 /// Profile of a step or a run.
