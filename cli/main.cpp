@@ -124,9 +124,7 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
                        "loss scaling"),
       command.add_option("--label", s.label,
                          "CSV: label column, by name or index (default: the last one)"),
-      command
-          .add_option("--header", s.header,
-                      "CSV: whether line 1 is a header; auto decides by its fields")
+      command.add_option("--header", s.header, "CSV: whether line 1 is a header; auto detects it")
           ->check(one_of({"auto", "yes", "no"}))
           ->option_text("auto|yes|no (auto)"),
       command

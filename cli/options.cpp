@@ -128,8 +128,8 @@ void add_checkpoint_every(CLI::App& command, double& seconds) {
 void add_rank_options(CLI::App& command, RankOptions& ranks) {
   command
       .add_option("--distributed", ranks.mode,
-                  "Whether the processes of mpirun train one run together; auto: if it started "
-                  "several; off: each trains its own run")
+                  "Train one run on all processes of mpirun; auto: if there are several; off: each "
+                  "trains its own run")
       ->check(one_of({"auto", "mpi", "off"}))
       ->option_text("auto|mpi|off (auto)");
   command
@@ -154,17 +154,15 @@ void add_ui(CLI::App& command, UiOptions& ui) {
   command
       .add_flag(
           "--ui", *text,
-          "Show the run while it trains, and pause, save or stop it. web, or no value: a page "
-          "on a free port of 127.0.0.1, whose address is printed; PORT: a page on this port; "
-          "tui: on the whole terminal, with keys")
+          "Show the run while it trains. web (default): a page on a free port of 127.0.0.1; PORT: "
+          "on this port; tui: on the whole terminal")
       ->each([&ui, text](const std::string& value) { ui = view_of(value); })
       ->option_text("or --ui=web|tui|PORT");
 }
 
 void add_tensorboard(CLI::App& command, bool& wanted) {
   command.add_flag("--tensorboard", wanted,
-                   "Write the metrics to event files in the run folder, for `tensorboard --logdir "
-                   "runs`; a resumed run that has event files continues them without this option");
+                   "Write event files for `tensorboard --logdir runs`; resuming continues them");
 }
 
 void check_adapter(const CLI::App& command) {

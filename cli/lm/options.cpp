@@ -49,11 +49,12 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
         ->capture_default_str();
   };
   return {
-      command.add_option("--arch", s.shape.arch, "Architecture of the model")
+      command
+          .add_option("--arch", s.shape.arch,
+                      "Architecture: mamba1, mamba2, mamba3, gpt, gpt2, hybrid, jamba, zamba, or a "
+                      "list of layers such as 'mamba2 mlp attention moe', which repeats")
           ->check(kArch)
-          ->option_text(
-              "mamba1|mamba2|mamba3|gpt|gpt2|hybrid|jamba|zamba, or a list of layers such "
-              "as 'mamba2 mlp attention moe', which repeats (hybrid)"),
+          ->option_text("ARCH (hybrid)"),
       counted("--layers", s.shape.layers,
               "Number of layers; each includes an MLP, except in mamba1 to mamba3 and lists"),
       counted("--width", s.shape.width, "Width of the model"),
@@ -121,7 +122,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
           ->capture_default_str(),
       command.add_flag("--mixed-precision", t.mixed_precision, "Compute matrix products in f16"),
       command.add_flag("--pack", s.pack,
-                       "Start each document without the one before it, in all layers"),
+                       "Do not carry states or attention from one document to the next"),
       command.add_flag("--train-only-bc", t.train_only_bc,
                        "Train only the projections to B and C, and attention layers"),
       command
@@ -414,7 +415,7 @@ void add_lm_quantize(CLI::App& app, LmAction& action) {
   command.footer(
       "Examples:\n"
       "  tg lm quantize runs/plays --type int8 -o plays-int8.safetensors\n"
-      "  tg lm eval plays-int8.safetensors --data other.txt     # the loss after it");
+      "  tg lm eval plays-int8.safetensors --data other.txt     # loss of the quantized model");
   command.callback([=, &action] {
     args->format = nn::parse_weight_format(*type);
     action = [args] { return lm_quantize(*args); };

@@ -59,7 +59,7 @@ void add_runs(CLI::App& app, std::function<int()>& action) {
       "  tg runs\n"
       "  tg runs compare runs/iris runs/iris-2 --svg compared.svg\n"
       "  tg runs metrics runs/iris --csv > iris.csv\n"
-      "Runs of `tg train` and `tg lm train`. A folder named compare or metrics: ./compare.");
+      "Lists runs of `tg train` and `tg lm train`. Write ./compare for a folder named compare.");
   command.callback([=, &command, &action] {
     if (command.get_subcommands().empty()) {
       action = [=] { return list_runs(*folder, *format); };

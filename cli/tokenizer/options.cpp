@@ -122,8 +122,8 @@ void add_tokenizer_encode(CLI::App& app, TokenizerAction& action) {
   CLI::Option* const file =
       command
           .add_option("FILE", args->files,
-                      "Text files, optionally gzipped; - or none: standard input. Each of several "
-                      "files is followed by the tokenizer's eos, if it has one")
+                      "Text files, optionally gzipped; - or none: standard input. If there are "
+                      "several, each is followed by the tokenizer's eos token")
           ->option_text("[FILE ...]");
   CLI::Option* const text =
       command.add_option("--text", args->text, "Text to encode instead of files");
