@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lm/commands.h"
-#include "lm/lm_text.h"
+#include "lm/text_corpus.h"
 #include "os/process.h"
 #include "run/interrupt.h"
 #include "run/progress.h"

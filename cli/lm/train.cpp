@@ -15,7 +15,7 @@
 
 #include "classify/fingerprint.h"
 #include "lm/commands.h"
-#include "lm/lm_text.h"
+#include "lm/text_corpus.h"
 #include "os/process.h"
 #include "plot/svg_plot.h"
 #include "run/interrupt.h"

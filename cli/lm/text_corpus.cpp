@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "lm/lm_text.h"
+#include "lm/text_corpus.h"
 
 #include <algorithm>
 #include <charconv>
