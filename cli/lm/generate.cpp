@@ -63,15 +63,15 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
                                       const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) throw UserError(arguments.model + ": the model has no tokenizer");
   if (!arguments.data.empty()) {
-    const LmTextUse use = arguments.eos ? LmTextUse::kTrain : LmTextUse::kScore;
-    return read_lm_text(arguments.data, "", tokenizer, {.use = use}).split.train.read_all();
+    const TextUse use = arguments.eos ? TextUse::kTrain : TextUse::kScore;
+    return read_corpus(arguments.data, "", tokenizer, {.use = use}).split.train.read_all();
   }
   std::error_code ignored;
   if (!fs::is_directory(os::utf8_path(arguments.model), ignored)) {
     throw UserError("lm eval: --data is required if the model is a file");
   }
   const LmRun run = read_lm_run(arguments.model);
-  const LmText text = read_lm_text(run.data, "", tokenizer, text_options(run.settings));
+  const TextCorpus text = read_corpus(run.data, "", tokenizer, text_options(run.settings));
   if (text.fingerprint != run.fingerprint) {
     throw IoError(run.data.front() + ": the text has changed since the run began");
   }

@@ -127,14 +127,14 @@ std::vector<std::string> read_documents(const std::vector<std::string>& files,
   return documents;
 }
 
-LmTextOptions text_options(const LmSettings& settings) {
+CorpusOptions text_options(const LmSettings& settings) {
   return {.holdout = settings.holdout, .max_expansion = settings.max_expansion};
 }
 
-LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wanted,
-                    const std::optional<Tokenizer>& given, const LmTextOptions& options) {
+TextCorpus read_corpus(const std::vector<std::string>& paths, const std::string& wanted,
+                       const std::optional<Tokenizer>& given, const CorpusOptions& options) {
   Fingerprint print;
-  const auto finished = [&](LmText text) {
+  const auto finished = [&](TextCorpus text) {
     add_tokens(print, text.split.train);
     add_tokens(print, text.split.validation);
     text.fingerprint = print.text();
@@ -147,7 +147,7 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
           "{}: contains tokens; set --tokenizer to the file of the tokenizer that encoded them",
           paths[0]));
     }
-    LmText text{given ? *given : make_tokenizer(wanted, {}, {}), {}, "", 0};
+    TextCorpus text{given ? *given : make_tokenizer(wanted, {}, {}), {}, "", 0};
     const TokenFile file(paths[0]);
     if (file.vocab_size() > text.tokenizer.vocab_size()) {
       throw UserError(fmt::format("{}: encoded with a tokenizer of {} tokens; this one has {}",
@@ -158,15 +158,14 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
   }
   const std::vector<std::string> files = text_files(paths);
   const std::vector<std::string> documents = read_documents(files, options.max_expansion);
-  LmText text{given ? *given : make_tokenizer(wanted, documents, files),
-              {},
-              "",
-              static_cast<std::int64_t>(documents.size())};
-  text.split =
-      lm::pack_documents(documents, text.tokenizer,
-                         {.holdout = options.holdout,
-                          .encode = {.add_special_tokens = options.use == LmTextUse::kScore},
-                          .add_eos = options.use == LmTextUse::kTrain});
+  TextCorpus text{given ? *given : make_tokenizer(wanted, documents, files),
+                  {},
+                  "",
+                  static_cast<std::int64_t>(documents.size())};
+  text.split = lm::pack_documents(documents, text.tokenizer,
+                                  {.holdout = options.holdout,
+                                   .encode = {.add_special_tokens = options.use == TextUse::kScore},
+                                   .add_eos = options.use == TextUse::kTrain});
   return finished(std::move(text));
 }
 

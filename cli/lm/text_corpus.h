@@ -16,7 +16,7 @@ namespace tensorgrad::cli {
 // End-of-text token of the tokenizers that are trained here.
 inline constexpr const char* kEndOfText = "<|endoftext|>";
 
-struct LmText {
+struct TextCorpus {
   Tokenizer tokenizer;
   lm::TokenSplit split;
   std::string fingerprint;     // of the tokens
@@ -34,21 +34,21 @@ std::vector<std::string> read_documents(const std::vector<std::string>& files,
 
 // What text is read for. kTrain: eos ends each document, and the tokenizer's template is not used.
 // kScore: documents are encoded with the template, without other eos tokens.
-enum class LmTextUse : std::uint8_t { kTrain, kScore };
+enum class TextUse : std::uint8_t { kTrain, kScore };
 
-struct LmTextOptions {
+struct CorpusOptions {
   double holdout = 0;
   double max_expansion = kMaxExpansion;  // as in read_documents()
-  LmTextUse use = LmTextUse::kTrain;
+  TextUse use = TextUse::kTrain;
 };
 // Returns how the text of a run is read.
-LmTextOptions text_options(const LmSettings& settings);
+CorpusOptions text_options(const LmSettings& settings);
 
 // Returns the tokens of the text, split for training and validation. A single path may be a token
 // file, whose tokens are not changed. `wanted` is "characters", "bytes" or "bpe:N", which are
 // trained on the text, or a tokenizer file; it is ignored if `given` is set. Throws UserError if
 // `wanted` is invalid, or if a token file does not match the tokenizer.
-LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wanted,
-                    const std::optional<Tokenizer>& given, const LmTextOptions& options);
+TextCorpus read_corpus(const std::vector<std::string>& paths, const std::string& wanted,
+                       const std::optional<Tokenizer>& given, const CorpusOptions& options);
 
 }  // namespace tensorgrad::cli

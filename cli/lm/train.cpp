@@ -419,7 +419,7 @@ RunHead run_head(const LmRun& run, lm::LanguageTrainer& trainer, const std::stri
           .profiles = !ranks.several()};
 }
 
-void print_lm_head(const LmRun& run, lm::LanguageTrainer& trainer, const LmText& text,
+void print_lm_head(const LmRun& run, lm::LanguageTrainer& trainer, const TextCorpus& text,
                    const std::string& folder, const Ranks& ranks) {
   fmt::print("device  {}\n", trainer.trainer().device());
   fmt::print("{}", ranks_text(ranks, run.settings.training.batch, "windows"));
@@ -446,7 +446,7 @@ void print_lm_head(const LmRun& run, lm::LanguageTrainer& trainer, const LmText&
   std::fflush(stdout);
 }
 
-std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText& text,
+std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const TextCorpus& text,
                                                   const std::optional<lm::SavedModel>& from,
                                                   const DeviceOptions& device, const Ranks& ranks) {
   lm::TrainingOptions options = run.settings.training;
@@ -503,7 +503,7 @@ void check_same_run(const LmRun& run, const Ranks& ranks) {
 struct NewLmRun {
   LmRun run;
   std::optional<lm::SavedModel> from;
-  std::optional<LmText> text;
+  std::optional<TextCorpus> text;
 };
 
 NewLmRun new_lm_run(const LmTrainArguments& arguments) {
@@ -526,8 +526,8 @@ NewLmRun new_lm_run(const LmTrainArguments& arguments) {
   } else if (!from) {
     config = lm_config(run.settings.shape);
   }
-  made.text = read_lm_text(run.data, run.settings.tokenizer, given, text_options(run.settings));
-  const LmText& text = *made.text;
+  made.text = read_corpus(run.data, run.settings.tokenizer, given, text_options(run.settings));
+  const TextCorpus& text = *made.text;
   if (run.settings.samples) check_prompt(run.settings.prompt, text.tokenizer);
   check_pack(run.settings, text.tokenizer);
   run.config = from ? from->config : config;
@@ -549,7 +549,7 @@ int lm_start(const LmTrainArguments& arguments, Ranks& ranks) {
     (void)batch_per_rank(fresh.run.settings.training.batch, ranks);
   });
   LmRun& run = fresh.run;
-  const LmText& text = *fresh.text;
+  const TextCorpus& text = *fresh.text;
   check_same_run(run, ranks);
   const DeviceOptions device = device_of_rank(ranks, arguments.device);
   const auto trainer = make_trainer(run, text, fresh.from, device, ranks);
@@ -603,7 +603,7 @@ int lm_resume(const LmTrainArguments& arguments, Ranks& ranks) {
   });
   const auto path = [&](RunFile file) { return run_path(folder, file); };
   LmRun run;
-  std::optional<LmText> text;
+  std::optional<TextCorpus> text;
   ranks.together([&] {
     run = read_lm_run(folder);
     if (!arguments.data.empty()) run.data = absolute_paths(arguments.data);
@@ -615,7 +615,7 @@ int lm_resume(const LmTrainArguments& arguments, Ranks& ranks) {
       }
     }
     const Tokenizer tokenizer = Tokenizer::from_file(folder);
-    text = read_lm_text(run.data, run.settings.tokenizer, tokenizer, text_options(run.settings));
+    text = read_corpus(run.data, run.settings.tokenizer, tokenizer, text_options(run.settings));
     if (text->fingerprint != run.fingerprint) {
       throw IoError(run.data.front() + ": the text differs from that of the run; cannot resume");
     }
