@@ -38,7 +38,7 @@ PATTERNS = {term: re.compile(rf"\b(?:{row[0]})\b", re.IGNORECASE) for term, row 
 RANGES = {term: row[1:] for term, row in TERMS.items()} | {"sentence": (0, 20)}  # mean words
 
 USER_PAGES = ["README.md"] + [f"docs/{page}.md" for page in (
-    "getting_started install training mixed_precision language_models text own_device web_inference web_cpp "
+    "getting_started recipes install training mixed_precision language_models text own_device web_inference web_cpp "
     "npm pages guide/browser debugging formats samples ops features distributed benchmarks trust").split()]
 GENERATED_TABLES = {"ops.md"}  # pages of which only the prose counts
 CODE = ["include", "src", "cli", "examples", "bench", "tests"]
