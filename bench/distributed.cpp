@@ -35,14 +35,16 @@ class Measured final : public Communicator {
   [[nodiscard]] int rank() const override { return inner_->rank(); }
   [[nodiscard]] int size() const override { return inner_->size(); }
   void all_reduce_sum(std::span<float> values) override {
-    measure(parameters_, values.size_bytes(), [&] { inner_->all_reduce_sum(values); });
+    measure(parameters_ && values.size_bytes() >= kMinMeasured, values.size_bytes(),
+            [&] { inner_->all_reduce_sum(values); });
   }
   void all_reduce_sum_into(std::span<const float> mine, std::span<float> sum) override {
     measure(true, mine.size_bytes(), [&] { inner_->all_reduce_sum_into(mine, sum); });
   }
   void broadcast(std::span<std::byte> bytes) override { inner_->broadcast(bytes); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    measure(parameters_, all.size(), [&] { inner_->all_gather(mine, all); });
+    measure(parameters_ && all.size() >= kMinMeasured, all.size(),
+            [&] { inner_->all_gather(mine, all); });
   }
   [[nodiscard]] std::int64_t bucket_bytes() const override { return inner_->bucket_bytes(); }
 
@@ -56,13 +58,14 @@ class Measured final : public Communicator {
   void measure(bool counts, std::size_t bytes, const Call& call) {
     const Clock::time_point start = Clock::now();
     call();
-    if (!counts || bytes < kMinMeasured) return;
+    if (!counts) return;
     spent.seconds += seconds_since(start);
     spent.bytes += static_cast<double>(bytes);
     spent.buckets += 1;
   }
 
-  static constexpr std::size_t kMinMeasured = 1024;  // less is a loss, or a check of the ranks
+  // Smaller exchanges are losses or checks of the ranks.
+  static constexpr std::size_t kMinMeasured = 1024;
 
   Ranks inner_;
   bool parameters_;
