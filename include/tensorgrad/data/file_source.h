@@ -20,7 +20,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace detail {
-/// Placeholder for the path of data in memory.
+/// Name that errors use for data in memory, which has no path.
 inline constexpr const char* kInMemory = "<memory>";
 
 /// A path: a string, a string literal or a std::filesystem::path.
